@@ -1,0 +1,1 @@
+"""Who was where, when: Regions, Epochs, Traces, reading records, simulated cities."""

@@ -1,0 +1,117 @@
+"""Files of ours: written whole or not at all, and describing themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whosthere.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+METADATA_KEY = b"whosthere"
+FORMAT_VERSION = 1
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary path to write to; it becomes `path` when the block ends well.
+
+    The folder is made if missing. Whatever goes wrong, Ctrl-C included, `path` is left as it
+    was and the temporary file is removed.
+    """
+    refuse_existing(path, force=force)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        os.replace(temporary, path)  # noqa: PTH105 - the atomic one, also onto an existing file
+    except OSError as error:
+        raise FileError(f"cannot be written ({error.strerror or error})", where=path) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse an output that is there already, before any work is done for it."""
+    if path.is_dir():
+        raise FileError("is a folder", where=path, fix="Name a file")
+    if path.exists() and not force:
+        raise FileError(
+            "exists already", where=path, fix="Choose another name, or add --force to replace it"
+        )
+
+
+def write_table(
+    table: pa.Table, path: Path, *, kind: str, metadata: dict[str, Any], force: bool = False
+) -> None:
+    """Write a Parquet file of ours: a table with its `kind` and metadata inside."""
+    head = {"kind": kind, "format": FORMAT_VERSION, **metadata}
+    schema_metadata = {METADATA_KEY: json.dumps(head, allow_nan=False).encode()}
+    with new_file(path, force=force) as temporary:
+        pq.write_table(
+            table.replace_schema_metadata(schema_metadata), temporary, compression="zstd"
+        )
+
+
+def read_metadata(path: Path) -> dict[str, Any] | None:
+    """Read what a Parquet file of ours says of itself; None for a Parquet file of others."""
+    with _readable(path):
+        stored = pq.read_schema(path).metadata or {}
+    if METADATA_KEY not in stored:
+        return None
+    try:
+        head: dict[str, Any] = json.loads(stored[METADATA_KEY])
+        version = head["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError("has damaged whosthere metadata", where=path) from error
+    if version > FORMAT_VERSION:
+        raise FileError(
+            f"was written in format {version}, this version reads up to {FORMAT_VERSION}",
+            where=path,
+            fix="Upgrade whosthere",
+        )
+    return head
+
+
+def read_table(path: Path, *, kind: str) -> tuple[pa.Table, dict[str, Any]]:
+    """Read a Parquet file of ours that must be of the given kind, with its metadata."""
+    head = read_metadata(path)
+    found = "a Parquet file of another program" if head is None else f"a {head['kind']} file"
+    if head is None or head["kind"] != kind:
+        raise FileError(f"is {found}, not a {kind} file of whosthere", where=path)
+    with _readable(path):
+        return pq.read_table(path), head
+
+
+def existing(path: Path) -> Path:
+    """Return `path` if something readable is there, and refuse it otherwise."""
+    if not path.exists():
+        raise FileError("does not exist", where=path, fix="Check the path")
+    if not os.access(path, os.R_OK):
+        raise FileError("cannot be read (permission denied)", where=path)
+    return path
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    existing(path)
+    if path.is_dir():
+        raise FileError("is a folder", where=path, fix="Name a file")
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(
+            "is not a whole Parquet file (truncated, or of another format)",
+            where=path,
+            fix="Write or copy it again",
+        ) from error

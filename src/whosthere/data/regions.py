@@ -1,0 +1,199 @@
+"""The places of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.arrays import frozen
+from whosthere.data.files import existing, new_file
+from whosthere.data.neighbours import Neighbours, delaunay, project
+from whosthere.errors import InputError, RecordsError
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+_ID_NAMES = ("region", "region_id", "cell", "cell_id", "antenna", "antenna_id", "station", "id")
+_LON_NAMES = ("lon", "lng", "longitude", "x")
+_LAT_NAMES = ("lat", "latitude", "y")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Regions:
+    """Places with an id each and, where known, a position.
+
+    Parameters
+    ----------
+    ids
+        A distinct text for each region.
+    lon, lat
+        Degrees (WGS 84), one per region; both or neither.
+    """
+
+    ids: tuple[str, ...]
+    lon: NDArray[np.float64] | None
+    lat: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        ids: list[str] | tuple[str, ...],
+        lon: ArrayLike | None = None,
+        lat: ArrayLike | None = None,
+    ) -> None:
+        object.__setattr__(self, "ids", tuple(ids))
+        object.__setattr__(self, "lon", None if lon is None else frozen(lon, np.float64))
+        object.__setattr__(self, "lat", None if lat is None else frozen(lat, np.float64))
+        self._check()
+
+    def _check(self) -> None:
+        if not self.ids:
+            raise InputError("there must be at least one region")
+        if len(set(self.ids)) < len(self.ids):
+            seen: set[str] = set()
+            twice = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            raise InputError(f"region id {twice!r} appears more than once")
+        if (self.lon is None) != (self.lat is None):
+            raise InputError("regions need both longitude and latitude, or neither")
+        if self.lon is None or self.lat is None:
+            return
+        if not len(self.ids) == self.lon.size == self.lat.size:
+            raise InputError(
+                f"{len(self.ids)} region ids do not match "
+                f"{self.lon.size} longitudes and {self.lat.size} latitudes"
+            )
+        outside = ~((np.abs(self.lon) <= 180.0) & (np.abs(self.lat) <= 90.0))
+        if outside.any():
+            first = int(np.flatnonzero(outside)[0])
+            raise InputError(
+                f"region {self.ids[first]!r} has no valid position "
+                f"(lon {self.lon[first]:g}, lat {self.lat[first]:g})",
+                fix="Give degrees, -180 to 180 and -90 to 90; are lon and lat swapped?",
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Regions):
+            return NotImplemented
+        return self.ids == other.ids and _same(self.lon, other.lon) and _same(self.lat, other.lat)
+
+    def __hash__(self) -> int:
+        return hash(self.ids)
+
+    @property
+    def have_positions(self) -> bool:
+        """Whether the regions' longitudes and latitudes are known."""
+        return self.lon is not None
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each region id."""
+        return {region: i for i, region in enumerate(self.ids)}
+
+    @cached_property
+    def positions_km(self) -> NDArray[np.float64]:
+        """Positions on a plane in km, shape (n, 2)."""
+        if self.lon is None or self.lat is None:
+            raise InputError(
+                "the regions have no positions", fix="Give a regions table with lon and lat"
+            )
+        return frozen(project(self.lon, self.lat), np.float64)
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Delaunay neighbours; defined for any positions, also collinear or coinciding ones."""
+        return delaunay(self.positions_km)
+
+    def select(self, rows: ArrayLike) -> Regions:
+        """Return the given regions, in the given order."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return Regions(
+            [self.ids[i] for i in chosen],
+            None if self.lon is None else self.lon[chosen],
+            None if self.lat is None else self.lat[chosen],
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a regions table: CSV or Parquet with an id column and, if known, lon and lat."""
+        path = existing(Path(path))
+        try:
+            if path.suffix == ".parquet":
+                table = pl.read_parquet(path)
+            else:
+                table = pl.read_csv(path, infer_schema=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise RecordsError(f"cannot be read as a table ({error})", where=path) from error
+        names = {name.strip().lower(): name for name in table.columns}
+        id_name = _first(_ID_NAMES, names)
+        if id_name is None:
+            raise RecordsError(
+                f"has no region column (found {', '.join(table.columns)})",
+                where=path,
+                fix="Name the column with the ids 'region'",
+            )
+        lon_name, lat_name = _first(_LON_NAMES, names), _first(_LAT_NAMES, names)
+        ids = table[id_name].cast(pl.String)
+        if ids.null_count():
+            raise RecordsError(f"row {_first_null(ids) + 1} has no region id", where=path)
+        degrees = [
+            None if name is None else _degrees(table[name], path) for name in (lon_name, lat_name)
+        ]
+        try:
+            return cls(ids.to_list(), *degrees)
+        except InputError as error:
+            raise RecordsError(error.problem, where=path, fix=error.fix) from error
+
+    def write_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the regions as CSV with columns region and, if known, lon and lat."""
+        columns: dict[str, Any] = {"region": self.ids}
+        if self.have_positions:
+            columns |= {"lon": self.lon, "lat": self.lat}
+        with new_file(Path(path), force=force) as temporary:
+            pl.DataFrame(columns).write_csv(temporary)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the regions in plain values."""
+        return {
+            "ids": list(self.ids),
+            "lon": None if self.lon is None else self.lon.tolist(),
+            "lat": None if self.lat is None else self.lat.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        """Make the regions that `to_json` described."""
+        return cls(described["ids"], described["lon"], described["lat"])
+
+
+def _same(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return bool(np.array_equal(a, b))
+
+
+def _first(wanted: tuple[str, ...], names: dict[str, str]) -> str | None:
+    return next((names[name] for name in wanted if name in names), None)
+
+
+def _first_null(column: pl.Series) -> int:
+    found = column.is_null().arg_max()
+    return 0 if found is None else found
+
+
+def _degrees(column: pl.Series, path: Path) -> NDArray[np.float64]:
+    degrees = column.cast(pl.Float64, strict=False)
+    if degrees.null_count():
+        row = _first_null(degrees)
+        raise RecordsError(
+            f"row {row + 1}, column {column.name!r}: {column[row]!r} is not a number", where=path
+        )
+    return degrees.to_numpy()

@@ -1,0 +1,71 @@
+"""What a user's own input can cause, each with a message that says how to fix it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used.
+
+    The command line prints the message and exits with code 2; no traceback is shown.
+
+    Parameters
+    ----------
+    problem
+        What was found, in one sentence without a final full stop.
+    where
+        The file, row, column or option that it was found in.
+    fix
+        What the user can do about it, in one sentence without a final full stop.
+    """
+
+    def __init__(self, problem: str, *, where: object = None, fix: str | None = None) -> None:
+        self.problem = problem
+        self.where = where
+        self.fix = fix
+        place = "" if where is None else f"{where}: "
+        remedy = "" if fix is None else f" {fix}."
+        super().__init__(f"{place}{problem}.{remedy}")
+
+
+class FileError(InputError):
+    """A path that cannot be read or written."""
+
+
+class RecordsError(InputError):
+    """Records, or a table, whose content cannot be understood."""
+
+
+class EmptyError(InputError):
+    """Nothing is left to work on."""
+
+
+class SpecError(InputError):
+    """A mechanism's spec string, or a parameter of a mechanism, is wrong."""
+
+
+class GroupError(InputError):
+    """A group of users that the traces cannot provide."""
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs packages that are not installed",
+            fix=f"Install them with: pip install 'whosthere[{extra}]'",
+        )
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """Say which of the known words was probably meant, and list them all."""
+    choices = list(known)
+    close = get_close_matches(wrong, choices, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Known: {', '.join(choices)}"

@@ -1,0 +1,1 @@
+"""Compiled inner loops on plain arrays; they know no class of ours."""

@@ -1,0 +1,1 @@
+"""What a publisher does: contribution bounding, mechanisms, Release, utility loss."""
