@@ -1,5 +1,93 @@
 """Measure whether people can be found in published location counts."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from whosthere._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from whosthere.data.cities import City, simulate
+    from whosthere.data.columns import Columns
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.partition import (
+        Grid,
+        GridShape,
+        H3Cells,
+        NearestAntenna,
+        Polygons,
+        RegionIds,
+    )
+    from whosthere.data.read import Filters, read_records
+    from whosthere.data.regions import Regions
+    from whosthere.data.traces import Traces
+    from whosthere.errors import InputError
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import Publication, publish
+    from whosthere.privacy.release import Release
+    from whosthere.privacy.tables import TableReader
+    from whosthere.privacy.utility import Utility, utility
+
+# Where each public name lives: a module is imported when one of its names is first used, so
+# that the command line answers at once.
+_HOMES = {
+    "City": "data.cities",
+    "Columns": "data.columns",
+    "Epochs": "data.epochs",
+    "Filters": "data.read",
+    "Grid": "data.partition",
+    "GridShape": "data.partition",
+    "H3Cells": "data.partition",
+    "InputError": "errors",
+    "Mechanism": "privacy.mechanism",
+    "NearestAntenna": "data.partition",
+    "Polygons": "data.partition",
+    "Publication": "privacy.publish",
+    "RegionIds": "data.partition",
+    "Regions": "data.regions",
+    "Release": "privacy.release",
+    "TableReader": "privacy.tables",
+    "Traces": "data.traces",
+    "Utility": "privacy.utility",
+    "publish": "privacy.publish",
+    "read_records": "data.read",
+    "simulate": "data.cities",
+    "utility": "privacy.utility",
+}
+
+__all__ = [
+    "City",
+    "Columns",
+    "Epochs",
+    "Filters",
+    "Grid",
+    "GridShape",
+    "H3Cells",
+    "InputError",
+    "Mechanism",
+    "NearestAntenna",
+    "Polygons",
+    "Publication",
+    "RegionIds",
+    "Regions",
+    "Release",
+    "TableReader",
+    "Traces",
+    "Utility",
+    "__version__",
+    "publish",
+    "read_records",
+    "simulate",
+    "utility",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'whosthere' has no attribute {name!r}")
+    return getattr(import_module(f"whosthere.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -112,18 +112,19 @@ class Epochs:
                 f"({start:%Y-%m-%d %H:%M})",
                 fix="Swap --from and --to",
             )
-        return cls(start, length, -((start - end) // length), timezone)
+        # In UTC: Python subtracts times of one zone by the clock on the wall.
+        elapsed = end.astimezone(UTC) - start.astimezone(UTC)
+        return cls(start, length, -(-elapsed // length), timezone)
 
     @classmethod
     def covering(
         cls, first: datetime, last: datetime, *, length: timedelta, timezone: str = "UTC"
     ) -> Self:
         """Cover every moment from `first` to `last`, counted from local midnight before `first`."""
-        midnight = first.astimezone(zone(timezone)).replace(
-            hour=0, minute=0, second=0, microsecond=0
-        )
-        start = midnight.astimezone(UTC) + (first - midnight.astimezone(UTC)) // length * length
-        return cls(start, length, (last - start) // length + 1, timezone)
+        local = first.astimezone(zone(timezone))
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+        start = midnight + (first.astimezone(UTC) - midnight) // length * length
+        return cls(start, length, (last.astimezone(UTC) - start) // length + 1, timezone)
 
     @property
     def end(self) -> datetime:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.arrays import frozen
+from whosthere.data.columns import Columns
 from whosthere.data.files import existing, new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
 from whosthere.errors import InputError, RecordsError
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
-
-_ID_NAMES = ("region", "region_id", "cell", "cell_id", "antenna", "antenna_id", "station", "id")
-_LON_NAMES = ("lon", "lng", "longitude", "x")
-_LAT_NAMES = ("lat", "latitude", "y")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -132,21 +129,19 @@ class Regions:
                 table = pl.read_csv(path, infer_schema=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordsError(f"cannot be read as a table ({error})", where=path) from error
-        names = {name.strip().lower(): name for name in table.columns}
-        id_name = _first(_ID_NAMES, names)
+        found = table.columns
+        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
         if id_name is None:
             raise RecordsError(
-                f"has no region column (found {', '.join(table.columns)})",
+                f"has no region column (found {', '.join(found)})",
                 where=path,
                 fix="Name the column with the ids 'region'",
             )
-        lon_name, lat_name = _first(_LON_NAMES, names), _first(_LAT_NAMES, names)
         ids = table[id_name].cast(pl.String)
         if ids.null_count():
             raise RecordsError(f"row {_first_null(ids) + 1} has no region id", where=path)
-        degrees = [
-            None if name is None else _degrees(table[name], path) for name in (lon_name, lat_name)
-        ]
+        axes = (Columns().find(axis, found) for axis in ("lon", "lat"))
+        degrees = [None if name is None else _degrees(table[name], path) for name in axes]
         try:
             return cls(ids.to_list(), *degrees)
         except InputError as error:
@@ -178,10 +173,6 @@ def _same(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
     if a is None or b is None:
         return a is b
     return bool(np.array_equal(a, b))
-
-
-def _first(wanted: tuple[str, ...], names: dict[str, str]) -> str | None:
-    return next((names[name] for name in wanted if name in names), None)
 
 
 def _first_null(column: pl.Series) -> int:

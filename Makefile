@@ -1,0 +1,56 @@
+# Two commands do everything: `make demo` and `make test`. Both need only Python 3.11+, pip, make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DEMO := demo
+
+.PHONY: demo test quick lint types format benchmark clean
+
+demo: $(VENV)/.package
+	@$(BIN)/whosthere simulate milan-like --seed 7 --out $(DEMO)/city --force
+	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
+		--epoch 1h --out $(DEMO)/traces.parquet --force
+	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
+		--mechanism raw --out $(DEMO)/raw.parquet
+	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
+		--mechanism "laplace(eps=1, unit=event) | suppress(k=1)" --out $(DEMO)/protected.parquet
+	@$(BIN)/whosthere inspect $(DEMO)/protected.parquet
+	@echo
+	@echo "Results are in $(DEMO)/: records and regions of a simulated city, its traces.parquet,"
+	@echo "and two releases of the same 1000 people: raw.parquet and protected.parquet."
+
+test: lint types
+	$(BIN)/pytest --numprocesses 2
+
+# Everything but the tests marked slow.
+quick: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses 2 -m "not slow"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: $(VENV)/.dev
+	$(BIN)/python benchmarks/ingest.py > benchmarks/results/ingest.json
+	$(BIN)/python benchmarks/foundation.py > benchmarks/results/foundation.json
+
+clean:
+	rm -rf $(VENV) $(DEMO)
+
+$(VENV)/.package: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (a minute the first time) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.package
+	@$(PIP) --editable '.[geo,dev]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""Run the command line as ``python -m whosthere``."""
+
+from whosthere.cli.main import main
+
+main()

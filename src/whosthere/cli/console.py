@@ -1,0 +1,97 @@
+"""What commands share when they talk to a person: tables, progress, errors."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a line; nothing in it is taken for markup."""
+    out.print(text, markup=False)
+
+
+def complain(text: str) -> None:
+    """Print what went wrong to the error stream."""
+    err.print(f"[bold red]error:[/] {escape(text)}")
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table; numbers stand on the right, all else on the left."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(
+        title=Text(title), title_justify="left", title_style="bold", show_header=any(header)
+    )
+    for i, name in enumerate(header):
+        numeric = any(isinstance(row[i], int | float) for row in rows)
+        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(_shown(value)) for value in row))
+    out.print(grid)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not defined"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return str(value)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a bar on a terminal, nothing elsewhere; give the function that moves it."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def move(what: str, done: int, total: int | None) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done)
+
+    with bars:
+        yield move
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print strict JSON to the output stream, with no decoration."""
+    import json
+
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")

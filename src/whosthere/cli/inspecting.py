@@ -1,0 +1,129 @@
+"""`whosthere inspect`: what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import Json
+
+if TYPE_CHECKING:
+    from whosthere.data.epochs import Epochs
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Traces, a release or records.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Say what a file holds: traces, a release, or a table of records.
+
+    No user id and no single trace is shown.
+
+    Example: `whosthere inspect city/traces.parquet --json`
+    """
+    from whosthere.data.files import existing, read_metadata
+
+    existing(file)
+    head = read_metadata(file) if file.suffix == ".parquet" else None
+    kind = None if head is None else head["kind"]
+    if kind == "traces":
+        facts = _traces(file)
+    elif kind == "release" or file.with_name(f"{file.name}-metadata.json").exists():
+        facts = _release(file)
+    else:
+        facts = _records(file)
+    if json:
+        console.print_json(facts)
+    else:
+        _show(file, facts)
+
+
+def _traces(file: Path) -> dict[str, Any]:
+    import numpy as np
+
+    from whosthere.data.traces import Traces
+
+    traces = Traces.load(file)
+    visits = traces.visits_per_user()
+    shares = (0, 0.25, 0.5, 0.75, 0.95, 1)
+    quantiles = np.quantile(visits, shares, method="nearest").tolist() if visits.size else []
+    return {
+        "kind": "traces",
+        "users": traces.n_users,
+        **_space_and_time(len(traces.regions), traces.epochs),
+        "has_positions": traces.regions.have_positions,
+        "visits": traces.n_visits,
+        "visits_per_user": traces.n_visits / max(traces.n_users, 1),
+        "visits_per_user_quantiles": {
+            f"{share:.0%}": int(value) for share, value in zip(shares, quantiles, strict=False)
+        },
+        "users_with_10_visits": int((visits >= 10).sum()),
+        "ledger": None if traces.ledger is None else traces.ledger.to_json(),
+    }
+
+
+def _release(file: Path) -> dict[str, Any]:
+    from whosthere.privacy.release import Release
+
+    release = Release.load(file)
+    return {
+        "kind": "release",
+        "group_size": release.group_size,
+        "mechanism": str(release.mechanism),
+        "description": release.mechanism.describe(),
+        **_space_and_time(len(release.regions), release.epochs),
+        "has_positions": release.regions.have_positions,
+        "cells": release.counts.size,
+        "nonzero_cells": int((release.counts > 0).sum()),
+        "total_count": int(release.counts.sum(dtype="int64")),
+        "largest_count": int(release.counts.max()),
+    }
+
+
+def _records(file: Path) -> dict[str, Any]:
+    import polars as pl
+
+    from whosthere.data.sources import open_sources, readable
+
+    sources = open_sources(file)
+    rows = 0
+    for source in sources:
+        with readable(source.path):
+            rows += source.frame.select(pl.len()).collect(engine="streaming").item()
+    return {
+        "kind": "table of another program, or records",
+        "files": len(sources),
+        "rows": rows,
+        "columns": list(sources[0].columns),
+    }
+
+
+def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
+    described = epochs.to_json()
+    return {
+        "regions": n_regions,
+        "epochs": epochs.n,
+        "epoch_length": described["length"],
+        "first_epoch": described["start"],
+        "days": epochs.n_days,
+        "timezone": epochs.timezone,
+    }
+
+
+def _show(file: Path, facts: dict[str, Any]) -> None:
+    rows: list[tuple[str, object]] = []
+    for name, value in facts.items():
+        if name in {"kind", "ledger", "description"}:
+            continue
+        words = name.replace("_", " ")
+        if isinstance(value, dict):
+            rows += [(f"{words}, {key}", inner) for key, inner in value.items()]
+        else:
+            rows.append((words, ", ".join(value) if isinstance(value, list) else value))
+    console.table(f"{file}: {facts['kind']}", ("", ""), rows)
+    if "description" in facts:
+        console.say(facts["description"])

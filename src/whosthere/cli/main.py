@@ -1,0 +1,71 @@
+"""The command `whosthere`: its parts, and what happens to errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from whosthere._version import __version__
+from whosthere.cli import console
+from whosthere.cli.importing import import_table
+from whosthere.cli.ingest import ingest
+from whosthere.cli.inspecting import inspect
+from whosthere.cli.mechanisms import mechanisms
+from whosthere.cli.release import release
+from whosthere.cli.simulate import simulate
+from whosthere.errors import InputError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="whosthere",
+    help="Measure whether people can be found in published location counts.",
+    epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(simulate)
+app.command()(ingest)
+app.command()(release)
+app.command("import")(import_table)
+app.command()(inspect)
+app.command()(mechanisms)
+
+
+def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
+    if value:
+        console.say(f"whosthere {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what a user's input caused ends in one message and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        console.complain(str(error))
+        sys.exit(USER_ERROR)
+    except KeyboardInterrupt:
+        console.complain("interrupted; nothing was written")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away, as in `whosthere inspect ... | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,78 @@
+"""`whosthere release`: a protected release from traces."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import Force, Json, MechanismSpec, Seed
+
+
+def release(
+    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
+    ],
+    mechanism: MechanismSpec,
+    group_size: Annotated[
+        int | None,
+        typer.Option(
+            "--group-size", "-m", help="How many users to count, chosen at random; default all."
+        ),
+    ] = None,
+    seed: Seed = None,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Count a group of users per region and epoch, protect the counts, and write them.
+
+    Prints how much of the truth the release keeps. Leave --seed out for anything that is really
+    published: who knows the seed can take the noise away.
+
+    Example: `whosthere release city/traces.parquet --group-size 1000
+    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --seed 1 --out release.parquet`
+    """
+    from whosthere.data.files import refuse_existing
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import publish
+    from whosthere.privacy.utility import utility
+
+    refuse_existing(out, force=force)
+    chosen = Mechanism.parse(mechanism)
+    made = publish(Traces.load(traces), mechanism=chosen, group_size=group_size, seed=seed)
+    made.release.save(out, force=force)
+    measured = asdict(utility(made.release.counts, made.truth))
+    if json:
+        console.print_json(
+            {
+                "file": str(out),
+                "group_size": made.release.group_size,
+                "mechanism": str(chosen),
+                "visits_dropped": made.share_dropped,
+                "utility": measured,
+            }
+        )
+        return
+    console.say(f"{made.release.group_size:,} users, {chosen}")
+    console.say(chosen.describe())
+    rows: list[tuple[str, object]] = [(_WORDS[name], value) for name, value in measured.items()]
+    if made.share_dropped:
+        rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
+    console.table("What the release keeps of the truth", ("measure", "value"), rows)
+    console.say(f"Written: {out}")
+
+
+_WORDS = {
+    "mean_absolute_error": "mean absolute error, people per cell",
+    "mean_relative_error": "mean relative error of visited cells",
+    "nonzero_lost": "share of visited cells published as 0",
+    "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
+    "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
+    "top_regions_kept": "share of the ten busiest regions kept",
+}

@@ -1,0 +1,207 @@
+"""Simulated cities: seeded records of people who live somewhere, to try attacks on.
+
+Nothing here follows the model that an attack assumes of people (see docs/cities.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.arrays import frozen
+from whosthere.data.city.models import CITIES, CityModel
+from whosthere.data.city.people import People, draw_people, joined
+from whosthere.data.city.places import Places, check_regions, make_places
+from whosthere.data.city.records import draw_events
+from whosthere.data.epochs import Epochs, to_micros, zone
+from whosthere.data.files import new_file, refuse_existing
+from whosthere.data.traces import Traces, check_cell_space
+from whosthere.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from whosthere.data.regions import Regions
+
+__all__ = ["CITIES", "City", "CityModel", "simulate"]
+
+RECORDS_FILE = "records.parquet"
+REGIONS_FILE = "regions.csv"
+_MICROS_A_SECOND = 1_000_000
+_HOURS_A_DAY = 24
+# People are drawn in groups of about this many person-days, which bounds the working memory.
+# Part of what a seed means: another value gives other cities.
+_GROUP_PERSON_DAYS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class City:
+    """The records of a simulated city, as columns sorted by time, then user.
+
+    Attributes
+    ----------
+    name
+        Name of the model that it was made from.
+    regions, epochs
+        What the records lie in.
+    user
+        Person number of each record, a row of `people`, int32.
+    micros
+        Moment of each record in microseconds since 1970 UTC, whole seconds, int64.
+    region
+        Row of the region of each record, int32.
+    lon, lat
+        Position of each record, degrees.
+    people
+        Where the people belong. Not for attackers, nor for anything that is published.
+    """
+
+    name: str
+    regions: Regions
+    epochs: Epochs
+    user: NDArray[np.int32]
+    micros: NDArray[np.int64]
+    region: NDArray[np.int32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    people: People
+
+    def user_ids(self) -> pl.Series:
+        """Return the id of every person, those without any record included, in order."""
+        digits = max(5, len(str(len(self.people) - 1)))
+        number = pl.int_range(len(self.people), eager=True).cast(pl.String)
+        return ("u" + number.str.zfill(digits)).alias("user")
+
+    def records(self) -> pl.DataFrame:
+        """Return the records as a data provider would ship them, sorted by time, then user.
+
+        Columns user, timestamp (in the city's zone), region (id), lon and lat (degrees).
+        """
+        return pl.DataFrame(
+            {
+                "user": self.user_ids().gather(self.user),
+                "timestamp": pl.Series(self.micros).cast(pl.Datetime("us", self.epochs.timezone)),
+                "region": pl.Series(self.regions.ids, dtype=pl.String).gather(self.region),
+                "lon": self.lon,
+                "lat": self.lat,
+            }
+        )
+
+    def traces(self) -> Traces:
+        """Return the traces that the records make; a person without records has none."""
+        from whosthere.kernels.rows import group_by_row  # noqa: PLC0415 - slow import
+
+        seen = np.bincount(self.user, minlength=len(self.people)) > 0
+        row_of_person = (np.cumsum(seen) - 1).astype(np.int32)
+        cell = self.region * self.epochs.n + self.epochs.index_of(self.micros)
+        indptr, cells = group_by_row(row_of_person[self.user], cell, int(seen.sum()))
+        users = tuple(self.user_ids().filter(pl.Series(seen)).to_list())
+        return Traces(users, indptr, cells, self.regions, self.epochs)
+
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write records.parquet and regions.csv into a folder, which is made if missing."""
+        records_file, regions_file = Path(folder) / RECORDS_FILE, Path(folder) / REGIONS_FILE
+        for path in (records_file, regions_file):
+            refuse_existing(path, force=force)
+        with new_file(records_file, force=force) as temporary:
+            self.records().write_parquet(temporary)
+        self.regions.write_csv(regions_file, force=force)
+
+
+def simulate(
+    model: CityModel | str,
+    *,
+    seed: int,
+    users: int | None = None,
+    regions: int | None = None,
+    days: int | None = None,
+) -> City:
+    """Make a city; the same arguments give the same city, bit for bit.
+
+    Parameters
+    ----------
+    model
+        The parameters, or the name of a city in `CITIES`.
+    seed
+        Any whole number from 0.
+    users, regions, days
+        Sizes other than the model's own. The city's area stays the same: more regions are
+        smaller ones.
+    """
+    if isinstance(model, str):
+        if model not in CITIES:
+            raise InputError(f"{model!r} is not a known city", fix=suggestion(model, CITIES))
+        model = CITIES[model]
+    n_users = _size("users", users, model.users)
+    n_regions = _size("regions", regions, model.regions)
+    n_days = _size("days", days, model.days)
+    if seed < 0:
+        raise InputError(f"the seed must be a whole number from 0, not {seed}")
+    check_regions(model, n_regions)
+    check_cell_space(n_regions, n_days * _HOURS_A_DAY)
+
+    places_seed, people_seed, positions_seed = np.random.SeedSequence(seed).spawn(3)
+    places = make_places(model, n_regions, np.random.default_rng(places_seed))
+    people, user, second, region = _live(model, n_users, n_days, places, people_seed)
+    order = np.lexsort((region, user, second))
+    lon, lat = _positions(places, region[order], np.random.default_rng(positions_seed))
+    midnight = datetime.combine(model.first_day, time(), tzinfo=zone(model.timezone))
+    epochs = Epochs(midnight, timedelta(hours=1), n_days * _HOURS_A_DAY, model.timezone)
+    return City(
+        name=model.name,
+        regions=places.regions,
+        epochs=epochs,
+        user=frozen(user[order], np.int32),
+        micros=frozen(to_micros(midnight) + second[order] * _MICROS_A_SECOND, np.int64),
+        region=frozen(region[order], np.int32),
+        lon=frozen(lon, np.float64),
+        lat=frozen(lat, np.float64),
+        people=people,
+    )
+
+
+def _live(
+    model: CityModel, n_users: int, n_days: int, places: Places, seed: np.random.SeedSequence
+) -> tuple[People, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """Draw the people and their records (person, second since the start, region), unsorted."""
+    group = max(1, _GROUP_PERSON_DAYS // n_days)
+    starts = range(0, n_users, group)
+    people, events = [], []
+    for start, group_seed in zip(starts, seed.spawn(len(starts)), strict=True):
+        rng = np.random.default_rng(group_seed)
+        people.append(draw_people(model, min(group, n_users - start), places, rng))
+        events.append(draw_events(model, n_days, people[-1], places, rng))
+    user = np.concatenate([e.person + np.int32(i) for i, e in zip(starts, events, strict=True)])
+    second = np.concatenate([e.second for e in events])
+    region = np.concatenate([e.region for e in events])
+    return joined(people), user, second, region
+
+
+def _positions(
+    places: Places, region: NDArray[np.int32], rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a longitude and latitude per record: anywhere in its square, or the antenna's."""
+    lon, lat = places.regions.lon, places.regions.lat
+    assert lon is not None  # noqa: S101 - for the type checker; the places have positions
+    assert lat is not None  # noqa: S101
+    half_lon, half_lat = places.half_width
+    if half_lon == 0:
+        return lon[region], lat[region]
+    return (
+        lon[region] + rng.uniform(-half_lon, half_lon, region.size),
+        lat[region] + rng.uniform(-half_lat, half_lat, region.size),
+    )
+
+
+def _size(what: str, asked: int | None, usual: int) -> int:
+    size = usual if asked is None else asked
+    if size < 1:
+        raise InputError(f"a city needs at least one of its {what}, not {size}")
+    return size

@@ -1,0 +1,1 @@
+"""The parts of a simulated city: its parameters, places, people and records."""

@@ -1,0 +1,111 @@
+"""The people of a simulated city: where they belong and how they live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.data.city.models import CityModel
+    from whosthere.data.city.places import Places
+
+_SATURDAY = 5
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """What is lasting about each person; every array has one row per person.
+
+    Attributes
+    ----------
+    home
+        Region of the home, int32.
+    work
+        Region of the workplace, -1 without one, int32.
+    favourites
+        Regions of the favourite places, best first, shape (n, most), int32; only the first
+        `n_favourites` are in use.
+    n_favourites
+        How many favourite places each person has, at least 1, int32.
+    roaming
+        Share of stays elsewhere that lead to a new place instead of a favourite one.
+    clock_shift
+        Hours by which the person lives later than the wall clock says.
+    first_day_off
+        Weekday (0 = Monday) of the first of a worker's two days off in a row.
+    sessions_a_week
+        Expected number of sessions in an average week.
+    """
+
+    home: NDArray[np.int32]
+    work: NDArray[np.int32]
+    favourites: NDArray[np.int32]
+    n_favourites: NDArray[np.int32]
+    roaming: NDArray[np.float64]
+    clock_shift: NDArray[np.float64]
+    first_day_off: NDArray[np.int32]
+    sessions_a_week: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.home.size)
+
+
+def draw_people(model: CityModel, n: int, places: Places, rng: np.random.Generator) -> People:
+    """Draw `n` people: a home, a workplace near it, favourite places near either, a rhythm."""
+    home = places.homes.draw(np.zeros(n, dtype=np.int64), rng)
+    works = rng.random(n) < model.workers
+    work = np.where(works, places.jobs.draw(home, rng), np.int32(-1))
+    usual_days_off = rng.random(n) >= model.other_days_off
+    return People(
+        home=home,
+        work=work,
+        favourites=_favourites(model, home, work, places, rng),
+        n_favourites=_numbers_of_favourites(model, n, rng),
+        roaming=rng.beta(
+            model.roaming * model.roaming_spread, (1 - model.roaming) * model.roaming_spread, n
+        ),
+        clock_shift=rng.normal(scale=model.chronotype_hours, size=n),
+        first_day_off=np.where(
+            usual_days_off, np.int32(_SATURDAY), rng.integers(7, size=n, dtype=np.int32)
+        ),
+        sessions_a_week=mean_one(model.activity_spread, n, rng) * model.sessions_a_week,
+    )
+
+
+def joined(parts: Sequence[People]) -> People:
+    """Put groups of people together, in the given order."""
+    columns = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(People)}
+    for column in columns.values():
+        column.setflags(write=False)
+    return People(**columns)
+
+
+def mean_one(
+    spread: float, shape: int | tuple[int, ...], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw log-normal factors with mean 1 and the given deviation of their logarithm."""
+    return rng.lognormal(-(spread**2) / 2, spread, shape)
+
+
+def _favourites(
+    model: CityModel,
+    home: NDArray[np.int32],
+    work: NDArray[np.int32],
+    places: Places,
+    rng: np.random.Generator,
+) -> NDArray[np.int32]:
+    shape = (home.size, model.most_favourites)
+    near_work = (rng.random(shape) < model.near_work) & (work >= 0)[:, None]
+    seen_from = np.where(near_work, work[:, None], home[:, None])
+    return places.leisure.draw(seen_from.reshape(-1), rng).reshape(shape)
+
+
+def _numbers_of_favourites(model: CityModel, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    further = rng.poisson(model.favourites - 1, size=n)
+    return np.minimum(1 + further, model.most_favourites).astype(np.int32)

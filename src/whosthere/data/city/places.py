@@ -1,0 +1,162 @@
+"""The places of a simulated city: where they lie and what draws people to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isqrt, pi, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.data.arrays import frozen
+from whosthere.data.city.choices import Choices
+from whosthere.data.neighbours import EARTH_RADIUS_KM
+from whosthere.data.regions import Regions
+from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.data.city.models import CityModel
+
+_KM_A_DEGREE = pi * EARTH_RADIUS_KM / 180.0
+# Antennas stand on distinct squares of a lattice with this many squares per antenna, which
+# keeps them apart a little, as planning does.
+_SITES_PER_ANTENNA = 8
+# Distance of the further centres from the middle, as shares of the city's radius.
+_FURTHER_CENTRES = (0.3, 0.8)
+# About 10 cm; more digits of an antenna's position would be noise.
+_DEGREE_DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The regions of a city, with what people choose among them by.
+
+    Attributes
+    ----------
+    regions
+        Ids and middles.
+    half_width
+        Half the width and height of a region in degrees of longitude and latitude; zeros
+        where a region is a point.
+    homes
+        Choice of a home; one row.
+    jobs, leisure
+        Choice of a workplace, or of a place for leisure, by the region that it is seen from.
+    nearest
+        The nearest regions of each region, itself left out, shape (n_regions, at most
+        ``stray_regions``), int32.
+    """
+
+    regions: Regions
+    half_width: tuple[float, float]
+    homes: Choices
+    jobs: Choices
+    leisure: Choices
+    nearest: NDArray[np.int32]
+
+
+def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> Places:
+    """Lay the regions out and give each its attractions."""
+    centres = _centres(model, rng)
+    if model.layout == "grid":
+        ids, at_km, half_km = _grid(model, n_regions)
+        digits = None
+    else:
+        ids, at_km, half_km = _antennas(model, n_regions, centres, rng)
+        digits = _DEGREE_DIGITS
+    km_a_degree_east = _KM_A_DEGREE * np.cos(np.radians(model.lat))
+    lon = model.lon + at_km[:, 0] / km_a_degree_east
+    lat = model.lat + at_km[:, 1] / _KM_A_DEGREE
+    if digits is not None:
+        lon, lat = np.round(lon, digits), np.round(lat, digits)
+    apart = _distances(at_km, at_km)
+    from_centres = _distances(at_km, centres)
+
+    def attraction(km: float, spread: float) -> NDArray[np.float64]:
+        return _around(from_centres, km) * rng.lognormal(sigma=spread, size=n_regions)
+
+    homes = attraction(model.homes_km, model.homes_spread)
+    jobs = attraction(model.jobs_km, model.jobs_spread)
+    leisure = attraction(model.leisure_km, model.leisure_spread)
+    return Places(
+        regions=Regions(ids, lon, lat),
+        half_width=(half_km / km_a_degree_east, half_km / _KM_A_DEGREE),
+        homes=Choices(homes[None, :]),
+        jobs=Choices(jobs * _deterrence(apart, model.commute_km, model.distance_power)),
+        leisure=Choices(leisure * _deterrence(apart, model.leisure_trip_km, model.distance_power)),
+        nearest=_nearest(apart, model.stray_regions),
+    )
+
+
+def check_regions(model: CityModel, n_regions: int) -> None:
+    """Refuse a number of regions that the city's layout cannot have."""
+    side = isqrt(n_regions)
+    if model.layout == "grid" and side**2 != n_regions:
+        raise InputError(
+            f"{n_regions} regions do not fill the square grid of {model.name}",
+            fix=f"Use {side**2} ({side} x {side}) or {(side + 1) ** 2} ({side + 1} x {side + 1})",
+        )
+
+
+def _centres(model: CityModel, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Positions in km from the middle, shape (n_centres, 2); the first is the middle."""
+    radius = sqrt(model.area_km2 / pi)
+    away = radius * rng.uniform(*_FURTHER_CENTRES, size=model.centres)
+    away[0] = 0.0
+    angle = rng.uniform(0.0, 2 * pi, size=model.centres)
+    return np.column_stack([away * np.cos(angle), away * np.sin(angle)])
+
+
+def _grid(model: CityModel, n_regions: int) -> tuple[list[str], NDArray[np.float64], float]:
+    """Equal squares, row by row from the south-west: ids, middles and half a square's side."""
+    check_regions(model, n_regions)
+    side = isqrt(n_regions)
+    width = sqrt(model.area_km2) / side
+    row, column = np.divmod(np.arange(n_regions), side)
+    digits = max(2, len(str(side - 1)))
+    ids = [f"r{r:0{digits}d}c{c:0{digits}d}" for r, c in zip(row, column, strict=True)]
+    middle = (side - 1) / 2
+    return ids, np.column_stack([column - middle, row - middle]) * width, width / 2
+
+
+def _antennas(
+    model: CityModel, n_regions: int, centres: NDArray[np.float64], rng: np.random.Generator
+) -> tuple[list[str], NDArray[np.float64], float]:
+    """Points in a disc, denser around the centres: ids, positions and a half width of zero."""
+    radius = sqrt(model.area_km2 / pi)
+    side = ceil(sqrt(_SITES_PER_ANTENNA * n_regions * 4 / pi)) + 1
+    width = 2 * radius / side
+    line = (np.arange(side) + 0.5) * width - radius
+    sites = np.column_stack([np.tile(line, side), np.repeat(line, side)])
+    sites = sites[np.hypot(sites[:, 0], sites[:, 1]) <= radius]
+    density = _around(_distances(sites, centres), model.centre_km)
+    chosen = rng.choice(len(sites), size=n_regions, replace=False, p=density / density.sum())
+    shift = rng.uniform(-width / 2, width / 2, size=(n_regions, 2))
+    digits = max(4, len(str(n_regions)))
+    ids = [f"a{number:0{digits}d}" for number in range(1, n_regions + 1)]
+    return ids, sites[np.sort(chosen)] + shift, 0.0
+
+
+def _distances(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distance in km from each point of `a` to each of `b`, shape (len(a), len(b))."""
+    return np.hypot(a[:, None, 0] - b[None, :, 0], a[:, None, 1] - b[None, :, 1])
+
+
+def _around(from_centres: NDArray[np.float64], km: float) -> NDArray[np.float64]:
+    """Density at points by their distance from the centres, of which each is half the last."""
+    size = 0.5 ** np.arange(from_centres.shape[1])
+    density: NDArray[np.float64] = (np.exp(-from_centres / km) * size).sum(axis=1)
+    return density
+
+
+def _deterrence(apart: NDArray[np.float64], km: float, power: float) -> NDArray[np.float64]:
+    return (1.0 + apart / km) ** -power
+
+
+def _nearest(apart: NDArray[np.float64], most: int) -> NDArray[np.int32]:
+    if len(apart) == 1:
+        return frozen([[0]], np.int32)
+    order = np.argsort(apart, axis=1, kind="stable")
+    return frozen(order[:, 1 : most + 1], np.int32)

@@ -1,0 +1,172 @@
+"""What the people of a simulated city leave behind: records in bursts, wherever they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.data.city.choices import Choices
+from whosthere.data.city.people import mean_one
+from whosthere.data.epochs import DAYS_A_WEEK
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.data.city.models import CityModel
+    from whosthere.data.city.people import People
+    from whosthere.data.city.places import Places
+
+DAY_SECONDS = 24 * 60 * 60
+_HOUR_SECONDS = 60 * 60
+_SATURDAY = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Sessions:
+    """Bursts of records, one row each.
+
+    Attributes
+    ----------
+    person
+        Row in the people, int64.
+    day
+        Day since the first, int64.
+    body_hour
+        Hour of the day, 0 to 24, by the person's own clock.
+    second
+        Second of the day by the wall clock, int64.
+    """
+
+    person: NDArray[np.int64]
+    day: NDArray[np.int64]
+    body_hour: NDArray[np.float64]
+    second: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Records as columns: the person's row, seconds since the first midnight, the region."""
+
+    person: NDArray[np.int32]
+    second: NDArray[np.int64]
+    region: NDArray[np.int32]
+
+
+def draw_events(
+    model: CityModel, days: int, people: People, places: Places, rng: np.random.Generator
+) -> Events:
+    """Let the people live for some days and note what they leave behind, in no given order."""
+    sessions = _sessions(model, days, people, rng)
+    stay_region = _regions_of_stays(model, sessions, people, places, rng)
+    size = rng.geometric(1 / model.records_a_session, size=sessions.person.size)
+    session = np.repeat(np.arange(size.size), size)
+    first = np.cumsum(size) - size
+    gap = rng.exponential(model.gap_minutes * 60, size=session.size).astype(np.int64)
+    gap[first] = 0
+    since_start = np.cumsum(gap)
+    since_start -= since_start[first][session]
+    second = (sessions.day * DAY_SECONDS + sessions.second)[session] + since_start
+    region = _strayed(model, stay_region[session], places, rng)
+    inside = second < days * DAY_SECONDS
+    return Events(sessions.person[session][inside].astype(np.int32), second[inside], region[inside])
+
+
+def _sessions(model: CityModel, days: int, people: People, rng: np.random.Generator) -> Sessions:
+    weekend = _weekday(model, np.arange(days)) >= _SATURDAY
+    level = np.where(weekend, model.weekend_level, 1.0)
+    level /= (DAYS_A_WEEK - 2) + 2 * model.weekend_level
+    each_day = mean_one(model.day_spread, (len(people), days), rng)
+    each_day *= people.sessions_a_week[:, None] * level
+    number = rng.poisson(each_day)
+    if model.seen_weekly:
+        _fill_empty_weeks(number, rng)
+    person, day = (
+        np.repeat(i, number.reshape(-1)) for i in np.divmod(np.arange(number.size), days)
+    )
+    hours = Choices(np.array([model.working_hours, model.free_hours]))
+    body_hour = hours.draw(weekend[day].astype(np.int64), rng) + rng.random(day.size)
+    wall_hour = (body_hour + people.clock_shift[person]) % 24.0
+    second = np.minimum((wall_hour * _HOUR_SECONDS).astype(np.int64), DAY_SECONDS - 1)
+    return Sessions(person, day, body_hour, second)
+
+
+def _fill_empty_weeks(number: NDArray[np.int64], rng: np.random.Generator) -> None:
+    """Put one session on a random day of each whole week in which a person has none."""
+    weeks = number.shape[1] // DAYS_A_WEEK
+    by_week = number[:, : weeks * DAYS_A_WEEK].reshape(len(number), weeks, DAYS_A_WEEK)
+    person, week = np.nonzero(by_week.sum(axis=2) == 0)
+    number[person, week * DAYS_A_WEEK + rng.integers(DAYS_A_WEEK, size=person.size)] = 1
+
+
+def _regions_of_stays(
+    model: CityModel,
+    sessions: Sessions,
+    people: People,
+    places: Places,
+    rng: np.random.Generator,
+) -> NDArray[np.int32]:
+    """Return where each session takes place; sessions in one part of a day share a place."""
+    parts = np.array([part.start for part in model.day_parts])
+    part = np.searchsorted(parts, sessions.body_hour, side="right") - 1
+    n_days = int(sessions.day.max(initial=0)) + 1
+    key = (sessions.person * n_days + sessions.day) * parts.size + part
+    stay, stay_of_session = np.unique(key, return_inverse=True)
+    stay, part = np.divmod(stay, parts.size)
+    person, day = np.divmod(stay, n_days)
+
+    works = (people.work[person] >= 0) & ~_is_day_off(model, people, person, day)
+    home_share, work_share = _shares(model)
+    chance = rng.random(person.size)
+    at_home = chance < home_share[works.astype(np.int64), part]
+    at_work = ~at_home & (chance < (home_share + work_share)[works.astype(np.int64), part])
+    region = np.where(at_work, people.work[person], people.home[person])
+    out = np.flatnonzero(~at_home & ~at_work)
+    region[out] = _elsewhere(model, person[out], people, places, rng)
+    return region[stay_of_session]
+
+
+def _elsewhere(
+    model: CityModel,
+    person: NDArray[np.int64],
+    people: People,
+    places: Places,
+    rng: np.random.Generator,
+) -> NDArray[np.int32]:
+    """Return a favourite place of each person or, now and then, one that is new to them."""
+    rank = np.arange(1, model.most_favourites + 1)
+    weights = np.where(rank <= rank[:, None], rank**-model.favourite_power, 0.0)
+    favourite = Choices(weights).draw(people.n_favourites[person] - 1, rng)
+    roams = rng.random(person.size) < people.roaming[person]
+    new = places.leisure.draw(people.home[person], rng)
+    return np.where(roams, new, people.favourites[person, favourite])
+
+
+def _strayed(
+    model: CityModel, region: NDArray[np.int32], places: Places, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    strays = np.flatnonzero(rng.random(region.size) < model.stray_share)
+    strayed = region.copy()
+    choice = rng.integers(places.nearest.shape[1], size=strays.size)
+    strayed[strays] = places.nearest[region[strays], choice]
+    return strayed
+
+
+def _shares(model: CityModel) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of stays at home and at work, shape (2, n_parts): on free and on working days."""
+    home = [[p.home_when_free for p in model.day_parts], [p.home for p in model.day_parts]]
+    work = [[0.0] * len(model.day_parts), [p.work for p in model.day_parts]]
+    return np.array(home), np.array(work)
+
+
+def _is_day_off(
+    model: CityModel, people: People, person: NDArray[np.int64], day: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    since_off = (_weekday(model, day) - people.first_day_off[person]) % DAYS_A_WEEK
+    return since_off < 2
+
+
+def _weekday(model: CityModel, day: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Weekday, 0 = Monday, of days counted from the city's first."""
+    return (model.first_day.weekday() + day) % DAYS_A_WEEK

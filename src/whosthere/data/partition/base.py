@@ -1,0 +1,94 @@
+"""What every way of making regions has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+
+from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from whosthere.data.regions import Regions
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of longitudes and latitudes, in degrees, edges included."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which points lie inside."""
+        inside: NDArray[np.bool_] = (
+            (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
+        )
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where a batch of records was made: points in degrees, or ids of regions."""
+
+    lon: NDArray[np.float64] | None = None
+    lat: NDArray[np.float64] | None = None
+    region: pl.Series | None = None
+
+    def where(self, kept: NDArray[np.bool_]) -> Places:
+        """Return the places at which `kept` is true."""
+        return Places(
+            None if self.lon is None else self.lon[kept],
+            None if self.lat is None else self.lat[kept],
+            None if self.region is None else self.region.filter(pl.Series(kept)),
+        )
+
+    @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Longitudes and latitudes, for partitions that asked for points."""
+        if self.lon is None or self.lat is None:
+            raise InputError("these records have no longitudes and latitudes")
+        return self.lon, self.lat
+
+    @property
+    def ids(self) -> pl.Series:
+        """Ids of regions, for partitions that asked for them."""
+        if self.region is None:
+            raise InputError("these records name no regions")
+        return self.region
+
+
+class Locator(Protocol):
+    """Finds the region of each place. One that learns its regions on the way keeps them."""
+
+    def locate(self, places: Places) -> NDArray[np.int32]:
+        """Return the region of each place, `NOWHERE` where there is none."""
+
+    def regions(self) -> Regions:
+        """Return the regions, those learned so far where they are learned."""
+
+
+class Partition(Protocol):
+    """A way to make regions, before any data is seen."""
+
+    uses_points: bool
+    needs_box: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether regions are learned from the data; then only visited ones are kept."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a place without a region is an error in the records."""
+
+    def locator(self, box: Box | None) -> Locator:
+        """Begin locating; `box` surrounds the data where `needs_box`."""

@@ -1,0 +1,334 @@
+"""Reading records: who was where, when, from files of any usual form into Traces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.batches import Batch, RowReader
+from whosthere.data.columns import Columns
+from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
+from whosthere.data.gather import Fate, Gathering
+from whosthere.data.labels import Labels, sorted_order
+from whosthere.data.ledger import Entry, Ledger
+from whosthere.data.partition import NOWHERE, Box, Locator, Partition
+from whosthere.data.sources import Source, open_sources
+from whosthere.data.survey import Survey, Window, survey
+from whosthere.data.traces import Traces, check_cell_space
+from whosthere.errors import EmptyError, InputError, RecordsError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    Progress = Callable[[str, int, int | None], None]
+
+# More epochs than this, when no window was asked for, point to stray timestamps.
+_MOST_UNASKED_EPOCHS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which records and users to keep.
+
+    Parameters
+    ----------
+    start, end
+        The time window, `end` not included; without a zone they are local times. Where one is
+        missing, the records' own range is taken.
+    box_quantile
+        Keep the middle box that holds this share of the records along each axis.
+    min_visits
+        Drop users with fewer visits in all.
+    min_weekly_visits
+        Drop users with fewer visits in any whole week (in sevens of days from the first).
+    mostly_inside
+        Drop users with half or more of their records outside the box or the regions.
+    """
+
+    start: datetime | None = None
+    end: datetime | None = None
+    box_quantile: float | None = None
+    min_visits: int = 1
+    min_weekly_visits: int = 0
+    mostly_inside: bool = False
+
+    def window(self, timezone: str) -> Window:
+        """Return the time window in UTC."""
+        edges = [
+            None if edge is None else to_micros(_aware(edge, timezone))
+            for edge in (self.start, self.end)
+        ]
+        return Window(*edges)
+
+
+def read_records(
+    path: str | os.PathLike[str],
+    *,
+    partition: Partition,
+    epoch_length: timedelta = timedelta(hours=1),
+    timezone: str | None = None,
+    columns: Columns | None = None,
+    filters: Filters | None = None,
+    drop_invalid: bool = False,
+    progress: Progress | None = None,
+) -> Traces:
+    """Read records of who was where, when, and make Traces of them.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder of files: CSV, NDJSON, GeoJSON points or Parquet.
+    partition
+        How places become regions.
+    epoch_length
+        How long each epoch lasts.
+    timezone
+        IANA name of the local zone: where times without a zone were recorded, and whose days
+        count. By default the zone that a column of datetimes carries, else UTC; times without
+        a zone are refused then.
+    columns
+        Names of the columns where they are unusual.
+    filters
+        Which records and users to keep.
+    drop_invalid
+        Leave rows out that cannot be used, instead of refusing the file.
+    progress
+        Called with what is being done, the rows read so far, and their number where known.
+
+    Returns
+    -------
+    Traces, users sorted by id, with a ledger of what was dropped and why.
+    """
+    filters = filters or Filters()
+    zone(timezone or "UTC")
+    reading = _Reading(
+        sources=open_sources(path),
+        rows=RowReader(
+            columns=columns or Columns(),
+            use_points=partition.uses_points,
+            timezone=timezone,
+            drop_invalid=drop_invalid,
+        ),
+        progress=progress or (lambda *_: None),
+    )
+    local = timezone or reading.zone_of_times() or "UTC"
+    window = filters.window(local)
+    look = reading.survey_if_needed(partition, window, filters.box_quantile)
+    epochs = _epochs(window, look, epoch_length, local)
+    box = None if look is None or filters.box_quantile is None else look.box
+    locator = partition.locator(None if look is None else look.box)
+    gathered = reading.gather(locator, partition, epochs=epochs, window=window, box=box)
+    return _assemble(gathered, partition, locator, epochs, filters)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    users: Labels
+    gathering: Gathering
+    invalid: Counter[str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Passes over the same files."""
+
+    sources: list[Source]
+    rows: RowReader
+    progress: Progress = field(repr=False)
+
+    def batches(self, what: str) -> Iterator[Batch]:
+        known = [source.rows for source in self.sources]
+        total = None if None in known else sum(rows for rows in known if rows is not None)
+        done = 0
+        self.progress(what, done, total)
+        for source in self.sources:
+            for batch in self.rows.batches(source):
+                yield batch
+                done += batch.rows_read
+                self.progress(what, done, total)
+
+    def survey_if_needed(
+        self, partition: Partition, window: Window, box_quantile: float | None
+    ) -> Survey | None:
+        if box_quantile is not None and not partition.uses_points:
+            raise InputError("a quantile box needs longitudes and latitudes, not region ids")
+        bounded = window.first is not None and window.end is not None
+        if bounded and not partition.needs_box and box_quantile is None:
+            return None
+        return survey(self.batches("Looking over"), window=window, box_quantile=box_quantile)
+
+    def gather(
+        self,
+        locator: Locator,
+        partition: Partition,
+        *,
+        epochs: Epochs,
+        window: Window,
+        box: Box | None,
+    ) -> _Gathered:
+        users = Labels(self._user_dtype())
+        gathering = Gathering()
+        invalid: Counter[str] = Counter()
+        for batch in self.batches("Reading"):
+            invalid.update(batch.invalid)
+            numbers = users.encode(batch.users)
+            fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
+            if box is not None:
+                fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
+            epoch = epochs.index_of(batch.micros)
+            fates[(epoch < 0) | ~window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
+
+            kept = fates == Fate.KEPT
+            region = locator.locate(batch.places if kept.all() else batch.places.where(kept))
+            lost = region == NOWHERE
+            if lost.any():
+                at = np.flatnonzero(kept)[lost]
+                if partition.is_complete and not self.rows.drop_invalid:
+                    raise _unknown_region(batch, int(at[0]))
+                fates[at] = Fate.OUT_OF_REGIONS
+            check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
+            gathering.add(numbers, fates, (region * epochs.n + epoch[kept])[~lost])
+        return _Gathered(users, gathering, invalid)
+
+    def zone_of_times(self) -> str | None:
+        """Return the time zone of the columns of datetimes, where they agree on one."""
+        zones = {getattr(kind, "time_zone", None) for kind in self._dtypes("time")}
+        return zones.pop() if len(zones) == 1 else None
+
+    def _user_dtype(self) -> type[pl.Int64 | pl.String]:
+        return pl.Int64 if all(d.is_integer() for d in self._dtypes("user")) else pl.String
+
+    def _dtypes(self, role: str) -> list[pl.DataType]:
+        """Return what the column of a role holds in each file."""
+        return [
+            source.frame.collect_schema()[self.rows.names(source)[role]] for source in self.sources
+        ]
+
+
+def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
+    if window.first is not None and window.end is not None:
+        start, end = from_micros(window.first), from_micros(window.end)
+        return Epochs.between(start, end, length=length, timezone=timezone)
+    if look is None:
+        raise InputError("an open time window needs a first look over the records")
+    first = from_micros(look.first if window.first is None else window.first)
+    last = from_micros(look.last)
+    if window.first is not None:
+        just_after = last + timedelta(microseconds=1)
+        epochs = Epochs.between(first, just_after, length=length, timezone=timezone)
+    else:
+        epochs = Epochs.covering(first, last, length=length, timezone=timezone)
+    if epochs.n > _MOST_UNASKED_EPOCHS:
+        raise RecordsError(
+            f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d}, {epochs.n} epochs",
+            fix="Give the time window with --from and --to",
+        )
+    return epochs
+
+
+def _assemble(
+    gathered: _Gathered, partition: Partition, locator: Locator, epochs: Epochs, filters: Filters
+) -> Traces:
+    gathering = gathered.gathering
+    ids = gathered.users.texts()
+    indptr, cells = gathering.visits()
+    steps = [Entry(reason, count, 0) for reason, count in sorted(gathered.invalid.items())]
+    steps += [
+        Entry(reason, int(gathering.records[fate]), gathering.users_lost_to(fate))
+        for fate, reason in _REASONS.items()
+    ]
+    steps.append(
+        Entry("repeats of a visit", int(gathering.records[Fate.KEPT]) - int(cells.size), 0)
+    )
+    if not cells.size:
+        raise _nothing_left(gathered, steps)
+    regions = locator.regions()
+    rows = Traces(tuple(ids), indptr, cells, regions, epochs)
+    if partition.is_open:
+        rows = _only_visited_regions(rows)
+
+    by_id = sorted_order(ids)
+    kept = rows.visits_per_user() > 0
+    for reason, keeps in _user_filters(rows, gathering, filters):
+        lost = kept & ~keeps
+        steps.append(Entry(reason, int(rows.visits_per_user()[lost].sum()), int(lost.sum())))
+        kept &= keeps
+    if not kept.any():
+        raise _nothing_left(gathered, steps)
+    chosen = rows.select(by_id[kept[by_id]])
+    ledger = Ledger(
+        records_read=int(gathering.records.sum()) + gathered.invalid.total(),
+        users_read=len(ids),
+        entries=tuple(step for step in steps if step.records or step.users),
+        visits=chosen.n_visits,
+        users=chosen.n_users,
+    )
+    return Traces(chosen.users, chosen.indptr, chosen.cells, rows.regions, epochs, ledger)
+
+
+_REASONS = {
+    Fate.OUT_OF_WINDOW: "outside the time window",
+    Fate.OUT_OF_BOX: "outside the quantile box",
+    Fate.OUT_OF_REGIONS: "in no region",
+}
+
+
+def _user_filters(
+    rows: Traces, gathering: Gathering, filters: Filters
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Give each filter of users that was asked for: the reason it drops for, and whom it keeps."""
+    if filters.mostly_inside:
+        yield "of users mostly outside", gathering.mostly_inside()
+    if filters.min_visits > 1:
+        few = f"of users with fewer than {filters.min_visits} visits"
+        yield few, rows.visits_per_user() >= filters.min_visits
+    if filters.min_weekly_visits > 0:
+        weekly = rows.visits_per_period(rows.epochs.weeks)
+        whole_weeks = max(1, rows.epochs.n_days // DAYS_A_WEEK)
+        few = f"of users with fewer than {filters.min_weekly_visits} visits in some week"
+        yield few, weekly[:, :whole_weeks].min(axis=1) >= filters.min_weekly_visits
+
+
+def _only_visited_regions(rows: Traces) -> Traces:
+    """Renumber the visited regions in the order of their ids, and leave the others out."""
+    from whosthere.kernels.rows import group_by_row  # noqa: PLC0415 - compiled code, slow import
+
+    region, epoch = np.divmod(rows.cells, np.int32(rows.epochs.n))
+    visited = np.unique(region)
+    order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
+    number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)
+    number[order] = np.arange(order.size)
+    row_of_visit = np.repeat(np.arange(rows.n_users, dtype=np.int32), rows.visits_per_user())
+    indptr, cells = group_by_row(
+        row_of_visit, number[region] * np.int32(rows.epochs.n) + epoch, rows.n_users
+    )
+    return Traces(rows.users, indptr, cells, rows.regions.select(order), rows.epochs)
+
+
+def _unknown_region(batch: Batch, index: int) -> RecordsError:
+    return RecordsError(
+        f"region {batch.places.ids[index]!r} is not in the regions table",
+        where=batch.source.place(batch.first_row + index),
+        fix="Add it to the table, or leave such rows out with --drop-invalid",
+    )
+
+
+def _nothing_left(gathered: _Gathered, steps: list[Entry]) -> EmptyError:
+    read = int(gathered.gathering.records.sum()) + gathered.invalid.total()
+    drops = "; ".join(f"{step.records} {step.reason}" for step in steps if step.records)
+    return EmptyError(
+        f"no visit is left of {read} records ({drops or 'the files hold no rows'})",
+        fix="Loosen the filters, or check the time zone and that lon and lat are not swapped",
+    )
+
+
+def _aware(moment: datetime, timezone: str) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone(timezone))

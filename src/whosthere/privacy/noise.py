@@ -1,0 +1,245 @@
+"""The steps of a mechanism that add noise to the counts.
+
+Counts are whole numbers, so rounding a noisy count down is the same as adding noise that was
+rounded down. The noise here is that whole number Z; the sum is then limited to 0..m.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from whosthere.errors import SpecError
+from whosthere.privacy.calibration import gaussian_sigma
+from whosthere.privacy.parameters import check_positive, format_number
+from whosthere.privacy.units import Event, Unit
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+# Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
+_LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
+
+
+class IntegerNoise(ABC):
+    """Whole-number noise on every cell, independent of the counts and between cells."""
+
+    name: ClassVar[str]
+    eps: float
+    unit: Unit
+    _kind: ClassVar[str]
+    _reach: ClassVar[float]
+    """Scales beyond which less than 1e-18 of the mass lies, on both sides together."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
+        if not isinstance(self.unit, Unit):
+            raise SpecError(f"the unit must be Event, UserDay or User, not {self.unit!r}")
+        if not _LEAST_SCALE <= self.scale <= _MOST_SCALE:
+            raise SpecError(
+                f"{self} adds noise of scale {self.scale:.3g}, which whole counts cannot show",
+                fix=f"Choose eps so that the scale lies between {_LEAST_SCALE} and {_MOST_SCALE:g}",
+            )
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Size of the noise, in people."""
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Lowest and highest noise; outside of it lies less than 1e-18 of the mass."""
+        reach = math.ceil(self._reach * self.scale)
+        return -reach - 1, reach
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw independent noise for an array of cells."""
+
+    @abstractmethod
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
+
+    @abstractmethod
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
+
+    def cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return P(Z <= z)."""
+        return np.exp(self.log_cdf(z))
+
+    def sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return P(Z > z)."""
+        return np.exp(self.log_sf(z))
+
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
+
+        The ends may be infinite. The difference is taken of the tails on the interval's own
+        side, where both are small, so that nothing cancels.
+        """
+        lo, hi = np.asarray(lo, np.float64), np.asarray(hi, np.float64)
+        right = lo >= 0
+        larger = np.where(right, self.log_sf(lo - 1), self.log_cdf(hi))
+        smaller = np.where(right, self.log_sf(hi), self.log_cdf(lo - 1))
+        return larger + _log1mexp(np.minimum(smaller - larger, 0))
+
+    def describe(self) -> str:
+        """Say in one public sentence what this step does."""
+        return (
+            f"{self._kind} of scale {self.scale:.4g} is added to every count, and the sum is kept "
+            "between 0 and the size of the group."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}(eps={format_number(self.eps)}, {self.unit})"
+
+
+@dataclass(frozen=True)
+class _TwoSidedGeometric(IntegerNoise):
+    """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides.
+
+    Parameters
+    ----------
+    eps
+        Budget that one unit may spend, positive.
+    unit
+        What is protected.
+    """
+
+    eps: float
+    unit: Unit = field(default_factory=Event)
+
+    _reach: ClassVar[float] = 41.5
+
+    @property
+    def scale(self) -> float:
+        """The unit's l1 sensitivity over eps, in people."""
+        return self.unit.l1_sensitivity / self.eps
+
+    @property
+    @abstractmethod
+    def _log_sides(self) -> tuple[float, float]:
+        """Return log P(Z < 0) and log P(Z >= 0)."""
+
+    @abstractmethod
+    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw whether Z < 0."""
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw independent noise for an array of cells."""
+        # An exponential variable rounded down is geometric, and drawn much faster than one.
+        magnitude = rng.exponential(self.scale, shape).astype(np.int32)
+        # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
+        side = -self._draw_sides(shape, rng).view(np.int8)
+        return np.bitwise_xor(magnitude, side, out=magnitude)
+
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
+        below, above = self._log_sides
+        steps = (np.asarray(z, np.float64) + 1) / self.scale
+        with np.errstate(divide="ignore"):
+            high = np.log1p(-np.exp(above - np.maximum(steps, 0)))
+        return np.where(steps <= 0, below + steps, high)
+
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
+        below, above = self._log_sides
+        steps = (np.asarray(z, np.float64) + 1) / self.scale
+        with np.errstate(divide="ignore"):
+            low = np.log1p(-np.exp(below + np.minimum(steps, 0)))
+        return np.where(steps >= 0, above - steps, low)
+
+
+@dataclass(frozen=True)
+class Laplace(_TwoSidedGeometric):
+    """Laplace noise of scale sensitivity / eps, rounded down."""
+
+    name: ClassVar[str] = "laplace"
+    _kind: ClassVar[str] = "Rounded-down Laplace noise"
+
+    @property
+    def _log_sides(self) -> tuple[float, float]:
+        return -math.log(2), -math.log(2)
+
+    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
+        return rng.integers(0, 2, shape, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(_TwoSidedGeometric):
+    """The two-sided geometric: P(Z = z) falls by exp(-eps / sensitivity) with each step from 0."""
+
+    name: ClassVar[str] = "discrete-laplace"
+    _kind: ClassVar[str] = "Discrete Laplace noise"
+
+    @property
+    def _log_sides(self) -> tuple[float, float]:
+        above = -math.log1p(math.exp(-1 / self.scale))
+        return above - 1 / self.scale, above
+
+    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
+        return rng.random(shape) < math.exp(self._log_sides[0])
+
+
+@dataclass(frozen=True)
+class Gaussian(IntegerNoise):
+    """Normal noise, rounded down, with the least sigma that gives (eps, delta).
+
+    Parameters
+    ----------
+    eps
+        Budget that one unit may spend, positive.
+    delta
+        Chance that is left out of the guarantee, between 0 and 1.
+    unit
+        What is protected.
+    """
+
+    eps: float
+    delta: float = 1e-6
+    unit: Unit = field(default_factory=Event)
+
+    name: ClassVar[str] = "gaussian"
+    _kind: ClassVar[str] = "Rounded-down Gaussian noise"
+    _reach: ClassVar[float] = 8.9
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
+        super().__post_init__()
+
+    @cached_property
+    def scale(self) -> float:
+        """The standard deviation sigma, in people."""
+        return gaussian_sigma(self.eps, self.delta, self.unit.l2_sensitivity)
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw independent noise for an array of cells."""
+        noise = rng.normal(0, self.scale, shape)
+        return np.floor(noise, out=noise).astype(np.int32)
+
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
+        return np.asarray(log_ndtr((np.asarray(z, np.float64) + 1) / self.scale))
+
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
+        return np.asarray(log_ndtr(-(np.asarray(z, np.float64) + 1) / self.scale))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}(eps={format_number(self.eps)}, delta={format_number(self.delta)}, "
+            f"{self.unit})"
+        )
+
+
+def _log1mexp(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(1 - exp(x)) for x <= 0 without cancellation."""
+    with np.errstate(divide="ignore"):
+        return np.where(x > -math.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))

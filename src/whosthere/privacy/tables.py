@@ -1,0 +1,171 @@
+"""Releases of others: tables of counts by region and time, made into a Release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.columns import Columns
+from whosthere.data.epochs import Epochs, from_micros
+from whosthere.data.labels import sorted_order
+from whosthere.data.regions import Regions
+from whosthere.data.sources import open_sources, readable
+from whosthere.data.times import to_utc_micros
+from whosthere.errors import EmptyError, InputError, RecordsError
+from whosthere.privacy.release import Release
+
+if TYPE_CHECKING:
+    import os
+
+    from whosthere.data.sources import Source
+    from whosthere.privacy.mechanism import Mechanism
+
+# What a table may write in place of a count that was withheld.
+USUAL_MARKERS = ("", "*", "-", ".", "NA", "N/A", "NaN", "null", "suppressed", "redacted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableReader:
+    """How a table of counts is to be read.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns where they are unusual.
+    wide
+        Whether each epoch has a column of its own, not a row for each region and epoch.
+    epoch_length
+        How long each epoch lasts; by default the smallest step between two times.
+    timezone
+        IANA name of the local zone, needed where times carry none.
+    regions
+        All regions that were published; by default those that the table names.
+    markers
+        What stands for a withheld count, beside `USUAL_MARKERS`; it is read as 0, as is a
+        missing row.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    wide: bool = False
+    epoch_length: timedelta | None = None
+    timezone: str | None = None
+    regions: Regions | None = None
+    markers: tuple[str, ...] = ()
+
+    def read(
+        self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
+    ) -> Release:
+        """Read a table and what is public about it as a Release."""
+        [source] = open_sources(path)[:1]
+        try:
+            cells = self._cells(source)
+            return self._release(cells, group_size, mechanism)
+        except InputError as error:
+            if error.where is not None:
+                raise
+            raise RecordsError(error.problem, where=Path(path), fix=error.fix) from error
+
+    def _cells(self, source: Source) -> pl.DataFrame:
+        """Return a row for each published count: region (text), micros (UTC) and count."""
+        with readable(source.path):
+            table = source.frame.collect()
+        long = self._melted(table) if self.wide else self._named(table)
+        if not long.height:
+            raise EmptyError("has no counts")
+        regions = long["region"].cast(pl.String)
+        micros = to_utc_micros(long["time"], self.timezone)
+        counts = self._counts(long["count"])
+        for column, bad, problem in (
+            ("region", regions.is_null(), "is no region"),
+            ("time", micros.is_null(), "is not a time"),
+            ("count", counts.is_null(), "is not a count"),
+        ):
+            if bad.any():
+                row = bad.arg_max() or 0
+                place = f"row {long['row'][row] + 1}"
+                raise RecordsError(f"{place}: {long[column][row]!r} {problem}", fix=_FIXES[column])
+        cells = pl.DataFrame({"region": regions, "micros": micros, "count": counts})
+        twice = cells.select("region", "micros").is_duplicated()
+        if twice.any():
+            first = twice.arg_max() or 0
+            raise RecordsError(
+                f"region {regions[first]!r} has more than one count for {long['time'][first]}",
+                fix="Sum or remove the repeated rows",
+            )
+        return cells
+
+    def _named(self, table: pl.DataFrame) -> pl.DataFrame:
+        names = self.columns.require(("region", "time", "count"), table.columns)
+        return table.select(
+            pl.col(name).alias(role) for role, name in names.items()
+        ).with_row_index("row")
+
+    def _melted(self, table: pl.DataFrame) -> pl.DataFrame:
+        region = self.columns.find("region", table.columns) or table.columns[0]
+        return (
+            table.with_row_index("row")
+            .with_columns(pl.exclude("row", region).cast(pl.String))
+            .unpivot(index=["row", region], variable_name="time", value_name="count")
+            .rename({region: "region"})
+        )
+
+    def _counts(self, column: pl.Series) -> pl.Series:
+        if column.dtype.is_integer():
+            return column.cast(pl.Int64).fill_null(0)
+        text = column.cast(pl.String).str.strip_chars()
+        withheld = text.is_null() | text.is_in([*USUAL_MARKERS, *self.markers])
+        whole = text.cast(pl.Float64, strict=False)
+        whole = pl.select(pl.when(whole == whole.round()).then(whole)).to_series()
+        return whole.cast(pl.Int64).zip_with(~withheld, pl.repeat(0, len(text), eager=True))
+
+    def _release(self, cells: pl.DataFrame, group_size: int, mechanism: Mechanism) -> Release:
+        regions = self.regions or Regions(_in_order(cells["region"].unique().to_list()))
+        epochs = self._epochs(cells["micros"])
+        row = cells["region"].replace_strict(regions.index, default=-1, return_dtype=pl.Int64)
+        if (row < 0).any():
+            unknown = cells["region"].filter(row < 0)[0]
+            raise RecordsError(
+                f"region {unknown!r} is not in the regions table", fix="Add it to the table"
+            )
+        column = epochs.index_of(cells["micros"].to_numpy())
+        counts = np.zeros((len(regions), epochs.n), dtype=np.int64)
+        counts[row.to_numpy(), column] = cells["count"].to_numpy()
+        if np.abs(counts).max() > np.iinfo(np.int32).max:
+            raise RecordsError(f"a count of {np.abs(counts).max()} is too large")
+        return Release(counts.astype(np.int32), group_size, regions, epochs, mechanism)
+
+    def _epochs(self, micros: pl.Series) -> Epochs:
+        times = micros.unique().sort()
+        length = self.epoch_length
+        if length is None:
+            if len(times) < 2:
+                raise RecordsError("has a single time", fix="Give the length with --epoch")
+            length = timedelta(microseconds=int(times.diff().drop_nulls().min()))  # type: ignore[arg-type]
+        first, last = from_micros(times[0]), from_micros(times[-1])
+        epochs = Epochs(first, length, (last - first) // length + 1, self.timezone or "UTC")
+        index = epochs.index_of(times.to_numpy())
+        if (
+            np.unique(index).size < len(times)
+            or (epochs.starts[index] != times.to_numpy().astype("datetime64[us]")).any()
+        ):
+            raise RecordsError(
+                f"its times do not fall on steps of {length}",
+                fix="Give the length of an epoch with --epoch",
+            )
+        return epochs
+
+
+_FIXES = {
+    "region": "Fill the region in, or name its column with --region-column",
+    "time": "Use ISO 8601 text or Unix seconds, or name the column with --time-column",
+    "count": "Use whole numbers; say what stands for a withheld count with --withheld",
+}
+
+
+def _in_order(ids: list[str]) -> list[str]:
+    return [ids[i] for i in sorted_order(ids)]

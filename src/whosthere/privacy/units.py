@@ -1,0 +1,164 @@
+"""What a noisy count protects: one visit, one person's day, or a whole person.
+
+Two data sets are neighbours when one is the other plus one unit (add or remove). The unit
+decides how far apart the counts of neighbours can lie, and so how much noise is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from whosthere.privacy.parameters import check_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from whosthere.data.traces import Traces
+
+
+class Unit(ABC):
+    """What is added or removed between two neighbouring data sets."""
+
+    name: ClassVar[str]
+    protects: ClassVar[str]
+    """One sentence: what an attacker cannot tell, up to the guarantee's eps and delta."""
+
+    @property
+    @abstractmethod
+    def most_visits(self) -> int:
+        """How many visits one unit holds at most, once the traces are bounded."""
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Most that one unit changes all counts together, in visits (sum of absolute changes)."""
+        return float(self.most_visits)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Most that one unit changes all counts, as the root of the sum of squared changes.
+
+        A visit changes its own cell by one, and nobody visits a cell twice.
+        """
+        return math.sqrt(self.most_visits)
+
+    @abstractmethod
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
+        """Drop visits at random until no unit holds more than its share."""
+
+    @abstractmethod
+    def describe_bound(self) -> str:
+        """Say in one public sentence which visits are dropped; empty where none are."""
+
+    @abstractmethod
+    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:
+        """Return the eps that a whole person spends, given their visits and days with a visit."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Write the unit as a spec string's parameters."""
+
+
+@dataclass(frozen=True)
+class Event(Unit):
+    """One visit of one person: one region in one epoch."""
+
+    name: ClassVar[str] = "event"
+    protects: ClassVar[str] = (
+        "An attacker cannot tell whether any single visit of a person took place; "
+        "a person with many visits can still be noticed"
+    )
+
+    @property
+    def most_visits(self) -> int:
+        """One."""
+        return 1
+
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
+        """Return the traces themselves: a single visit needs no bound."""
+        return traces
+
+    def describe_bound(self) -> str:
+        """Say nothing: no visit is dropped."""
+        return ""
+
+    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
+        """Spend eps for every visit."""
+        return eps * visits
+
+    def __str__(self) -> str:
+        return f"unit={self.name}"
+
+
+@dataclass(frozen=True)
+class _Bounded(Unit):
+    """A unit of several visits, of which at most `max_visits` are counted."""
+
+    max_visits: int
+    _whose: ClassVar[str]
+    _per_day: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        checked = check_integer(self.max_visits, "max_visits", least=1)
+        object.__setattr__(self, "max_visits", checked)
+
+    @property
+    def most_visits(self) -> int:
+        """`max_visits`."""
+        return self.max_visits
+
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
+        """Keep a uniformly random `max_visits` of each unit's visits, all where fewer."""
+        return traces.bounded(self.max_visits, per_day=self._per_day, rng=rng)
+
+    def describe_bound(self) -> str:
+        """Say in one public sentence which visits are dropped."""
+        return (
+            f"At most {self.max_visits} visits of each {self._whose} are counted, chosen at random "
+            "where there are more."
+        )
+
+    def __str__(self) -> str:
+        return f"unit={self.name}, max_visits={self.max_visits}"
+
+
+@dataclass(frozen=True)
+class UserDay(_Bounded):
+    """All visits of one person on one local day, at most `max_visits` of them counted."""
+
+    name: ClassVar[str] = "user-day"
+    protects: ClassVar[str] = (
+        "An attacker cannot tell whether a person was there on any single day, whatever they "
+        "did that day; a person seen on many days can still be noticed"
+    )
+    _whose: ClassVar[str] = "person and day"
+    _per_day: ClassVar[bool] = True
+
+    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
+        """Spend eps for every day with a visit."""
+        return eps * active_days
+
+
+@dataclass(frozen=True)
+class User(_Bounded):
+    """All visits of one person, at most `max_visits` of them counted."""
+
+    name: ClassVar[str] = "user"
+    protects: ClassVar[str] = "An attacker cannot tell whether a person is in the data at all"
+    _whose: ClassVar[str] = "person"
+    _per_day: ClassVar[bool] = False
+
+    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
+        """Spend eps once, however much the person moves."""
+        return eps
+
+
+UNITS: Mapping[str, type[Unit]] = MappingProxyType(
+    {unit.name: unit for unit in (Event, UserDay, User)}
+)
+"""The kinds of unit by name, from the narrowest to the widest."""

@@ -1,0 +1,63 @@
+"""Regions as values, and their table."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from whosthere.data.regions import Regions
+from whosthere.errors import FileError, InputError, RecordsError
+
+
+def test_csv_round_trip(regions, tmp_path):
+    regions.write_csv(tmp_path / "r.csv")
+    assert Regions.read(tmp_path / "r.csv") == regions
+
+
+def test_a_table_without_positions(tmp_path):
+    (tmp_path / "r.csv").write_text("cell_id,name\n007,a\n8,b\n")
+    read = Regions.read(tmp_path / "r.csv")
+    assert read.ids == ("007", "8")
+    assert not read.have_positions
+    with pytest.raises(InputError, match="no positions"):
+        _ = read.neighbours
+
+
+def test_parquet_and_other_names(tmp_path):
+    table = pl.DataFrame({"antenna": [3, 1], "longitude": [9.1, 9.2], "latitude": [45.0, 45.1]})
+    table.write_parquet(tmp_path / "a.parquet")
+    read = Regions.read(tmp_path / "a.parquet")
+    assert read.ids == ("3", "1")
+    assert read.lon.tolist() == [9.1, 9.2]
+
+
+def test_the_callers_arrays_stay_his():
+    lon = np.array([1.0, 2.0])
+    regions = Regions(["a", "b"], lon, [3.0, 4.0])
+    with pytest.raises(ValueError, match="read-only"):
+        regions.lon[0] = 7.0
+    lon += 0.0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", "has no region column"),
+        ("region,lon,lat\nx,9,45\nx,9,46\n", "'x' appears more than once"),
+        ("region,lon,lat\nx,9,abc\n", "row 1, column 'lat': 'abc' is not a number"),
+        ("region,lon,lat\nx,45,109\n", "swapped"),
+        ("region,lon\nx,45\n", "both longitude and latitude"),
+        ("region\n", "at least one region"),
+        ("region,lon,lat\n,9,45\n", "row 1 has no region id"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path, content, message):
+    path = tmp_path / "r.csv"
+    path.write_text(content)
+    with pytest.raises(RecordsError, match=message) as caught:
+        Regions.read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileError, match="does not exist"):
+        Regions.read(tmp_path / "none.csv")

@@ -1,0 +1,76 @@
+"""Compressed rows against plain Python sets."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whosthere.kernels.rows import count_cells, group_by_row, sample_within_periods, take_rows
+
+PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=60)
+
+
+def _rows(pairs, n_rows=6):
+    rows = np.array([p[0] for p in pairs], np.int32)
+    cells = np.array([p[1] for p in pairs], np.int32)
+    return group_by_row(rows, cells, n_rows)
+
+
+def _as_sets(indptr, cells):
+    return [cells[a:b].tolist() for a, b in itertools.pairwise(indptr)]
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_grouping_equals_sorted_sets(pairs):
+    expected = [sorted({c for r, c in pairs if r == row}) for row in range(6)]
+    assert _as_sets(*_rows(pairs)) == expected
+
+
+@settings(deadline=None)
+@given(PAIRS, st.lists(st.integers(0, 5), max_size=10))
+def test_taking_rows_keeps_their_content_and_order(pairs, chosen):
+    indptr, cells = _rows(pairs)
+    before = _as_sets(indptr, cells)
+    taken = _as_sets(*take_rows(indptr, cells, np.array(chosen, np.int64)))
+    assert taken == [before[row] for row in chosen]
+
+
+@settings(deadline=None)
+@given(PAIRS, st.lists(st.integers(0, 5), max_size=10))
+def test_counts_add_up(pairs, chosen):
+    indptr, cells = _rows(pairs)
+    counts = np.zeros(31, np.int32)
+    count_cells(indptr, cells, np.array(chosen, np.int64), counts)
+    expected = [sum((row, cell) in set(pairs) for row in chosen) for cell in range(31)]
+    assert counts.tolist() == expected
+
+
+@settings(deadline=None)
+@given(PAIRS, st.integers(1, 6), st.integers(0, 2**64 - 1))
+def test_sampling_keeps_exactly_the_limit_in_each_period(pairs, limit, key):
+    indptr, cells = _rows(pairs)
+    period_of_epoch = np.array([0, 0, 1, 1, 2], np.int32)
+    keep = sample_within_periods(indptr, cells, period_of_epoch, limit, np.uint64(key))
+    for start, stop in itertools.pairwise(indptr):
+        periods = period_of_epoch[cells[start:stop] % 5]
+        for period in range(3):
+            mine = periods == period
+            assert keep[start:stop][mine].sum() == min(limit, mine.sum())
+
+
+def test_sampling_is_uniform():
+    """Each of 20 visits stays with chance 5/20; false alarm rate below 1e-4 (4.5 sigma of 20)."""
+    indptr, cells = np.array([0, 20]), np.arange(20, dtype=np.int32)
+    periods = np.zeros(20, np.int32)
+    rng = np.random.default_rng(3)
+    draws = 4000
+    kept = sum(
+        sample_within_periods(
+            indptr, cells, periods, 5, rng.integers(0, 2**64, dtype=np.uint64)
+        ).astype(int)
+        for _ in range(draws)
+    )
+    sigma = np.sqrt(draws * 0.25 * 0.75)
+    assert np.abs(kept - draws / 4).max() < 4.5 * sigma

@@ -1,0 +1,132 @@
+"""What each unit of privacy weighs, and the bounding of contributions."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
+from whosthere.data.traces import Traces
+from whosthere.errors import SpecError
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.units import UNITS, Event, User, UserDay
+
+N_REGIONS, N_EPOCHS = 5, 72
+
+
+def make_traces(lists):
+    epochs = Epochs(datetime(2024, 3, 1, tzinfo=UTC), timedelta(hours=1), N_EPOCHS)
+    indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in lists])])
+    cells = np.concatenate([np.sort(cells) for cells in lists]) if lists else np.empty(0)
+    users = tuple(f"u{i:03}" for i in range(len(lists)))
+    regions = Regions([f"r{i}" for i in range(N_REGIONS)])
+    return Traces(users, indptr, cells.astype(np.int32), regions, epochs)
+
+
+@pytest.fixture(scope="module")
+def traces():
+    rng = np.random.default_rng(1)
+    sizes = [0, 1, 5, 20, 60, 150, 360]
+    return make_traces([rng.choice(N_REGIONS * N_EPOCHS, n, replace=False) for n in sizes])
+
+
+def visits(traces):
+    return {
+        (user, int(cell)) for row, user in enumerate(traces.users) for cell in traces.trace(row)
+    }
+
+
+@pytest.mark.parametrize(
+    ("unit", "l1", "l2", "budget"),
+    [(Event(), 1, 1, 50), (UserDay(10), 10, math.sqrt(10), 3.5), (User(64), 64, 8, 0.5)],
+)
+def test_sensitivities_and_budget_of_a_person(unit, l1, l2, budget):
+    assert unit.l1_sensitivity == l1
+    assert unit.l2_sensitivity == pytest.approx(l2)
+    assert unit.total_budget(0.5, visits=100, active_days=7) == budget
+    assert UNITS[unit.name] is type(unit)
+    assert unit.protects.startswith("An attacker cannot tell whether")
+
+
+@pytest.mark.parametrize("kind", [UserDay, User])
+@pytest.mark.parametrize("bad", [0, -3, 1.5, math.nan, True, "10", None, 2**31])
+def test_a_bound_must_be_a_positive_whole_number(kind, bad):
+    with pytest.raises(SpecError, match="max_visits must"):
+        kind(bad)
+
+
+def test_units_are_values():
+    assert User(3) == User(np.int64(3))
+    assert hash(User(3)) == hash(User(3))
+    assert User(3) != UserDay(3)
+    assert type(User(np.int64(3)).max_visits) is int
+
+
+def test_event_needs_no_bound(traces):
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    assert Event().bound(traces, rng) is traces
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 1000])
+@pytest.mark.parametrize("kind", [UserDay, User])
+def test_bounding_keeps_the_right_number_of_each_persons_own_visits(traces, kind, limit):
+    cells = traces.cells.copy()
+    bounded = kind(limit).bound(traces, np.random.default_rng(5))
+    days = traces.epochs.days
+    before, after = traces.visits_per_period(days), bounded.visits_per_period(days)
+    if kind is User:
+        before, after = before.sum(axis=1), after.sum(axis=1)
+    assert np.array_equal(after, np.minimum(before, limit))
+    assert visits(bounded) <= visits(traces)
+    assert bounded.users == traces.users
+    assert np.array_equal(traces.cells, cells)
+
+
+@pytest.mark.parametrize("unit", [UserDay(3), User(7)])
+def test_the_seed_decides_which_visits_stay(traces, unit):
+    kept = [visits(unit.bound(traces, np.random.default_rng(seed))) for seed in (1, 1, 2)]
+    assert kept[0] == kept[1] != kept[2]
+
+
+@pytest.mark.parametrize(
+    ("unit", "share"), [(UserDay(6), 6 / 24), (User(18), 18 / 72)], ids=["day", "user"]
+)
+def test_every_visit_is_as_likely_to_stay(unit, share):
+    """Chi-square over the 72 visits of 4,000 identical people; false alarm rate below 1e-4.
+
+    Draws are without replacement, which makes the statistic smaller, never larger.
+    """
+    n = 4000
+    bounded = unit.bound(make_traces([np.arange(N_EPOCHS)] * n), np.random.default_rng(9))
+    kept = np.bincount(bounded.cells, minlength=N_EPOCHS)
+    statistic = ((kept - n * share) ** 2 / (n * share)).sum()
+    assert stats.chi2.sf(statistic, N_EPOCHS - 1) > 1e-4
+
+
+def test_a_mechanism_bounds_for_all_its_noise_and_reports_the_share(traces):
+    spec = "laplace(eps=1, unit=user-day, max_visits=8) | gaussian(eps=1, unit=user, max_visits=20)"
+    bounded = Mechanism.parse(spec).bound(traces, np.random.default_rng(3))
+    assert bounded.traces.visits_per_user().max() == 20
+    assert bounded.traces.visits_per_period(traces.epochs.days).max() <= 8
+    dropped = traces.n_visits - bounded.traces.n_visits
+    assert bounded.share_dropped == pytest.approx(dropped / traces.n_visits)
+
+
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=3)", "laplace(eps=1)"])
+def test_without_a_bound_nothing_is_dropped(traces, spec):
+    bounded = Mechanism.parse(spec).bound(traces, np.random.default_rng(3))
+    assert bounded.traces is traces
+    assert bounded.share_dropped == 0
+
+
+def test_nobody_went_anywhere():
+    empty = make_traces([[], []])
+    mechanism = Mechanism.parse("laplace(eps=1, unit=user, max_visits=2)")
+    assert mechanism.bound(empty, np.random.default_rng(0)).share_dropped == 0
