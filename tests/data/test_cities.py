@@ -111,7 +111,7 @@ def test_records_are_what_a_provider_would_ship(city):
     records = city.records()
     assert records.schema == {
         "user": pl.String,
-        "timestamp": pl.Datetime("us", "Europe/Rome"),
+        "timestamp": pl.Datetime("us", city.epochs.timezone),
         "region": pl.String,
         "lon": pl.Float64,
         "lat": pl.Float64,
@@ -129,7 +129,11 @@ def test_traces_are_the_distinct_visits_of_the_records(city):
     visits = (
         city.records()
         .join(region_row, on="region")
-        .with_columns(epoch=(pl.col.timestamp - city.epochs.start).dt.total_hours())
+        .with_columns(
+            epoch=(
+                pl.col.timestamp.dt.convert_time_zone("UTC") - city.epochs.start
+            ).dt.total_hours()
+        )
         .select("user", cell=pl.col.row.cast(pl.Int64) * city.epochs.n + pl.col.epoch)
         .unique()
         .sort("user", "cell")
