@@ -52,5 +52,5 @@ $(VENV)/.package: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package
-	@$(PIP) --editable '.[geo,dev]'
+	@$(PIP) --editable '.[geo,learn,dev]'
 	@touch $@

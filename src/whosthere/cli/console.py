@@ -90,6 +90,16 @@ def progress() -> Iterator[Callable[[str, int, int | None], None]]:
         yield move
 
 
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal that something goes on, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with err.status(what):
+        yield
+
+
 def print_json(value: dict[str, Any]) -> None:
     """Print strict JSON to the output stream, with no decoration."""
     import json

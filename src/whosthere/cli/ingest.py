@@ -9,7 +9,7 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import Force, Timezone
-from whosthere.errors import InputError
+from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -148,6 +148,8 @@ def ingest(
     from whosthere.data.files import refuse_existing
     from whosthere.data.read import Filters, read_records
 
+    if out.suffix != ".parquet":
+        raise FileError("has an ending that is not known", where=out, fix="Use .parquet")
     refuse_existing(out, force=force)
     partition = _partition(
         regions=regions,

@@ -26,13 +26,14 @@ def inspect(
     Example: `whosthere inspect city/traces.parquet --json`
     """
     from whosthere.data.files import existing, read_metadata
+    from whosthere.privacy.release import description_path
 
     existing(file)
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
     if kind == "traces":
         facts = _traces(file)
-    elif kind == "release" or file.with_name(f"{file.name}-metadata.json").exists():
+    elif kind == "release" or (file.is_file() and description_path(file).exists()):
         facts = _release(file)
     else:
         facts = _records(file)

@@ -7,9 +7,11 @@ import sys
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from whosthere._version import __version__
 from whosthere.cli import console
+from whosthere.cli.attack import attack
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
@@ -21,8 +23,21 @@ from whosthere.errors import InputError
 USER_ERROR = 2
 INTERRUPTED = 130
 
+
+class _Commands(TyperGroup):
+    """The commands; typer itself would end an interrupted one without a word."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            console.complain("interrupted; nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(
     name="whosthere",
+    cls=_Commands,
     help="Measure whether people can be found in published location counts.",
     epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
     no_args_is_help=True,
@@ -34,6 +49,7 @@ app.command()(simulate)
 app.command()(ingest)
 app.command()(release)
 app.command("import")(import_table)
+app.command()(attack)
 app.command()(inspect)
 app.command()(mechanisms)
 
@@ -62,9 +78,6 @@ def main() -> None:
     except InputError as error:
         console.complain(str(error))
         sys.exit(USER_ERROR)
-    except KeyboardInterrupt:
-        console.complain("interrupted; nothing was written")
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,12 +14,14 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.arrays import frozen
+from whosthere.data.city.friends import draw_friends
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.people import People, draw_people, joined
 from whosthere.data.city.places import Places, check_regions, make_places
 from whosthere.data.city.records import draw_events
 from whosthere.data.epochs import Epochs, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
+from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import InputError, suggestion
 
@@ -35,6 +37,8 @@ __all__ = ["CITIES", "City", "CityModel", "simulate"]
 RECORDS_FILE = "records.parquet"
 REGIONS_FILE = "regions.csv"
 _MICROS_A_SECOND = 1_000_000
+# Keeps the draws of the social graph apart from those of the city itself.
+_FRIENDS = 1
 _HOURS_A_DAY = 24
 # People are drawn in groups of about this many person-days, which bounds the working memory.
 # Part of what a seed means: another value gives other cities.
@@ -104,6 +108,18 @@ class City:
         indptr, cells = group_by_row(row_of_person[self.user], cell, int(seen.sum()))
         users = tuple(self.user_ids().filter(pl.Series(seen)).to_list())
         return Traces(users, indptr, cells, self.regions, self.epochs)
+
+    def friends(self, *, seed: int, mean_friends: float = 12.0) -> Neighbours:
+        """Return a seeded social graph over the rows of `traces`: friends share places."""
+        seen = np.unique(self.user)
+        graph = draw_friends(
+            self.people, mean_friends=mean_friends, rng=np.random.default_rng([seed, _FRIENDS])
+        )
+        row_of_person = np.full(len(self.people), -1)
+        row_of_person[seen] = np.arange(seen.size)
+        person = np.repeat(np.arange(len(self.people)), np.diff(graph.indptr))
+        edges = row_of_person[np.column_stack([person, graph.indices])]
+        return as_graph(edges[(edges >= 0).all(axis=1)], seen.size)
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write records.parquet and regions.csv into a folder, which is made if missing."""

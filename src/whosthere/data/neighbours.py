@@ -57,9 +57,9 @@ def delaunay(points: NDArray[np.float64]) -> Neighbours:
     members = np.argsort(place_of.reshape(-1), kind="stable")
     edges = _edges_of_places(places)
     if len(places) == len(points):
-        return _as_graph(members[edges], len(points))
+        return as_graph(members[edges], len(points))
     bounds = np.cumsum(np.bincount(place_of.reshape(-1)))[:-1]
-    return _as_graph(_spread_over_members(edges, np.split(members, bounds)), len(points))
+    return as_graph(_spread_over_members(edges, np.split(members, bounds)), len(points))
 
 
 def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -101,7 +101,8 @@ def _spread_over_members(
     return np.column_stack([np.concatenate([g[side].ravel() for g in grids]) for side in (0, 1)])
 
 
-def _as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:
+def as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:
+    """Make the graph of n vertices with the given edges, shape (n_edges, 2); loops are dropped."""
     both_ways = np.concatenate([edges, edges[:, ::-1]])
     both_ways = np.unique(both_ways[both_ways[:, 0] != both_ways[:, 1]], axis=0)
     degrees = np.bincount(both_ways[:, 0], minlength=n)

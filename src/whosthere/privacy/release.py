@@ -12,8 +12,9 @@ import polars as pl
 
 from whosthere.data.arrays import frozen
 from whosthere.data.epochs import Epochs
-from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
+from whosthere.data.files import existing, new_file, read_table, write_table
 from whosthere.data.regions import Regions
+from whosthere.data.times import to_utc_micros
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.mechanism import Mechanism
 
@@ -50,21 +51,25 @@ class Release:
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", frozen(self.counts, np.int32))
+        counts = np.asarray(self.counts)
         expected = (len(self.regions), self.epochs.n)
-        if self.counts.shape != expected:
+        if counts.shape != expected:
             raise InputError(
-                f"counts of shape {self.counts.shape} do not fit "
+                f"counts of shape {counts.shape} do not fit "
                 f"{expected[0]} regions x {expected[1]} epochs"
             )
+        if counts.dtype.kind not in "iu":
+            raise InputError(f"published counts must be whole numbers, not {counts.dtype}")
         if self.group_size < 1:
             raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
-        if self.counts.min() < 0 or self.counts.max() > self.group_size:
+        if counts.min() < 0 or counts.max() > self.group_size:
             raise InputError(
-                f"published counts reach from {self.counts.min()} to {self.counts.max()}, "
+                f"published counts reach from {counts.min()} to {counts.max()}, "
                 f"outside 0 to the group size {self.group_size}",
                 fix="Correct the group size, or the counts",
             )
+        object.__setattr__(self, "counts", frozen(counts, np.int32))
+        object.__setattr__(self, "group_size", int(self.group_size))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -106,13 +111,15 @@ class Release:
             table = self.to_table().to_arrow()
             write_table(table, path, kind=KIND, metadata=self._describe(), force=force)
         elif path.suffix == ".csv":
-            description = _description_path(path)
-            refuse_existing(path, force=force)
-            head = {"kind": KIND, **self._describe()}
-            with new_file(description, force=force) as temporary:
-                temporary.write_text(json.dumps(head, indent=1, allow_nan=False), encoding="utf-8")
-            with new_file(path, force=force) as temporary:
-                self.to_table().write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+            description = description_path(path)
+            head = json.dumps({"kind": KIND, **self._describe()}, indent=1, allow_nan=False)
+            # Both are whole before either takes its place: they belong together.
+            with (
+                new_file(path, force=force) as new_counts,
+                new_file(description, force=force) as new_description,
+            ):
+                new_description.write_text(head, encoding="utf-8")
+                self.to_table().write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
         else:
             raise FileError("has an ending that is not known", where=path, fix=_ENDINGS)
 
@@ -121,24 +128,40 @@ class Release:
         """Read what `save` wrote."""
         path = existing(Path(path))
         if path.suffix == ".parquet":
-            table, head = read_table(path, kind=KIND)
-            counts = table.column("count").to_numpy()
+            arrow, head = read_table(path, kind=KIND)
+            table = pl.DataFrame(arrow)
         elif path.suffix == ".csv":
             head = _read_description(path)
-            counts = _read_csv_counts(path)
+            table = _read_csv(path)
         else:
             raise FileError("has an ending that is not known", where=path, fix=_ENDINGS)
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
-            return cls(
-                counts.reshape(len(regions), epochs.n),
+            release = cls(
+                table["count"].to_numpy().reshape(len(regions), epochs.n),
                 int(head["group_size"]),
                 regions,
                 epochs,
                 Mechanism.parse(head["mechanism"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileError(f"is a damaged release ({error})", where=path) from error
+            release._check_rows(table)
+        except _DAMAGES as error:
+            reason = str(error).rstrip(".")
+            raise FileError(
+                f"is a damaged release ({reason})", where=path, fix="Write or copy it again"
+            ) from error
+        return release
+
+    def _check_rows(self, table: pl.DataFrame) -> None:
+        """Refuse a table whose rows are not the cells in order, as when it was sorted anew."""
+        expected = self.to_table()
+        times = to_utc_micros(table["epoch_start"], None)
+        in_order = (table["region"] == expected["region"]) & (
+            times == expected["epoch_start"].dt.timestamp("us")
+        )
+        if not in_order.all(ignore_nulls=False):
+            row = in_order.fill_null(value=False).arg_min() or 0
+            raise InputError(f"row {row + 1} is not of the region and time described")
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -151,14 +174,16 @@ class Release:
 
 
 _ENDINGS = "Use .parquet or .csv"
+_DAMAGES = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
 
 
-def _description_path(path: Path) -> Path:
+def description_path(path: Path) -> Path:
+    """Return where the description of a release as CSV is kept."""
     return path.with_name(f"{path.name}-metadata.json")
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    described = _description_path(path)
+    described = description_path(path)
     if not described.exists():
         raise FileError(
             f"has no description beside it ({described.name})",
@@ -168,14 +193,17 @@ def _read_description(path: Path) -> dict[str, Any]:
     try:
         head: dict[str, Any] = json.loads(described.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError("is not readable JSON", where=described) from error
+        raise FileError(
+            "is not readable JSON", where=described, fix="Write or copy it again"
+        ) from error
     return head
 
 
-def _read_csv_counts(path: Path) -> NDArray[np.int32]:
+def _read_csv(path: Path) -> pl.DataFrame:
+    schema = {"region": pl.String, "epoch_start": pl.String, "count": pl.Int32}
     try:
-        return pl.read_csv(path, columns=["count"], schema_overrides={"count": pl.Int32})[
-            "count"
-        ].to_numpy()
+        return pl.read_csv(path, columns=list(schema), schema_overrides=schema)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError("cannot be read as a release", where=path) from error
+        raise FileError(
+            "cannot be read as a release", where=path, fix="Write or copy it again"
+        ) from error

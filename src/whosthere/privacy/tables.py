@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.columns import Columns
-from whosthere.data.epochs import Epochs, from_micros
+from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.labels import sorted_order
 from whosthere.data.regions import Regions
 from whosthere.data.sources import open_sources, readable
 from whosthere.data.times import to_utc_micros
+from whosthere.data.traces import check_cell_space
 from whosthere.errors import EmptyError, InputError, RecordsError
 from whosthere.privacy.release import Release
 
@@ -42,7 +43,8 @@ class TableReader:
     epoch_length
         How long each epoch lasts; by default the smallest step between two times.
     timezone
-        IANA name of the local zone, needed where times carry none.
+        IANA name of the local zone, needed where times carry none. By default the zone that a
+        column of datetimes carries, else UTC.
     regions
         All regions that were published; by default those that the table names.
     markers
@@ -61,40 +63,54 @@ class TableReader:
         self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
     ) -> Release:
         """Read a table and what is public about it as a Release."""
-        [source] = open_sources(path)[:1]
         try:
-            cells = self._cells(source)
-            return self._release(cells, group_size, mechanism)
+            source, *others = open_sources(path)
+            if others:
+                raise RecordsError("is a folder of several tables", fix="Name one file")
+            rows = self._rows(source)
+            local = self.timezone or getattr(rows["time"].dtype, "time_zone", None) or "UTC"
+            cells = self._cells(rows, source)
+            epochs = self._epochs(cells["micros"], local)
+            return self._release(cells, epochs, group_size, mechanism)
         except InputError as error:
             if error.where is not None:
                 raise
             raise RecordsError(error.problem, where=Path(path), fix=error.fix) from error
 
-    def _cells(self, source: Source) -> pl.DataFrame:
-        """Return a row for each published count: region (text), micros (UTC) and count."""
+    def _rows(self, source: Source) -> pl.DataFrame:
+        """Return region, time and count as the table has them, and the row that they stand in."""
         with readable(source.path):
             table = source.frame.collect()
-        long = self._melted(table) if self.wide else self._named(table)
-        if not long.height:
+        rows = self._melted(table) if self.wide else self._named(table)
+        if not rows.height:
             raise EmptyError("has no counts")
-        regions = long["region"].cast(pl.String)
-        micros = to_utc_micros(long["time"], self.timezone)
-        counts = self._counts(long["count"])
+        return rows
+
+    def _cells(self, rows: pl.DataFrame, source: Source) -> pl.DataFrame:
+        """Return a row for each published count: region (text), micros (UTC) and count."""
+        zone(self.timezone or "UTC")
+        with readable(source.path):
+            regions = rows["region"].cast(pl.String)
+            micros = to_utc_micros(rows["time"], self.timezone)
+            counts = self._counts(rows["count"])
         for column, bad, problem in (
             ("region", regions.is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
             ("count", counts.is_null(), "is not a count"),
         ):
             if bad.any():
-                row = bad.arg_max() or 0
-                place = f"row {long['row'][row] + 1}"
-                raise RecordsError(f"{place}: {long[column][row]!r} {problem}", fix=_FIXES[column])
+                first = bad.arg_max() or 0
+                raise RecordsError(
+                    f"{rows[column][first]!r} {problem}",
+                    where=source.place(rows["row"][first]),
+                    fix=_FIXES[column],
+                )
         cells = pl.DataFrame({"region": regions, "micros": micros, "count": counts})
         twice = cells.select("region", "micros").is_duplicated()
         if twice.any():
             first = twice.arg_max() or 0
             raise RecordsError(
-                f"region {regions[first]!r} has more than one count for {long['time'][first]}",
+                f"region {regions[first]!r} has more than one count for {rows['time'][first]}",
                 fix="Sum or remove the repeated rows",
             )
         return cells
@@ -107,25 +123,32 @@ class TableReader:
 
     def _melted(self, table: pl.DataFrame) -> pl.DataFrame:
         region = self.columns.find("region", table.columns) or table.columns[0]
-        return (
-            table.with_row_index("row")
-            .with_columns(pl.exclude("row", region).cast(pl.String))
-            .unpivot(index=["row", region], variable_name="time", value_name="count")
-            .rename({region: "region"})
+        times = [name for name in table.columns if name != region]
+        if not times:
+            raise EmptyError("has no counts")
+        columns = (
+            pl.DataFrame({"region": table[region], "count": table[time].cast(pl.String)})
+            .with_row_index("row")
+            .with_columns(pl.lit(time).alias("time"))
+            for time in times
         )
+        return pl.concat(columns)
 
     def _counts(self, column: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
-            return column.cast(pl.Int64).fill_null(0)
+            return column.fill_null(0).cast(pl.Int64, strict=False)
         text = column.cast(pl.String).str.strip_chars()
         withheld = text.is_null() | text.is_in([*USUAL_MARKERS, *self.markers])
         whole = text.cast(pl.Float64, strict=False)
         whole = pl.select(pl.when(whole == whole.round()).then(whole)).to_series()
-        return whole.cast(pl.Int64).zip_with(~withheld, pl.repeat(0, len(text), eager=True))
+        return whole.cast(pl.Int64, strict=False).zip_with(
+            ~withheld, pl.repeat(0, len(text), eager=True)
+        )
 
-    def _release(self, cells: pl.DataFrame, group_size: int, mechanism: Mechanism) -> Release:
+    def _release(
+        self, cells: pl.DataFrame, epochs: Epochs, group_size: int, mechanism: Mechanism
+    ) -> Release:
         regions = self.regions or Regions(_in_order(cells["region"].unique().to_list()))
-        epochs = self._epochs(cells["micros"])
         row = cells["region"].replace_strict(regions.index, default=-1, return_dtype=pl.Int64)
         if (row < 0).any():
             unknown = cells["region"].filter(row < 0)[0]
@@ -133,13 +156,17 @@ class TableReader:
                 f"region {unknown!r} is not in the regions table", fix="Add it to the table"
             )
         column = epochs.index_of(cells["micros"].to_numpy())
-        counts = np.zeros((len(regions), epochs.n), dtype=np.int64)
-        counts[row.to_numpy(), column] = cells["count"].to_numpy()
-        if np.abs(counts).max() > np.iinfo(np.int32).max:
-            raise RecordsError(f"a count of {np.abs(counts).max()} is too large")
-        return Release(counts.astype(np.int32), group_size, regions, epochs, mechanism)
+        check_cell_space(len(regions), epochs.n)
+        given = cells["count"].to_numpy()
+        if np.abs(given).max() > np.iinfo(np.int32).max:
+            raise RecordsError(
+                f"a count of {np.abs(given).max()} is too large", fix="Correct the counts"
+            )
+        counts = np.zeros((len(regions), epochs.n), dtype=np.int32)
+        counts[row.to_numpy(), column] = given
+        return Release(counts, group_size, regions, epochs, mechanism)
 
-    def _epochs(self, micros: pl.Series) -> Epochs:
+    def _epochs(self, micros: pl.Series, timezone: str) -> Epochs:
         times = micros.unique().sort()
         length = self.epoch_length
         if length is None:
@@ -147,12 +174,8 @@ class TableReader:
                 raise RecordsError("has a single time", fix="Give the length with --epoch")
             length = timedelta(microseconds=int(times.diff().drop_nulls().min()))  # type: ignore[arg-type]
         first, last = from_micros(times[0]), from_micros(times[-1])
-        epochs = Epochs(first, length, (last - first) // length + 1, self.timezone or "UTC")
-        index = epochs.index_of(times.to_numpy())
-        if (
-            np.unique(index).size < len(times)
-            or (epochs.starts[index] != times.to_numpy().astype("datetime64[us]")).any()
-        ):
+        epochs = Epochs(first, length, (last - first) // length + 1, timezone)
+        if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
                 fix="Give the length of an epoch with --epoch",

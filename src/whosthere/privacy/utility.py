@@ -29,7 +29,8 @@ class Utility:
         Jensen-Shannon distance, 0 (same) to 1 (disjoint), between the true and the published
         distribution over regions and over epochs.
     top_regions_kept
-        Share of the ten busiest regions that are among the ten busiest as published.
+        Share of the ten busiest regions that are among the ten busiest as published; regions
+        with the same total stand in their own order.
     """
 
     mean_absolute_error: float
@@ -37,7 +38,7 @@ class Utility:
     nonzero_lost: float | None
     space_distance: float | None
     time_distance: float | None
-    top_regions_kept: float
+    top_regions_kept: float | None
 
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
@@ -58,14 +59,20 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
 
 
 def _jensen_shannon(p: NDArray[np.int64], q: NDArray[np.int64]) -> float | None:
-    from scipy.spatial.distance import jensenshannon  # noqa: PLC0415 - slow to import
+    from scipy.special import rel_entr  # noqa: PLC0415 - slow to import
 
     if not p.any() or not q.any():
         return None
-    return float(jensenshannon(p, q, base=2))
+    share_p, share_q = p / p.sum(), q / q.sum()
+    middle = (share_p + share_q) / 2
+    bits = (rel_entr(share_p, middle).sum() + rel_entr(share_q, middle).sum()) / 2 / np.log(2)
+    # Rounding can carry nearly equal or disjoint distributions just outside of 0 to 1.
+    return float(np.sqrt(np.clip(bits, 0, 1)))
 
 
-def _top_kept(published: NDArray[np.int64], truth: NDArray[np.int64], top: int) -> float:
+def _top_kept(published: NDArray[np.int64], truth: NDArray[np.int64], top: int) -> float | None:
+    if not published.any() or not truth.any():
+        return None
     n = min(top, truth.size)
     as_published, in_truth = (
         np.argsort(-totals, kind="stable")[:n] for totals in (published, truth)

@@ -1,0 +1,180 @@
+"""How many visits people make: the distributions that an attacker may assume."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.data.arrays import frozen
+from whosthere.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+
+class Activity(ABC):
+    """A distribution of the number of visits of one person.
+
+    Attributes
+    ----------
+    mean
+        Mean number of visits, before they are rounded to whole ones.
+    """
+
+    mean: float
+
+    @abstractmethod
+    def with_mean(self, mean: float) -> Activity:
+        """Return the same shape with another mean."""
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw the visits of `n` people: whole numbers from 0, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class Exponential(Activity):
+    """Exponential visits: what is assumed where nothing but the mean is known."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        _check_mean(self.mean)
+
+    def with_mean(self, mean: float) -> Exponential:
+        """Return the exponential with another mean."""
+        return Exponential(mean)
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw the visits of `n` people, rounded to the nearest whole number."""
+        return _nearest(rng.exponential(self.mean, n))
+
+
+@dataclass(frozen=True)
+class Constant(Activity):
+    """The same number of visits for everybody."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        _check_mean(self.mean)
+
+    def with_mean(self, mean: float) -> Constant:
+        """Return another constant."""
+        return Constant(mean)
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw the visits of `n` people: the mean, rounded up or down at random.
+
+        Rounding to the nearest would move everybody by up to half a visit in one direction.
+        """
+        return np.floor(self.mean + rng.random(n)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Lognormal(Activity):
+    """Log-normal visits: a heavy tail, as people's activity has.
+
+    Parameters
+    ----------
+    mean
+        Mean number of visits.
+    sigma
+        Standard deviation of the logarithm of the visits: 0 is constant, above 1 very uneven.
+    """
+
+    mean: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _check_mean(self.mean)
+        # Beyond a spread of 5 the mean hangs on people rarer than any population can show.
+        if not 0 <= self.sigma <= 5:
+            raise InputError(f"a log-normal spread of {self.sigma:g}", fix="Give it within 0 to 5")
+
+    def with_mean(self, mean: float) -> Lognormal:
+        """Return the log-normal of the same spread with another mean."""
+        return replace(self, mean=mean)
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw the visits of `n` people, rounded to the nearest whole number."""
+        if self.mean == 0:
+            return np.zeros(n, dtype=np.int64)
+        location = math.log(self.mean) - self.sigma**2 / 2
+        return _nearest(rng.lognormal(location, self.sigma, n))
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled(Activity):
+    """Visits drawn with replacement from those of known people.
+
+    Parameters
+    ----------
+    values
+        Visits of each known person, shape (n_known,), not negative.
+    """
+
+    values: NDArray[np.float64]
+    mean: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values, np.float64))
+        if not self.values.size:
+            raise InputError("an activity sample needs at least one person's visits")
+        if not (np.isfinite(self.values).all() and self.values.min() >= 0):
+            raise InputError("an activity sample must hold finite numbers from 0")
+        object.__setattr__(self, "mean", float(self.values.mean()))
+
+    def with_mean(self, mean: float) -> Sampled:
+        """Return the sample, stretched to another mean."""
+        _check_mean(mean)
+        if self.mean == 0:
+            raise InputError("an activity sample without any visit cannot get another mean")
+        return Sampled(self.values * (mean / self.mean))
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw the visits of `n` people, rounded to the nearest whole number."""
+        return _nearest(rng.choice(self.values, n))
+
+
+def parse_activity(text: str, mean: float) -> Activity:
+    """Return the activity that an option names, with the given mean.
+
+    Known are ``exponential``, ``constant`` and ``lognormal:SIGMA``, such as ``lognormal:1.2``.
+    """
+    name, colon, number = text.strip().lower().partition(":")
+    if name == "lognormal":
+        try:
+            sigma = float(number)
+        except ValueError:
+            raise InputError(
+                f"activity {text!r} has no spread", fix="Write it like lognormal:1.2"
+            ) from None
+        return Lognormal(mean, sigma)
+    if name not in _PLAIN:
+        known = [*_PLAIN, "lognormal:SIGMA"]
+        raise InputError(f"{text!r} is not a known activity", fix=suggestion(name, known))
+    if colon:
+        raise InputError(f"activity {name} takes no number", fix=f"Write {name} alone")
+    return _PLAIN[name](mean)
+
+
+_PLAIN: Mapping[str, Callable[[float], Activity]] = {
+    "exponential": Exponential,
+    "constant": Constant,
+}
+
+
+def _check_mean(mean: float) -> None:
+    if not 0 <= mean < math.inf:
+        raise InputError(f"a mean of {mean:g} visits", fix="Give a finite number from 0")
+
+
+def _nearest(visits: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.rint(visits).astype(np.int64)

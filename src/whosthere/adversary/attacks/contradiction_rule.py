@@ -1,0 +1,113 @@
+"""The rule that needs no training: who was where nobody was counted is not in the group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from whosthere.adversary.attacks.base import (
+    RULED_OUT,
+    Answer,
+    Attack,
+    Auxiliary,
+    Facts,
+    FittedAttack,
+    NotApplicableError,
+    flat_counts,
+)
+from whosthere.adversary.knowledge import Knowledge, KnownVisits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from whosthere.privacy.release import Release
+
+# A score between "ruled out" (far below) and the 0 of a release without contradiction.
+_THRESHOLD = -0.5
+
+
+def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
+    """Tell whether a published 0 proves that nobody was there, and the visits are known.
+
+    That holds where the mechanism can never publish 0 for a count of 1: for raw counts, and
+    not once small counts are suppressed, rounded to 0 or drowned in noise.
+    """
+    shows_everybody = float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
+    return shows_everybody and isinstance(knowledge, KnownVisits)
+
+
+def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
+    """Tell whether nobody was counted in some cell that the target visited."""
+    return bool((flat_counts(release)[cells] == 0).any())
+
+
+@dataclass(frozen=True)
+class ContradictionRule(Attack):
+    """Say out where a cell that the target visited is published as 0, in otherwise."""
+
+    name: ClassVar[str] = "contradiction-rule"
+    summary: ClassVar[str] = (
+        "rules the target out where nobody was counted at one of its visits; "
+        "sound on raw counts only"
+    )
+
+    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+        """Refuse releases where a 0 proves nothing, and knowledge without times."""
+        super().check(facts, knowledge, auxiliary)
+        if not is_sound(facts, knowledge):
+            raise NotApplicableError(
+                "the contradiction rule is only sound for known visits and for releases that "
+                f"never hide a count of 1, not for {facts.mechanism}",
+                fix="Use another attack",
+            )
+
+    def fit(
+        self,
+        facts: Facts,
+        knowledge: Knowledge | None,
+        auxiliary: Auxiliary,
+        *,
+        seed: int,  # noqa: ARG002 - nothing is drawn
+    ) -> FittedAttack:
+        """Remember the visits."""
+        self.check(facts, knowledge, auxiliary)
+        assert isinstance(knowledge, KnownVisits)  # noqa: S101 - checked above
+        return _Rule(knowledge.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule(FittedAttack):
+    cells: NDArray[np.int32]
+
+    def score(self, release: Release) -> Answer:
+        return Answer(RULED_OUT if contradicts(self.cells, release) else 0.0, _THRESHOLD)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleFirst(FittedAttack):
+    """The rule, and another attack for the releases that it leaves open.
+
+    Parameters
+    ----------
+    cells
+        The target's visits, where the rule is sound; None leaves every release to the other.
+    otherwise
+        The other attack.
+    """
+
+    cells: NDArray[np.int32] | None
+    otherwise: FittedAttack
+
+    def score(self, release: Release) -> Answer:
+        """Score a release; one that the rule decides costs nothing."""
+        if self.cells is not None and contradicts(self.cells, release):
+            return Answer(RULED_OUT, 0.0)
+        return self.otherwise.score(release)
+
+
+def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
+    """Put the rule before an attack, where it is sound."""
+    if isinstance(knowledge, KnownVisits) and is_sound(facts, knowledge):
+        return RuleFirst(knowledge.cells, attack)
+    return attack

@@ -1,0 +1,108 @@
+"""The log-likelihood test (Homer and others, 2008; Bauer and Bindschaedler, 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from whosthere.adversary.attacks.base import (
+    Answer,
+    Attack,
+    Auxiliary,
+    Facts,
+    FittedAttack,
+    flat_counts,
+)
+from whosthere.adversary.attacks.contradiction_rule import rule_first
+from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.classifiers import youden_threshold
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.release import Release
+
+
+@dataclass(frozen=True)
+class LogLikelihood(Attack):
+    """Ask whether the target's trace fits the release's frequencies better than the reference's.
+
+    Each cell is taken for a coin of its own: the target visits it with the frequency of the
+    release if in, with that of the reference if out. Nothing of the mechanism is used.
+
+    Parameters
+    ----------
+    validation_groups
+        Groups of the reference, half of them with the target, to tune the threshold on.
+    """
+
+    validation_groups: int = 100
+
+    name: ClassVar[str] = "log-likelihood"
+    summary: ClassVar[str] = (
+        "compares the frequencies of the release with those of a reference data set, without "
+        "training"
+    )
+    uses: ClassVar[frozenset[str]] = frozenset({"reference"})
+
+    def fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    ) -> FittedAttack:
+        """Take the frequencies of the reference, and tune the threshold on groups of it."""
+        self.check(facts, knowledge, auxiliary)
+        assert knowledge is not None  # noqa: S101 - checked above
+        assert auxiliary.reference is not None  # noqa: S101
+        rng = np.random.default_rng(seed)
+        sampler = sampler_over(auxiliary.reference, facts, knowledge, rng)
+        everybody = sampler.reference.counts().reshape(-1)
+        frequencies = _log_frequencies(everybody, sampler.reference.n_users)
+        test = _Test(sampler.target, frequencies, facts.group_size, 0.0)
+        trial = sampler.sample(self.validation_groups, "independent", rng)
+        scores = np.array([test.statistic(counts) for counts in trial.counts])
+        tuned = replace(test, threshold=youden_threshold(scores, trial.labels))
+        return rule_first(facts, knowledge, tuned)
+
+
+@dataclass(frozen=True, eq=False)
+class _Test(FittedAttack):
+    """The test with its threshold.
+
+    Attributes
+    ----------
+    target
+        Cells of the target.
+    reference
+        Logarithms of the reference's frequencies and of their complements, each (n_cells,).
+    """
+
+    target: NDArray[np.int32]
+    reference: tuple[NDArray[np.float64], NDArray[np.float64]]
+    group_size: int
+    threshold: float
+
+    def score(self, release: Release) -> Answer:
+        return Answer(self.statistic(flat_counts(release)), self.threshold)
+
+    def statistic(self, counts: NDArray[np.integer]) -> float:
+        """Return the log of the ratio of the likelihoods for counts of shape (n_cells,)."""
+        visited, not_visited = (
+            of_release - of_reference
+            for of_release, of_reference in zip(
+                _log_frequencies(counts, self.group_size), self.reference, strict=True
+            )
+        )
+        return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
+
+
+def _log_frequencies(
+    counts: NDArray[np.integer], n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logs of the frequency of each cell among n people and of its complement.
+
+    Half a person is added to either side, so that both stay finite.
+    """
+    frequency = (counts + 0.5) / (n + 1.0)
+    return np.log(frequency), np.log1p(-frequency)

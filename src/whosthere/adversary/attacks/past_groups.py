@@ -1,0 +1,88 @@
+"""Knock-Knock with Participation in Past Groups: trained on releases with known membership."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from whosthere.adversary.attacks.base import (
+    Attack,
+    Auxiliary,
+    Facts,
+    FittedAttack,
+    NotApplicableError,
+    flat_counts,
+)
+from whosthere.adversary.attacks.contradiction_rule import rule_first
+from whosthere.adversary.attacks.trained import Trained
+from whosthere.adversary.classifiers import Classifier, ExactL1, youden_threshold
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.knowledge import Knowledge
+
+_LEAST_OF_EACH = 2
+
+
+@dataclass(frozen=True)
+class PastGroups(Attack):
+    """Train on real past releases of which it is known whether the target was in them.
+
+    Parameters
+    ----------
+    classifier
+        What learns.
+    held_out
+        Share of the past releases, of either kind, that only tune the threshold.
+    """
+
+    classifier: Classifier = field(default_factory=ExactL1)
+    held_out: float = 0.2
+
+    name: ClassVar[str] = "knock-knock-past-groups"
+    summary: ClassVar[str] = (
+        "trains on past releases of the same regions and epochs with known membership"
+    )
+    uses: ClassVar[frozenset[str]] = frozenset({"past"})
+    needs_knowledge: ClassVar[bool] = False
+
+    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+        """Refuse a past that cannot be learned from."""
+        super().check(facts, knowledge, auxiliary)
+        if any(past.release.counts.size != facts.n_cells for past in auxiliary.past):
+            raise NotApplicableError("the past releases lie over other regions or epochs")
+        inside = sum(past.target_in for past in auxiliary.past)
+        if min(inside, len(auxiliary.past) - inside) < _LEAST_OF_EACH:
+            raise NotApplicableError(
+                f"{self.name} needs past releases with and without the target, at least "
+                f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
+            )
+
+    def fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    ) -> FittedAttack:
+        """Train on the past releases."""
+        self.check(facts, knowledge, auxiliary)
+        smallest = np.min_scalar_type(max(past.release.group_size for past in auxiliary.past))
+        counts: NDArray[np.unsignedinteger] = np.stack(
+            [flat_counts(past.release).astype(smallest) for past in auxiliary.past]
+        )
+        labels = np.array([past.target_in for past in auxiliary.past])
+        trial = self._held_out(labels, np.random.default_rng(seed))
+        decision = self.classifier.fit(counts[~trial], labels[~trial])
+        scores = decision(counts[trial][:, decision.cells])
+        trained = Trained(decision, youden_threshold(scores, labels[trial]))
+        return rule_first(facts, knowledge, trained)
+
+    def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Mark the releases that are kept for tuning: some of either kind, never all."""
+        trial = np.zeros(labels.size, dtype=bool)
+        for kind in (True, False):
+            members = np.flatnonzero(labels == kind)
+            wanted = round(self.held_out * members.size)
+            kept = min(max(1, wanted), members.size - 1)
+            trial[rng.choice(members, size=kept, replace=False)] = True
+        return trial

@@ -1,0 +1,108 @@
+"""Classifiers of scikit-learn: the paper's own, and two that are not linear.
+
+They need the `learn` extra.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from whosthere.adversary.classifiers.base import Classifier, Decision
+from whosthere.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline(Decision):
+    """A fitted scikit-learn model over all cells."""
+
+    cells: NDArray[np.int64]
+    model: Any
+
+    def __call__(self, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return a score for each row of the counts of its cells, shape (n, k) -> (n,)."""
+        if hasattr(self.model, "decision_function"):
+            return np.asarray(self.model.decision_function(counts))
+        # The log of the odds, kept finite where a model is certain.
+        chance = np.clip(self.model.predict_proba(counts)[:, 1], 1e-12, 1 - 1e-12)
+        return np.asarray(np.log(chance / (1 - chance)))
+
+
+@dataclass(frozen=True)
+class PaperL1(Classifier):
+    """Logistic regression as the paper trains it: liblinear with scikit-learn's defaults.
+
+    It stops at a tolerance of 1e-4 or after 100 iterations, often before its optimum.
+    """
+
+    c: float = 1.0
+    tolerance: float = 1e-4
+    most_iterations: int = 100
+    name: ClassVar[str] = "l1-paper"
+
+    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+        model = _part("linear_model").LogisticRegression(
+            l1_ratio=1,
+            solver="liblinear",
+            C=self.c,
+            tol=self.tolerance,
+            max_iter=self.most_iterations,
+            random_state=0,
+        )
+        return _fitted(model, counts, labels)
+
+
+@dataclass(frozen=True)
+class Forest(Classifier):
+    """A random forest."""
+
+    trees: int = 200
+    name: ClassVar[str] = "forest"
+
+    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+        model = _part("ensemble").RandomForestClassifier(self.trees, random_state=0)
+        model.fit(counts, labels)
+        return Pipeline(np.arange(counts.shape[1]), model)
+
+
+@dataclass(frozen=True)
+class Perceptron(Classifier):
+    """A neural network with one hidden layer."""
+
+    hidden: int = 100
+    name: ClassVar[str] = "mlp"
+
+    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+        model = _part("neural_network").MLPClassifier((self.hidden,), random_state=0)
+        return _fitted(model, counts, labels)
+
+
+def _fitted(
+    model: Any,  # noqa: ANN401 - any scikit-learn classifier
+    counts: NDArray[np.unsignedinteger],
+    labels: NDArray[np.bool_],
+) -> Pipeline:
+    pipeline = _part("pipeline").make_pipeline(_part("preprocessing").StandardScaler(), model)
+    with warnings.catch_warnings():
+        # Stopping early is part of the paper's settings.
+        warnings.simplefilter("ignore", _part("exceptions").ConvergenceWarning)
+        pipeline.fit(counts.astype(np.float64), labels)
+    return Pipeline(np.arange(counts.shape[1]), pipeline)
+
+
+def _part(name: str) -> Any:  # noqa: ANN401 - scikit-learn has no types
+    """Import a part of scikit-learn, which is optional and slow to import."""
+    try:
+        return import_module(f"sklearn.{name}")
+    except ImportError as error:
+        raise MissingExtraError("This classifier", "learn") from error

@@ -1,0 +1,142 @@
+"""Synthetic people: traces from the unicity model, made of nothing but a release's marginals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from whosthere.data.arrays import frozen
+from whosthere.data.traces import Traces
+from whosthere.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.activity import Activity
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.regions import Regions
+    from whosthere.kernels.unicity import People
+
+Variant: TypeAlias = Literal["adapted", "original"]
+Places: TypeAlias = Literal["anywhere", "connected", "scattered"]
+
+# As the kernel numbers them.
+_PLACES: Mapping[str, int] = MappingProxyType({"anywhere": 0, "connected": 1, "scattered": 2})
+_NO_GRAPH = frozen([0], np.int32), frozen([], np.int32)
+
+
+def usual_places(regions: Regions) -> Places:
+    """Return the best kind of places that the regions allow: connected ones need positions."""
+    return "connected" if regions.have_positions else "scattered"
+
+
+@dataclass(frozen=True, eq=False)
+class UnicityModel:
+    """People who have a few regions of their own and visit them at independent times.
+
+    A visit that falls into a cell twice counts once, so traces hold somewhat fewer visits than
+    the activity says where people make many.
+
+    Parameters
+    ----------
+    space
+        Weight of each region, shape (n_regions,); kept as probabilities.
+    time
+        Weight of each epoch, shape (n_epochs,); kept as probabilities.
+    activity
+        Number of visits of a person.
+    regions, epochs
+        What the cells mean.
+    n_rois
+        How many regions a person has at most.
+    variant
+        "adapted": the first region follows `space`, and several visits may share an epoch.
+        "original": the first region is uniform, and no two visits of a person share an epoch.
+    places
+        "connected": regions that hang together on the Delaunay graph, grown from the first one;
+        needs positions. "scattered": regions drawn by `space`, distinct, the first one among
+        them. "anywhere": all regions, for everybody.
+    """
+
+    space: NDArray[np.float64]
+    time: NDArray[np.float64]
+    activity: Activity
+    regions: Regions
+    epochs: Epochs
+    n_rois: int = 10
+    variant: Variant = "adapted"
+    places: Places = "connected"
+
+    def __post_init__(self) -> None:
+        for name, n in (("space", len(self.regions)), ("time", self.epochs.n)):
+            object.__setattr__(self, name, _probabilities(getattr(self, name), n, name))
+        if self.n_rois < 1:
+            raise InputError(f"a person needs at least one region, not {self.n_rois}")
+        _check_choice("variant", self.variant, get_args(Variant))
+        _check_choice("places", self.places, get_args(Places))
+        if self.places == "connected" and not self.regions.have_positions:
+            raise InputError(
+                "connected places need the regions' positions, which are not known",
+                fix="Give a regions table with lon and lat, or use scattered places",
+            )
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells a person can visit at most."""
+        n_regions = len(self.regions)
+        own = n_regions if self.places == "anywhere" else min(self.n_rois, n_regions)
+        return own * self.epochs.n
+
+    def generate(self, n: int, rng: np.random.Generator) -> Traces:
+        """Make the traces of `n` people; some may have no visit."""
+        from whosthere.kernels.unicity import draw_traces  # noqa: PLC0415 - slow import
+
+        visits = self.activity.draw(n, rng)
+        indptr, cells = draw_traces(self._people, visits, rng)
+        digits = len(str(n))
+        users = tuple(f"s{i:0{digits}}" for i in range(n))
+        return Traces(users, indptr, cells, self.regions, self.epochs)
+
+    def aggregate(self, m: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Count the visits of `m` people in each cell, shape (n_regions, n_epochs).
+
+        The same generator makes the people of `generate`; here their traces are not kept.
+        """
+        from whosthere.kernels.unicity import add_traces  # noqa: PLC0415 - slow import
+
+        visits = self.activity.draw(m, rng)
+        counts = np.zeros(self.space.size * self.time.size, dtype=np.int32)
+        add_traces(self._people, visits, rng, counts)
+        return counts.reshape(self.space.size, self.time.size)
+
+    @cached_property
+    def _people(self) -> People:
+        """The model as the kernel takes it."""
+        from whosthere.kernels.unicity import People  # noqa: PLC0415 - slow import
+
+        graph = _NO_GRAPH
+        if self.places == "connected":
+            neighbours = self.regions.neighbours
+            graph = neighbours.indptr, neighbours.indices
+        original = self.variant == "original"
+        return People(self.space, self.time, *graph, _PLACES[self.places], self.n_rois, original)
+
+
+def _probabilities(weights: NDArray[np.float64], n: int, name: str) -> NDArray[np.float64]:
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (n,):
+        raise InputError(f"a {name} marginal of shape {found.shape} does not fit {n} of them")
+    if not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
+        raise InputError(f"the {name} marginal must hold finite weights from 0, not all of them 0")
+    return frozen(found / found.sum(), np.float64)
+
+
+def _check_choice(what: str, found: str, known: tuple[str, ...]) -> None:
+    if found not in known:
+        raise InputError(f"{found!r} is not a kind of {what}", fix=suggestion(found, known))

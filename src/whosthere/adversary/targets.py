@@ -1,0 +1,82 @@
+"""What is known of a target, as a file: one visit or place per row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits
+from whosthere.data.columns import Columns
+from whosthere.data.sources import open_sources, readable
+from whosthere.data.times import to_utc_micros
+from whosthere.errors import InputError, RecordsError
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.regions import Regions
+
+
+def read_target(
+    path: str | os.PathLike[str], regions: Regions, epochs: Epochs, *, guess: Guess = "greedy"
+) -> Knowledge:
+    """Read what is known of a target, for a release over the given regions and epochs.
+
+    A row holds a region and either a time (``timestamp`` and its usual names) or the number of
+    an epoch, from 0 (``epoch``). Without a column of times only the regions are known, in the
+    order of the rows, and `guess` says what is made of them.
+    """
+    path = Path(path)
+    [source] = open_sources(path)[:1]
+    with readable(path):
+        table = source.frame.collect()
+    try:
+        if not table.height:
+            raise InputError("has no rows", fix="Give at least one region or visit")
+        names = Columns().require(("region",), table.columns)
+        rows = _region_rows(table[names["region"]], regions)
+        epoch = _epochs(table, epochs)
+        if epoch is None:
+            return KnownRegions(tuple(dict.fromkeys(rows.tolist())), guess)
+        return KnownVisits((rows * epochs.n + epoch).astype(np.int32))
+    except InputError as error:
+        raise RecordsError(error.problem, where=path, fix=error.fix) from error
+
+
+def _region_rows(column: pl.Series, regions: Regions) -> NDArray[np.int64]:
+    rows = column.cast(pl.String).replace_strict(regions.index, default=None, return_dtype=pl.Int64)
+    if rows.null_count():
+        row = rows.is_null().arg_max() or 0
+        raise InputError(
+            f"row {row + 1}: region {column[row]!r} is not in the release",
+            fix="Use the release's own region ids",
+        )
+    return rows.to_numpy()
+
+
+def _epochs(table: pl.DataFrame, epochs: Epochs) -> NDArray[np.int64] | None:
+    """Return the number of the epoch of each row, None where there is no column of times."""
+    if "epoch" in table.columns:
+        number = table["epoch"].cast(pl.Int64, strict=False)
+        inside = number.is_between(0, epochs.n - 1).fill_null(value=False)
+        found, index = table["epoch"], number.fill_null(0).to_numpy()
+    else:
+        name = Columns().find("time", table.columns)
+        if name is None:
+            return None
+        micros = to_utc_micros(table[name], epochs.timezone)
+        found, index = table[name], epochs.index_of(micros.fill_null(-1).to_numpy()).astype(int)
+        inside = pl.Series(index >= 0) & micros.is_not_null()
+    if not inside.all():
+        row = (~inside).arg_max() or 0
+        raise InputError(
+            f"row {row + 1}: {found[row]!r} lies in none of the {epochs}",
+            fix="Leave out visits outside the release's time",
+        )
+    return index

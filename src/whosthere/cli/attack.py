@@ -1,0 +1,89 @@
+"""`whosthere attack`: one attack on one release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import Json
+
+
+def attack(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Published counts.")],
+    *,
+    target: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="What is known of the target: region and timestamp (or epoch number) per row, "
+            "or only regions.",
+        ),
+    ],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--attack",
+            "-a",
+            metavar="NAME",
+            help="zero-knowledge, knock-knock, contradiction-rule or log-likelihood.",
+        ),
+    ] = "zero-knowledge",
+    reference: Annotated[
+        Path | None,
+        typer.Option(metavar="TRACES", help="Real traces of others, for attacks that need them."),
+    ] = None,
+    guess: Annotated[
+        str,
+        typer.Option(help="How visits are made of regions without times: greedy or random."),
+    ] = "greedy",
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
+    json: Json = False,
+) -> None:
+    """Ask whether one person is in a release, as an attacker would.
+
+    Prints a score, the decision at the attacker's own threshold, and what that means. A single
+    answer says little about how good an attack is: that takes many targets and releases.
+
+    Example: `whosthere attack release.parquet --target target.csv --attack zero-knowledge`
+    """
+    from whosthere.adversary.attacks import Auxiliary, Facts, attack_named
+    from whosthere.adversary.attacks.base import RULED_OUT
+    from whosthere.adversary.knowledge import parse_guess
+    from whosthere.adversary.targets import read_target
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.release import Release
+
+    chosen = attack_named(name)
+    published = Release.load(release)
+    known = read_target(target, published.regions, published.epochs, guess=parse_guess(guess))
+    auxiliary = Auxiliary(None if reference is None else Traces.load(reference))
+    facts = Facts.of(published)
+    chosen.check(facts, known, auxiliary)
+    with console.working(f"Attacking with {name} ..."):
+        answer = chosen.fit(facts, known, auxiliary, seed=seed).score(published)
+    ruled_out = answer.score == RULED_OUT
+    if json:
+        console.print_json(
+            {
+                "attack": name,
+                "score": answer.score,
+                "threshold": answer.threshold,
+                "decision": "in" if answer.says_in else "out",
+                "certain": ruled_out,
+            }
+        )
+        return
+    if ruled_out:
+        console.say("Decision: OUT, with certainty.")
+        console.say("The target visited a place and time at which nobody was counted.")
+        return
+    console.say(f"Decision: {'IN' if answer.says_in else 'OUT'}")
+    console.say(f"Score {answer.score:.3f}, threshold {answer.threshold:.3f} (higher means in).")
+    console.say(
+        "The score ranks releases against one another; it is no probability. The decision is "
+        "the attacker's best guess and may be wrong: how often it is, is what an audit over "
+        "many people measures."
+    )

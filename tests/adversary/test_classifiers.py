@@ -1,0 +1,109 @@
+"""The solver against others, and the threshold against its definition."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+
+from whosthere.adversary.classifiers import (
+    CLASSIFIERS,
+    ExactL1,
+    PaperL1,
+    youden_threshold,
+)
+
+
+def _problem(rng, n, p, signal, dtype=np.uint8):
+    labels = np.arange(n) % 2 == 0
+    counts = rng.poisson(rng.gamma(1, 2, p), (n, p))
+    counts[np.ix_(labels, rng.choice(p, max(1, p // 20)))] += signal
+    counts[:, : p // 10] = 4  # cells that never change
+    return counts.astype(dtype), labels
+
+
+def _objective(counts, labels, decision, c=1.0):
+    """Compute what is minimised from the weights alone."""
+    scaler = StandardScaler().fit(counts.astype(float))
+    w = np.zeros(counts.shape[1])
+    w[decision.cells] = decision.weights * scaler.scale_[decision.cells]
+    b = decision.offset + decision.weights @ scaler.mean_[decision.cells]
+    margins = scaler.transform(counts.astype(float)) @ w + b
+    signs = np.where(labels, 1.0, -1.0)
+    return np.abs(w).sum() + abs(b) + c * np.logaddexp(0, -signs * margins).sum()
+
+
+@pytest.mark.parametrize("signal", [0, 1, 4])
+@pytest.mark.parametrize(("n", "p"), [(40, 30), (60, 700), (100, 3000)])
+@pytest.mark.parametrize("c", [0.05, 1.0, 10.0])
+def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signal):
+    counts, labels = _problem(rng, n, p, signal)
+    ours = ExactL1(c=c, tolerance=1e-7).fit(counts, labels)
+    x = StandardScaler().fit_transform(counts.astype(float))
+    theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=c, tol=1e-10, max_iter=20_000)
+    theirs.fit(x, labels)
+    signs = np.where(labels, 1.0, -1.0)
+    weights = np.append(theirs.coef_[0], theirs.intercept_)
+    margins = x @ weights[:-1] + weights[-1]
+    expected = np.abs(weights).sum() + c * np.logaddexp(0, -signs * margins).sum()
+    assert ours.objective == pytest.approx(_objective(counts, labels, ours, c), rel=1e-9)
+    assert ours.objective <= expected * (1 + 1e-7)
+    assert ours.objective == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_usual_tolerance_is_close_to_the_optimum(rng):
+    counts, labels = _problem(rng, 200, 5000, 1)
+    usual = ExactL1().fit(counts, labels)
+    tight = ExactL1(tolerance=1e-8).fit(counts, labels)
+    assert usual.objective == pytest.approx(tight.objective, rel=1e-6)
+    assert usual.cells.size <= 200
+
+
+def test_both_solvers_give_the_same_auc_within_noise(rng):
+    """Scores of 400 further aggregates; their AUC has a standard error of about 0.02."""
+    counts, labels = _problem(rng, 600, 1000, 2)
+    fits = [kind().fit(counts[:200], labels[:200]) for kind in (ExactL1, PaperL1)]
+    aucs = [roc_auc_score(labels[200:], fit(counts[200:][:, fit.cells])) for fit in fits]
+    assert aucs[0] == pytest.approx(aucs[1], abs=0.01)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_finds_a_clear_signal(rng, name):
+    counts, labels = _problem(rng, 200, 60, 6)
+    decision = CLASSIFIERS[name]().fit(counts[:150], labels[:150])
+    scores = decision(counts[150:][:, decision.cells])
+    assert np.isfinite(scores).all()
+    assert roc_auc_score(labels[150:], scores) > 0.95
+
+
+def test_constant_counts_teach_nothing():
+    counts = np.full((10, 5), 3, np.uint8)
+    decision = ExactL1().fit(counts, np.arange(10) % 2 == 0)
+    assert decision.cells.size == 0
+    assert decision(counts[:, decision.cells]).tolist() == [0.0] * 10
+
+
+def test_order_of_cells_and_rows_does_not_matter(rng):
+    counts, labels = _problem(rng, 80, 400, 2)
+    rows, cells = rng.permutation(80), rng.permutation(400)
+    one = ExactL1(tolerance=1e-8).fit(counts, labels)
+    two = ExactL1(tolerance=1e-8).fit(counts[rows][:, cells].copy(), labels[rows])
+    assert one.objective == pytest.approx(two.objective, rel=1e-8)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2).filter(
+        lambda rows: {label for _, label in rows} == {True, False}
+    )
+)
+def test_the_threshold_maximises_youdens_j(rows):
+    scores = np.array([s for s, _ in rows], float)
+    labels = np.array([label for _, label in rows])
+
+    def j(threshold):
+        return (scores[labels] > threshold).mean() - (scores[~labels] > threshold).mean()
+
+    found = youden_threshold(scores, labels)
+    assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))

@@ -1,0 +1,257 @@
+"""Traces of the unicity model against probabilities worked out by hand or by recursion.
+
+Every test of chance has a fixed seed and would, with a fresh one, fail with probability 1e-4.
+"""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, chisquare
+
+from whosthere.data.arrays import frozen
+from whosthere.kernels.unicity import (
+    ANYWHERE,
+    CONNECTED,
+    SCATTERED,
+    People,
+    _put_smallest_first,
+    add_traces,
+    draw_traces,
+)
+
+FALSE_ALARMS = 1e-4
+# Two triangles that share region 2, and a pair of regions apart from them.
+EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4), (5, 6)]
+SPACE = [4.0, 1.0, 2.0, 1.0, 0.5, 1.0, 0.5]
+
+
+def make(space=SPACE, time=(1.0,), *, edges=EDGES, places=CONNECTED, n_rois=3, original=False):
+    both = sorted([*edges, *((b, a) for a, b in edges)])
+    degrees = np.bincount([a for a, _ in both], minlength=len(space))
+    # Read-only, as the classes hand them over: other flags would be compiled anew.
+    return People(
+        frozen(space, np.float64),
+        frozen(time, np.float64),
+        frozen(np.concatenate([[0], np.cumsum(degrees)]), np.int32),
+        frozen([b for _, b in both], np.int32),
+        places,
+        n_rois,
+        original,
+    )
+
+
+def rows(people, n, visits, seed=1):
+    n_visits = np.full(n, visits, np.int64)
+    indptr, cells = draw_traces(people, n_visits, np.random.default_rng(seed))
+    return [tuple(cells[a:b].tolist()) for a, b in itertools.pairwise(indptr)]
+
+
+def assert_follows(found, expected):
+    """Compare the frequencies of outcomes with their probabilities."""
+    assert set(found) <= {k for k, p in expected.items() if p > 0}
+    total = sum(found.values())
+    outcomes = [k for k, p in expected.items() if p > 0]
+    probabilities = np.array([expected[k] for k in outcomes])
+    assert probabilities.sum() == pytest.approx(1)
+    assert probabilities.min() * total > 5, "too few draws for a chi-square test"
+    test = chisquare([found.get(k, 0) for k in outcomes], probabilities * total)
+    assert test.pvalue > FALSE_ALARMS
+
+
+def grown(start, n, edges=EDGES):
+    """Probability of each set that grows from `start`, by following every choice."""
+    outcomes = Counter()
+
+    def follow(chosen, p):
+        frontier = {b for e in edges for a, b in (e, e[::-1]) if a in chosen} - chosen
+        if len(chosen) == n or not frontier:
+            outcomes[tuple(sorted(chosen))] += p
+            return
+        for region in frontier:
+            follow(chosen | {region}, p / len(frontier))
+
+    follow({start}, 1.0)
+    return outcomes
+
+
+def drawn_by_weight(weights, n, first=()):
+    """Probability of each set of `n` that are drawn one after another without replacement."""
+    outcomes = Counter()
+
+    def follow(chosen, p):
+        if len(chosen) == n:
+            outcomes[tuple(sorted(chosen))] += p
+            return
+        left = {i: w for i, w in enumerate(weights) if i not in chosen and w > 0}
+        for i, w in left.items():
+            follow((*chosen, i), p * w / sum(left.values()))
+
+    follow(tuple(first), 1.0)
+    return outcomes
+
+
+# Which regions a person has: 100 visits at one epoch show all three of them, but for a chance
+# that is below 1e-6 with these weights where they share a trace evenly.
+
+
+@pytest.mark.parametrize("original", [False, True])
+def test_connected_regions_grow_by_a_uniform_choice_of_the_frontier(original):
+    people = make([1.0] * 7, original=original, time=[1.0] * 400)
+    expected = Counter()
+    for origin in range(7):
+        for outcome, p in grown(origin, 3).items():
+            expected[outcome] += p / 7
+    visited = rows(people, 5000, 60)
+    assert_follows(Counter(tuple(sorted({c // 400 for c in row})) for row in visited), expected)
+
+
+def test_the_first_region_follows_the_space_marginal_or_is_uniform():
+    weights = np.array(SPACE) / sum(SPACE)
+    alone = rows(make(n_rois=1), 5000, 1)
+    assert_follows(Counter(alone), {(i,): p for i, p in enumerate(weights)})
+    uniform = rows(make(n_rois=1, original=True), 5000, 1)
+    assert_follows(Counter(uniform), {(i,): 1 / 7 for i in range(7)})
+
+
+def test_growth_ends_with_the_component():
+    found = set(rows(make(n_rois=10, time=[1.0] * 50), 500, 400))
+    regions = {tuple(sorted({c // 50 for c in row})) for row in found}
+    assert regions == {(0, 1, 2, 3, 4), (5, 6)}
+
+
+def test_scattered_regions_are_drawn_by_weight_without_replacement():
+    weights = [4.0, 1.0, 0.0, 2.0, 1.0]
+    people = make(weights, [1.0] * 50, edges=[], places=SCATTERED, n_rois=2)
+    visited = Counter(tuple(sorted({c // 50 for c in row})) for row in rows(people, 5000, 200))
+    assert_follows(visited, drawn_by_weight(weights, 2))
+
+
+def test_scattered_regions_of_the_original_variant_hold_the_uniform_first_one():
+    weights = [4.0, 1.0, 2.0]
+    people = make(weights, [1.0] * 200, edges=[], places=SCATTERED, n_rois=2, original=True)
+    visited = Counter(tuple(sorted({c // 200 for c in row})) for row in rows(people, 5000, 200))
+    expected = Counter()
+    for origin in range(3):
+        for outcome, p in drawn_by_weight(weights, 2, first=[origin]).items():
+            expected[outcome] += p / 3
+    assert_follows(visited, expected)
+
+
+def test_fewer_regions_with_weight_than_wanted_are_all_taken():
+    people = make([1.0, 0.0, 3.0], [1.0] * 50, edges=[], places=SCATTERED, n_rois=10)
+    assert {c // 50 for row in rows(people, 50, 100) for c in row} == {0, 2}
+
+
+# Where and when visits are
+
+
+def test_visits_follow_the_space_marginal_within_the_persons_regions():
+    people = make(n_rois=10)
+    found = Counter(row[0] for row in rows(people, 8000, 1))
+    weights = np.array(SPACE)
+    # The origin's component is chosen by its weight, and the region within it again by weight.
+    assert_follows(found, dict(enumerate(weights / weights.sum())))
+
+
+def test_regions_without_any_weight_are_visited_evenly():
+    """The uniform first region of the original variant may lie where nobody is ever seen."""
+    space = [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    people = make(space, original=True, n_rois=10)
+    found = Counter(row[0] for row in rows(people, 8000, 1))
+    assert_follows(found, {**dict.fromkeys(range(5), 1 / 7), 5: 1 / 7, 6: 1 / 7})
+
+
+@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
+@pytest.mark.parametrize("original", [False, True])
+def test_the_time_marginal_is_reproduced_exactly(places, original):
+    """One visit a person, so that no cell can be drawn twice."""
+    time = np.array([5.0, 0.0, 1.0, 2.0, 8.0, 0.5])
+    people = make(time=time, places=places, original=original)
+    found = Counter(row[0] % 6 for row in rows(people, 6000, 1))
+    assert_follows(found, dict(enumerate(time / time.sum())))
+
+
+def test_anywhere_reproduces_the_space_marginal():
+    found = Counter(row[0] for row in rows(make(places=ANYWHERE), 6000, 1))
+    assert_follows(found, dict(enumerate(np.array(SPACE) / sum(SPACE))))
+
+
+def test_space_and_time_of_a_visit_are_independent():
+    people = make(time=[1.0, 3.0, 2.0], places=ANYWHERE)
+    table = np.zeros((7, 3))
+    for row in rows(people, 6000, 1):
+        table[row[0] // 3, row[0] % 3] += 1
+    assert chi2_contingency(table).pvalue > FALSE_ALARMS
+
+
+def test_epochs_of_the_original_variant_are_drawn_by_weight_without_replacement():
+    time = [5.0, 1.0, 0.0, 2.0, 1.0]
+    people = make([1.0], time, edges=[], original=True)
+    assert_follows(Counter(rows(people, 6000, 2)), drawn_by_weight(time, 2))
+    assert set(rows(people, 20, 99)) == {(0, 1, 3, 4)}
+
+
+# Rows, counts and seeds
+
+
+@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
+@pytest.mark.parametrize("original", [False, True])
+def test_counts_add_up_the_very_traces(places, original):
+    people = make(time=np.arange(1.0, 9.0), places=places, original=original)
+    n_visits = np.random.default_rng(3).integers(0, 30, 200)
+    indptr, cells = draw_traces(people, n_visits, np.random.default_rng(5))
+    counts = np.zeros(7 * 8, np.int32)
+    add_traces(people, n_visits, np.random.default_rng(5), counts)
+    assert counts.tolist() == np.bincount(cells, minlength=7 * 8).tolist()
+    assert counts.max() <= 200
+    assert (np.diff(indptr) <= n_visits).all()
+    for a, b in itertools.pairwise(indptr):
+        assert (np.diff(cells[a:b]) > 0).all()
+
+
+def test_counts_are_added_to_what_is_there():
+    people = make(places=ANYWHERE)
+    counts = np.full(7, 10, np.int32)
+    add_traces(people, np.array([1, 0, 1]), np.random.default_rng(0), counts)
+    assert counts.sum() == 72
+
+
+def test_the_seed_decides_everything():
+    people = make(time=[1.0] * 9)
+    assert rows(people, 50, 9, seed=4) == rows(people, 50, 9, seed=4)
+    assert rows(people, 50, 9, seed=4) != rows(people, 50, 9, seed=5)
+
+
+def test_nobody_and_no_visits():
+    assert rows(make(), 0, 5) == []
+    assert rows(make(), 3, 0) == [(), (), ()]
+    assert rows(make(original=True), 3, 0) == [(), (), ()]
+    counts = np.zeros(7, np.int32)
+    add_traces(make(), np.empty(0, np.int64), np.random.default_rng(0), counts)
+    assert not counts.any()
+
+
+def test_other_labels_change_labels_only():
+    """Renumbering the regions and their graph renumbers the visits; two-sample chi-square."""
+    new_label = np.array([3, 6, 0, 5, 1, 4, 2])
+    space = np.empty(7)
+    space[new_label] = SPACE
+    edges = [(int(new_label[a]), int(new_label[b])) for a, b in EDGES]
+    plain = Counter(r for row in rows(make(), 4000, 3, seed=1) for r in row)
+    moved = Counter(r for row in rows(make(space, edges=edges), 4000, 3, seed=2) for r in row)
+    table = [[plain[r] for r in range(7)], [moved[new_label[r]] for r in range(7)]]
+    assert chi2_contingency(table).pvalue > FALSE_ALARMS
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.data())
+def test_selection_puts_the_smallest_first(keys, data):
+    n = data.draw(st.integers(0, len(keys) - 1))
+    sorted_keys, values = np.array(keys, np.float64), np.arange(len(keys))
+    _put_smallest_first(sorted_keys, values, n)
+    assert sorted(sorted_keys[:n]) == sorted(keys)[:n]
+    assert [keys[v] for v in values] == sorted_keys.tolist()

@@ -1,0 +1,268 @@
+"""Whole commands, one after the other, as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from whosthere import __version__
+from whosthere.cli.main import app, main
+from whosthere.data.traces import Traces
+from whosthere.privacy.release import Release
+
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
+SMALL = ["--users", "150", "--regions", "9", "--days", "3", "--seed", "7"]
+NOISY = "laplace(eps=1, unit=user-day, max_visits=2) | suppress(k=1)"
+
+
+@pytest.fixture
+def whosthere(monkeypatch, capsys):
+    """Run a command in this process; return its exit code, output and errors."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["whosthere", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def ok(whosthere):
+    """Run a command that must end well without a word of complaint; return its output."""
+
+    def run(*arguments):
+        code, out, err = whosthere(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def city(ok, tmp_path):
+    """Simulate and ingest a small city; give its folder."""
+    folder = tmp_path / "city"
+    ok("simulate", "milan-like", *SMALL, "--out", folder)
+    records, regions = folder / "records.parquet", folder / "regions.csv"
+    ok("ingest", records, "--regions", regions, "--out", folder / "traces.parquet")
+    return folder
+
+
+def test_from_a_simulated_city_to_a_release_and_back(ok, city, tmp_path):
+    facts = json.loads(ok("inspect", city / "traces.parquet", "--json"))
+    assert (facts["kind"], facts["regions"], facts["timezone"]) == ("traces", 9, "Europe/Rome")
+    assert 0 < facts["users"] <= 150
+    assert facts["epochs"] <= 72
+    records = json.loads(ok("inspect", city / "records.parquet", "--json"))
+    assert records["rows"] == facts["ledger"]["records_read"]
+
+    ours, table = tmp_path / "release.csv", tmp_path / "plain.csv"
+    common = ["--group-size", 80, "--mechanism", NOISY]
+    said = ok("release", city / "traces.parquet", *common, "--seed", 1, "--out", ours)
+    assert "differential privacy with eps 1 per user-day" in said
+    assert "share of visits dropped by bounding" in said
+    shown = json.loads(ok("inspect", ours, "--json"))
+    release = Release.load(ours)
+    assert shown["group_size"] == release.group_size == 80
+    assert shown["mechanism"] == NOISY
+    assert shown["total_count"] == release.counts.sum()
+    assert shown["description"] in said
+    assert shown["epochs"] == facts["epochs"]
+
+    table.write_bytes(ours.read_bytes())
+    again = tmp_path / "again.parquet"
+    regions = ["--regions", city / "regions.csv", "--timezone", "Europe/Rome"]
+    ok("import", table, *common, *regions, "--out", again)
+    assert Release.load(again) == release
+
+
+def test_the_same_seeds_give_the_same_bytes(ok, city, tmp_path):
+    ok("simulate", "milan-like", *SMALL, "--out", tmp_path / "twin")
+    assert (tmp_path / "twin" / "records.parquet").read_bytes() == (
+        city / "records.parquet"
+    ).read_bytes()
+    for seed, names in ((5, ("a", "b")), (6, ("c",))):
+        for name in names:
+            out = tmp_path / f"{name}.parquet"
+            ok("release", city / "traces.parquet", "-m", 80, "-M", NOISY, "--seed", seed, "-o", out)
+    a, b, c = ((tmp_path / f"{name}.parquet").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_a_release_of_everybody_is_measured_as_json(ok, city, tmp_path):
+    out = tmp_path / "raw.parquet"
+    said = json.loads(ok("release", city / "traces.parquet", "-M", "raw", "-o", out, "--json"))
+    assert said["group_size"] == Traces.load(city / "traces.parquet").n_users
+    assert said["file"] == str(out)
+    assert said["visits_dropped"] == 0
+    assert said["utility"]["mean_absolute_error"] == 0
+    assert said["utility"]["top_regions_kept"] == 1
+    hidden = ["-M", "suppress(k=1000)", "-o", out, "--force"]
+    said = json.loads(ok("release", city / "traces.parquet", *hidden, "--json"))
+    assert said["utility"]["nonzero_lost"] == 1
+    assert said["utility"]["space_distance"] is None
+    assert "not defined" in ok("release", city / "traces.parquet", *hidden)
+
+
+def test_the_ledger_is_printed_and_kept(ok, city):
+    out = city / "strict.parquet"
+    window = ["--from", "2013-11-01T12:00", "--to", "2013-11-03", "--min-visits", 2]
+    said = ok("ingest", city / "records.parquet", *window, "--out", out)
+    assert "From records to visits" in said
+    ledger = json.loads(ok("inspect", out, "--json"))["ledger"]
+    reasons = [entry["reason"] for entry in ledger["entries"]]
+    assert reasons == [
+        "outside the time window",
+        "repeats of a visit",
+        "of users with fewer than 2 visits",
+    ]
+    for entry in ledger["entries"]:
+        [line] = [line for line in said.splitlines() if f"- {entry['reason']} " in line]
+        assert f"{-entry['records']:,} " in line
+        assert f"{-entry['users']:,} " in line
+    lost = sum(entry["records"] for entry in ledger["entries"])
+    assert ledger["records_read"] == ledger["visits"] + lost
+
+
+@pytest.fixture
+def points(rng, tmp_path):
+    """Make 200 records of 10 users around Milan, where areas, antennas and squares lie."""
+    lon, lat = rng.uniform(9.0, 9.2, 200).round(5), rng.uniform(45.4, 45.6, 200).round(5)
+    table = pl.DataFrame(
+        {
+            "user_id": [f"u{i}" for i in rng.integers(0, 10, 200)],
+            "timestamp": 1_622_505_600 + rng.integers(0, 86_400, 200),
+            "longitude": lon,
+            "latitude": lat,
+        }
+    )
+    table.write_csv(tmp_path / "points.csv")
+    (tmp_path / "antennas.csv").write_text(
+        "antenna_id,lon,lat\nwest,9.05,45.5\neast,9.15,45.5\nabroad,20,50\n"
+    )
+    halves = [("west", 9.0, 9.1), ("east", 9.1, 9.2)]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": name},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[a, 45.4], [b, 45.4], [b, 45.6], [a, 45.6], [a, 45.4]]],
+            },
+        }
+        for name, a, b in halves
+    ]
+    collection = {"type": "FeatureCollection", "features": features}
+    (tmp_path / "areas.geojson").write_text(json.dumps(collection))
+    return table
+
+
+def test_regions_by_antennas_and_by_areas(ok, points, tmp_path):
+    ok("ingest", tmp_path / "points.csv", "--antennas", tmp_path / "antennas.csv", "-o",
+       tmp_path / "a.parquet")  # fmt: skip
+    ok("ingest", tmp_path / "points.csv", "--polygons", tmp_path / "areas.geojson", "--polygon-id",
+       "name", "-o", tmp_path / "p.parquet")  # fmt: skip
+    nearest, inside = (Traces.load(tmp_path / f"{name}.parquet") for name in "ap")
+    assert nearest.regions.ids == ("west", "east", "abroad")
+    assert inside.regions.ids == ("west", "east")
+    west = points.filter(pl.col("longitude") < 9.1)
+    hours = west.with_columns(pl.col("timestamp") // 3600).select("user_id", "timestamp").unique()
+    assert nearest.counts()[0].sum() == inside.counts()[0].sum() == hours.height
+    assert np.array_equal(nearest.counts()[:2], inside.counts())
+    ok("ingest", tmp_path / "points.csv", "--antennas", tmp_path / "antennas.csv", "--reach-km", 8,
+       "-o", tmp_path / "n.parquet")  # fmt: skip
+    assert Traces.load(tmp_path / "n.parquet").n_visits < nearest.n_visits
+
+
+@pytest.mark.parametrize(
+    ("option", "numbers"),
+    [
+        (["--grid-km", "5"], {20, 25}),
+        (["--grid", "3x4"], {12}),
+        (["--grid", "1X2"], {2}),
+        (["--h3", "7"], range(20, 200)),
+    ],
+)
+def test_regions_over_the_data(ok, points, tmp_path, option, numbers):
+    out = tmp_path / "t.parquet"
+    said = ok("ingest", tmp_path / "points.csv", *option, "--epoch", "1d", "--out", out)
+    traces = Traces.load(out)
+    assert len(traces.regions) in numbers
+    assert f"{len(traces.regions):,} regions, 1 epochs of 1d" in said
+    assert traces.regions.have_positions
+    assert traces.n_users == 10
+    assert traces.ledger.records_read == 200
+
+
+def test_regions_that_the_records_name(ok, city, tmp_path):
+    ok("ingest", city / "records.parquet", "--out", tmp_path / "named.parquet")
+    named = Traces.load(tmp_path / "named.parquet")
+    assert not named.regions.have_positions
+    assert set(named.regions.ids) <= set(Traces.load(city / "traces.parquet").regions.ids)
+
+
+def test_a_table_of_others_with_its_own_words(ok, tmp_path):
+    (tmp_path / "t.csv").write_text("Ort;Zeit;Zahl\nA;2021-06-01 00:00;<5\nA;2021-06-01 01:00;8\n")
+    names = ["--region-column", "Ort", "--time-column", "Zeit", "--count-column", "Zahl"]
+    ok("import", tmp_path / "t.csv", *names, "-m", 20, "-M", "flowkit", "--withheld", "<5", "--tz",
+       "Africa/Accra", "-o", tmp_path / "r.parquet")  # fmt: skip
+    assert Release.load(tmp_path / "r.parquet").counts.tolist() == [[0, 8]]
+    (tmp_path / "w.csv").write_text("region,2021-06-01\nA,7\n")
+    ok("import", tmp_path / "w.csv", "--wide", "--epoch", "1d", "-m", 20, "-M", "raw", "--tz",
+       "Africa/Accra", "-o", tmp_path / "w.parquet")  # fmt: skip
+    assert Release.load(tmp_path / "w.parquet").counts.tolist() == [[7]]
+
+
+def test_inspect_shows_no_user(ok, city):
+    users = Traces.load(city / "traces.parquet").users
+    for file in ("traces.parquet", "records.parquet", "regions.csv"):
+        for form in ([], ["--json"]):
+            said = ok("inspect", city / file, *form)
+            assert not any(user in said for user in users)
+
+
+def test_inspect_reads_folders(ok, city, monkeypatch):
+    monkeypatch.chdir(city)
+    (city / "parts").mkdir()
+    (city / "records.parquet").rename("parts/1.parquet")
+    rows = json.loads(ok("inspect", "parts", "--json"))["rows"]
+    (city / "parts" / "1.parquet").rename("records.parquet")
+    (city / "traces.parquet").unlink()
+    (city / "regions.csv").unlink()
+    assert json.loads(ok("inspect", ".", "--json"))["rows"] == rows
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example(ok, command):
+    said = ok(command, "--help")
+    assert "Example:" in said
+    assert f"whosthere {command}" in said.split("Example:")[1]
+
+
+def test_no_arguments_show_the_help(whosthere):
+    _, out, err = whosthere()
+    assert "Usage: whosthere" in out + err
+    for command in COMMANDS:
+        assert f" {command} " in out + err
+
+
+def test_the_mechanisms_and_the_version(ok):
+    said = ok("mechanisms")
+    for name in ("suppress(k=1)", "laplace(eps=1, unit=event)", "flowkit", "opensafely", "mds"):
+        assert name in said
+    assert ok("--version").strip() == f"whosthere {__version__}"
+
+
+def test_the_module_runs_as_a_program(tmp_path):
+    command = [sys.executable, "-m", "whosthere", "inspect", tmp_path / "none.csv"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: ")
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
