@@ -15,10 +15,18 @@ demo: $(VENV)/.package
 		--mechanism raw --out $(DEMO)/raw.parquet
 	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
 		--mechanism "laplace(eps=1, unit=event) | suppress(k=1)" --out $(DEMO)/protected.parquet
-	@$(BIN)/whosthere inspect $(DEMO)/protected.parquet
+	@echo
+	@echo "Somebody's visits are known. Is that person in the releases?"
+	@$(BIN)/whosthere target $(DEMO)/traces.parquet --seed 1 --out $(DEMO)/target.csv --force
+	@echo
+	@echo "Attack on the raw counts:"
+	@$(BIN)/whosthere attack $(DEMO)/raw.parquet --target $(DEMO)/target.csv
+	@echo
+	@echo "Attack on the protected counts:"
+	@$(BIN)/whosthere attack $(DEMO)/protected.parquet --target $(DEMO)/target.csv
 	@echo
 	@echo "Results are in $(DEMO)/: records and regions of a simulated city, its traces.parquet,"
-	@echo "and two releases of the same 1000 people: raw.parquet and protected.parquet."
+	@echo "two releases of the same 1000 people (raw.parquet, protected.parquet), and target.csv."
 
 test: lint types
 	$(BIN)/pytest --numprocesses 2

@@ -4,11 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.kernels.rows import group_by_row
+
+# Compiling a kernel, or a busy machine, must not fail a test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

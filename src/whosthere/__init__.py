@@ -8,6 +8,22 @@ from typing import TYPE_CHECKING
 from whosthere._version import __version__
 
 if TYPE_CHECKING:
+    from whosthere.adversary.attacks import (
+        Answer,
+        Auxiliary,
+        ContradictionRule,
+        Facts,
+        KnockKnock,
+        Labelled,
+        LocMia,
+        LogLikelihood,
+        NotApplicableError,
+        PastGroups,
+        Training,
+        ZeroKnowledge,
+        attack_named,
+    )
+    from whosthere.adversary.knowledge import KnownRegions, KnownVisits
     from whosthere.data.cities import City, simulate
     from whosthere.data.columns import Columns
     from whosthere.data.epochs import Epochs
@@ -32,16 +48,28 @@ if TYPE_CHECKING:
 # Where each public name lives: a module is imported when one of its names is first used, so
 # that the command line answers at once.
 _HOMES = {
+    "Answer": "adversary.attacks",
+    "Auxiliary": "adversary.attacks",
     "City": "data.cities",
     "Columns": "data.columns",
+    "ContradictionRule": "adversary.attacks",
     "Epochs": "data.epochs",
+    "Facts": "adversary.attacks",
     "Filters": "data.read",
     "Grid": "data.partition",
     "GridShape": "data.partition",
     "H3Cells": "data.partition",
     "InputError": "errors",
+    "KnockKnock": "adversary.attacks",
+    "KnownRegions": "adversary.knowledge",
+    "KnownVisits": "adversary.knowledge",
+    "Labelled": "adversary.attacks",
+    "LocMia": "adversary.attacks",
+    "LogLikelihood": "adversary.attacks",
     "Mechanism": "privacy.mechanism",
     "NearestAntenna": "data.partition",
+    "NotApplicableError": "adversary.attacks",
+    "PastGroups": "adversary.attacks",
     "Polygons": "data.partition",
     "Publication": "privacy.publish",
     "RegionIds": "data.partition",
@@ -49,7 +77,10 @@ _HOMES = {
     "Release": "privacy.release",
     "TableReader": "privacy.tables",
     "Traces": "data.traces",
+    "Training": "adversary.attacks",
     "Utility": "privacy.utility",
+    "ZeroKnowledge": "adversary.attacks",
+    "attack_named": "adversary.attacks",
     "publish": "privacy.publish",
     "read_records": "data.read",
     "simulate": "data.cities",
@@ -57,16 +88,28 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
+    "Auxiliary",
     "City",
     "Columns",
+    "ContradictionRule",
     "Epochs",
+    "Facts",
     "Filters",
     "Grid",
     "GridShape",
     "H3Cells",
     "InputError",
+    "KnockKnock",
+    "KnownRegions",
+    "KnownVisits",
+    "Labelled",
+    "LocMia",
+    "LogLikelihood",
     "Mechanism",
     "NearestAntenna",
+    "NotApplicableError",
+    "PastGroups",
     "Polygons",
     "Publication",
     "RegionIds",
@@ -74,8 +117,11 @@ __all__ = [
     "Release",
     "TableReader",
     "Traces",
+    "Training",
     "Utility",
+    "ZeroKnowledge",
     "__version__",
+    "attack_named",
     "publish",
     "read_records",
     "simulate",

@@ -145,7 +145,7 @@ def test_every_form_of_the_records_gives_the_same_traces(records, tmp_path, writ
     assert _visits(_read(write(records, tmp_path))) == _expected(records)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_records_does_not_matter(records, tmp_path, random):
     order = list(range(records.height))
@@ -380,7 +380,7 @@ def test_progress_reaches_the_end(records, tmp_path):
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.kernels.rows import count_cells, group_by_row, sample_within_periods, take_rows
@@ -21,14 +21,12 @@ def _as_sets(indptr, cells):
     return [cells[a:b].tolist() for a, b in itertools.pairwise(indptr)]
 
 
-@settings(deadline=None)
 @given(PAIRS)
 def test_grouping_equals_sorted_sets(pairs):
     expected = [sorted({c for r, c in pairs if r == row}) for row in range(6)]
     assert _as_sets(*_rows(pairs)) == expected
 
 
-@settings(deadline=None)
 @given(PAIRS, st.lists(st.integers(0, 5), max_size=10))
 def test_taking_rows_keeps_their_content_and_order(pairs, chosen):
     indptr, cells = _rows(pairs)
@@ -37,7 +35,6 @@ def test_taking_rows_keeps_their_content_and_order(pairs, chosen):
     assert taken == [before[row] for row in chosen]
 
 
-@settings(deadline=None)
 @given(PAIRS, st.lists(st.integers(0, 5), max_size=10))
 def test_counts_add_up(pairs, chosen):
     indptr, cells = _rows(pairs)
@@ -47,7 +44,6 @@ def test_counts_add_up(pairs, chosen):
     assert counts.tolist() == expected
 
 
-@settings(deadline=None)
 @given(PAIRS, st.integers(1, 6), st.integers(0, 2**64 - 1))
 def test_sampling_keeps_exactly_the_limit_in_each_period(pairs, limit, key):
     indptr, cells = _rows(pairs)

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
@@ -94,8 +94,7 @@ def drawn_by_weight(weights, n, first=()):
     return outcomes
 
 
-# Which regions a person has: 100 visits at one epoch show all three of them, but for a chance
-# that is below 1e-6 with these weights where they share a trace evenly.
+# Which regions a person has: so many visits show all of them, but for a chance below 1e-6.
 
 
 @pytest.mark.parametrize("original", [False, True])
@@ -247,7 +246,6 @@ def test_other_labels_change_labels_only():
     assert chi2_contingency(table).pvalue > FALSE_ALARMS
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.data())
 def test_selection_puts_the_smallest_first(keys, data):
     n = data.draw(st.integers(0, len(keys) - 1))

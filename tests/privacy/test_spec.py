@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from whosthere.errors import SpecError
@@ -58,7 +58,6 @@ def test_specs(text, expected, printed):
     assert Mechanism.parse(str(mechanism)) == mechanism
 
 
-@settings(deadline=None)
 @given(mechanisms)
 def test_what_is_printed_reads_back(mechanism):
     text = str(mechanism)
@@ -73,7 +72,6 @@ marks = st.sampled_from(["(", ")", "|", ",", "=", " "])
 numbers = st.sampled_from(["1", "nan", "1e999", "-3", "²", "9" * 5000])
 
 
-@settings(deadline=None)
 @given(st.text() | st.lists(words | keys | marks | numbers, max_size=30).map("".join))
 @example("laplace(eps=1" + "0" * 400 + ")")
 @example("suppress(k=" + "9" * 5000 + ")")

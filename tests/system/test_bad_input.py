@@ -2,11 +2,9 @@
 
 import os
 import shutil
-import sys
 
 import pytest
 
-from whosthere.cli.main import main
 from whosthere.data.partition import RegionIds
 from whosthere.data.read import read_records
 from whosthere.privacy.mechanism import Mechanism
@@ -18,20 +16,6 @@ RECORDS = "user,time,lon,lat,region\n" + "".join(
     for hour in (8, 9)
 )
 COUNTS = "region,time,count\na,2021-06-01T08:00:00Z,3\na,2021-06-01T09:00:00Z,4\n"
-
-
-@pytest.fixture
-def whosthere(monkeypatch, capsys):
-    """Run a command in this process; return its exit code, output and errors."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["whosthere", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")

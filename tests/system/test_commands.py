@@ -9,27 +9,13 @@ import polars as pl
 import pytest
 
 from whosthere import __version__
-from whosthere.cli.main import app, main
+from whosthere.cli.main import app
 from whosthere.data.traces import Traces
 from whosthere.privacy.release import Release
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
 SMALL = ["--users", "150", "--regions", "9", "--days", "3", "--seed", "7"]
 NOISY = "laplace(eps=1, unit=user-day, max_visits=2) | suppress(k=1)"
-
-
-@pytest.fixture
-def whosthere(monkeypatch, capsys):
-    """Run a command in this process; return its exit code, output and errors."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["whosthere", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from whosthere.cli.main import main
 from whosthere.data.traces import Traces
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
@@ -42,7 +41,7 @@ _END = """
 from whosthere.cli.main import main
 main()
 """
-MESSAGE = "error: interrupted; nothing was written\n"
+MESSAGE = "error: interrupted; no output was left half-written\n"
 INTERRUPTED = (130, "", MESSAGE)
 CITY = ["simulate", "milan-like", "--users", "20", "--days", "2"]
 
@@ -116,19 +115,6 @@ def test_a_killed_command_leaves_the_old_file(tmp_path):
     assert (tmp_path / "regions.csv").read_text() == "old"
     others = {path.name for path in tmp_path.iterdir()} - {"records.parquet", "regions.csv"}
     assert all(name.startswith(".") and name.endswith(".part") for name in others)
-
-
-@pytest.fixture
-def whosthere(monkeypatch, capsys):
-    """Run a command in this process; return its exit code, output and errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["whosthere", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

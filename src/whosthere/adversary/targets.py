@@ -10,6 +10,7 @@ import polars as pl
 
 from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits
 from whosthere.data.columns import Columns
+from whosthere.data.files import new_file
 from whosthere.data.sources import open_sources, readable
 from whosthere.data.times import to_utc_micros
 from whosthere.errors import InputError, RecordsError
@@ -47,6 +48,30 @@ def read_target(
         return KnownVisits((rows * epochs.n + epoch).astype(np.int32))
     except InputError as error:
         raise RecordsError(error.problem, where=path, fix=error.fix) from error
+
+
+def write_target(
+    knowledge: Knowledge,
+    path: str | os.PathLike[str],
+    regions: Regions,
+    epochs: Epochs,
+    *,
+    force: bool = False,
+) -> None:
+    """Write what is known of a target as `read_target` reads it."""
+    if isinstance(knowledge, KnownRegions):
+        table = pl.DataFrame({"region": [regions.ids[row] for row in knowledge.regions]})
+    else:
+        region, epoch = np.divmod(knowledge.cells, epochs.n)
+        starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")
+        table = pl.DataFrame(
+            {
+                "region": [regions.ids[row] for row in region],
+                "timestamp": starts.dt.convert_time_zone(epochs.timezone),
+            }
+        )
+    with new_file(Path(path), force=force) as temporary:
+        table.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
 
 
 def _region_rows(column: pl.Series, regions: Regions) -> NDArray[np.int64]:

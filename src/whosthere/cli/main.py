@@ -18,6 +18,7 @@ from whosthere.cli.inspecting import inspect
 from whosthere.cli.mechanisms import mechanisms
 from whosthere.cli.release import release
 from whosthere.cli.simulate import simulate
+from whosthere.cli.target import target
 from whosthere.errors import InputError
 
 USER_ERROR = 2
@@ -31,7 +32,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            console.complain("interrupted; nothing was written")
+            console.complain("interrupted; no output was left half-written")
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -49,6 +50,7 @@ app.command()(simulate)
 app.command()(ingest)
 app.command()(release)
 app.command("import")(import_table)
+app.command()(target)
 app.command()(attack)
 app.command()(inspect)
 app.command()(mechanisms)

@@ -42,12 +42,17 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse an output that is there already, before any work is done for it."""
+    """Refuse an output that is there already or cannot be made, before any work is done."""
     if path.is_dir():
         raise FileError("is a folder", where=path, fix="Name a file")
     if path.exists() and not force:
         raise FileError(
             "exists already", where=path, fix="Choose another name, or add --force to replace it"
+        )
+    nearest = next(folder for folder in path.absolute().parents if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise FileError(
+            "cannot be written there", where=path, fix=f"Make {nearest} a folder you may write to"
         )
 
 
@@ -71,9 +76,11 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
         return None
     try:
         head: dict[str, Any] = json.loads(stored[METADATA_KEY])
-        version = head["format"]
+        version, _ = int(head["format"]), str(head["kind"])
     except (ValueError, KeyError, TypeError) as error:
-        raise FileError("has damaged whosthere metadata", where=path) from error
+        raise FileError(
+            "has damaged whosthere metadata", where=path, fix="Write or copy it again"
+        ) from error
     if version > FORMAT_VERSION:
         raise FileError(
             f"was written in format {version}, this version reads up to {FORMAT_VERSION}",

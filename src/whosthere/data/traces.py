@@ -172,8 +172,10 @@ class Traces:
                 Epochs.from_json(head["epochs"]),
                 None if ledger is None else Ledger.from_json(ledger),
             )
-        except (KeyError, TypeError, AttributeError, InputError) as error:
-            raise FileError("is a damaged traces file", where=path) from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise FileError(
+                "is a damaged traces file", where=path, fix="Make it again with whosthere ingest"
+            ) from error
         if traces.n_visits and not 0 <= traces.cells.min() <= traces.cells.max() < traces.n_cells:
             raise FileError("holds visits outside its regions and epochs", where=path)
         return traces

@@ -21,7 +21,10 @@ def check_integer(value: object, name: str, *, least: int) -> int:
     found = int(value)
     if not least <= found <= MOST_COUNT:
         shown = found if abs(found) < _MOST_SHOWN else "a number that large"
-        raise SpecError(f"{name} must lie between {least} and {MOST_COUNT}, not {shown}")
+        raise SpecError(
+            f"{name} must lie between {least} and {MOST_COUNT}, not {shown}",
+            fix=f"Use {least} or more",
+        )
     return found
 
 
@@ -35,7 +38,10 @@ def check_positive(value: object, name: str, *, below: float = math.inf) -> floa
         found = math.inf
     if not 0 < found < below:
         right = "positive and finite" if below == math.inf else f"between 0 and {below}"
-        raise SpecError(f"{name} must be {right}, not {format_number(found)}")
+        raise SpecError(
+            f"{name} must be {right}, not {format_number(found)}",
+            fix="Use a number such as 1" if below == math.inf else "Use a number such as 1e-6",
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, Training, sampler_over, train
-from whosthere.adversary.marginals import estimate_marginals
+from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals
 from whosthere.adversary.synthetic import UnicityModel, usual_places
 from whosthere.errors import InputError
 
@@ -69,7 +69,12 @@ class ZeroKnowledge(Attack):
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
-        marginals = estimate_marginals(release, correct=self.correct, rng=rng)
+        marginals = estimate_marginals(
+            release,
+            correct=self.correct,
+            activity=parse_activity(self.activity, LEAST_MEAN),
+            rng=rng,
+        )
         model = UnicityModel(
             regions=release.regions,
             epochs=release.epochs,

@@ -64,7 +64,9 @@ class GridShape:
 
     def __post_init__(self) -> None:
         if min(self.rows, self.columns) < 1:
-            raise InputError(f"a grid of {self.rows} x {self.columns} has no squares")
+            raise InputError(
+                f"a grid of {self.rows} x {self.columns} has no squares", fix="Write it like 22x23"
+            )
 
     def locator(self, box: Box | None) -> Locator:
         """Lay the grid over the box."""

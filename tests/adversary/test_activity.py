@@ -1,0 +1,102 @@
+"""How many visits people make: means, shapes and names.
+
+Means are within 4.5 standard errors: a false alarm in 1e-5 of fresh seeds.
+"""
+
+import numpy as np
+import pytest
+
+from whosthere.adversary.activity import (
+    Constant,
+    Exponential,
+    Lognormal,
+    Sampled,
+    parse_activity,
+)
+from whosthere.errors import InputError
+
+N = 40_000
+
+
+@pytest.mark.parametrize("mean", [3.3, 5.64, 117.0])
+@pytest.mark.parametrize(
+    "shape", [Exponential(1), Constant(1), Lognormal(1, 1.2), Sampled(np.array([1.0, 2, 30, 4]))]
+)
+def test_the_mean_is_right(shape, mean, rng):
+    activity = shape.with_mean(mean)
+    assert type(activity) is type(shape)
+    assert activity.mean == pytest.approx(mean)
+    visits = activity.draw(N, rng)
+    assert visits.dtype == np.int64
+    assert visits.shape == (N,)
+    assert visits.min() >= 0
+    # Rounding to the nearest moves the mean of the others by a little.
+    rounding = {Exponential: 1 / (24 * mean), Sampled: 0.5}.get(type(shape), 0.01)
+    assert abs(visits.mean() - mean) < 4.5 * visits.std() / np.sqrt(N) + rounding
+
+
+def test_some_people_have_no_visit(rng):
+    """Rounded to the nearest: P(0) is that of less than half a visit; 4.5 sigma."""
+    none = (Exponential(2.0).draw(N, rng) == 0).mean()
+    p = 1 - np.exp(-0.25)
+    assert abs(none - p) < 4.5 * np.sqrt(p * (1 - p) / N)
+
+
+def test_constants_are_rounded_up_or_down(rng):
+    assert set(Constant(2.4).draw(1000, rng)) == {2, 3}
+    assert set(Constant(2.0).draw(1000, rng)) == {2}
+
+
+def test_a_lognormal_has_the_given_spread(rng):
+    logs = np.log(Lognormal(1e6, 1.2).draw(N, rng))
+    assert abs(logs.std() - 1.2) < 4.5 * 1.2 / np.sqrt(2 * N)
+    assert Lognormal(7.0, 0.0).draw(5, rng).tolist() == [7] * 5
+
+
+def test_a_sample_is_drawn_from_itself(rng):
+    sample = Sampled(np.array([0.0, 2.0, 5.0]))
+    assert set(sample.draw(1000, rng)) == {0, 2, 5}
+    assert set(sample.with_mean(sample.mean * 2).draw(1000, rng)) == {0, 4, 10}
+
+
+def test_no_visits_at_all(rng):
+    for activity in (Exponential(0), Constant(0), Lognormal(0, 1), Sampled(np.zeros(3))):
+        assert not activity.draw(10, rng).any()
+
+
+def test_names():
+    assert parse_activity("exponential", 3.0) == Exponential(3.0)
+    assert parse_activity("Constant", 3.0) == Constant(3.0)
+    assert parse_activity(" lognormal:1.2 ", 3.0) == Lognormal(3.0, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exponentail", "Did you mean 'exponential'"),
+        ("", "Known: exponential, constant, lognormal:SIGMA"),
+        ("lognormal", "Write it like lognormal:1.2"),
+        ("lognormal:wide", "Write it like lognormal:1.2"),
+        ("lognormal:nan", "within 0 to 5"),
+        ("lognormal:-1", "within 0 to 5"),
+        ("constant:3", "takes no number"),
+    ],
+)
+def test_wrong_names_say_what_is_right(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_activity(text, 1.0)
+
+
+@pytest.mark.parametrize("mean", [-1.0, np.nan, np.inf])
+def test_impossible_means_are_refused(mean):
+    for make in (Exponential, Constant, lambda m: Lognormal(m, 1.0), Sampled(np.ones(2)).with_mean):
+        with pytest.raises(InputError, match="a mean of"):
+            make(mean)
+
+
+def test_impossible_samples_are_refused():
+    for values in ([], [-1.0], [np.nan]):
+        with pytest.raises(InputError, match="activity sample"):
+            Sampled(np.array(values))
+    with pytest.raises(InputError, match="without any visit"):
+        Sampled(np.zeros(2)).with_mean(3.0)

@@ -1,0 +1,90 @@
+"""Compression and stretching of a marginal: formulas, order, and inputs at the edge."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whosthere.adversary.corrections import log_compressed, power_transformed
+
+COUNTS = st.lists(st.integers(0, 10**6), min_size=1, max_size=30).filter(any)
+
+
+def normalised(counts):
+    return np.array(counts, dtype=float) / np.sum(counts, dtype=float)
+
+
+def test_compression_by_hand():
+    # gamma is 1 / 0.1, so the values are log(1 + 1), log(1 + 3), log(1 + 0), log(1 + 6).
+    expected = np.log([2, 4, 1, 7])
+    found = log_compressed(np.array([0.1, 0.3, 0.0, 0.6]))
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12)
+
+
+def test_stretching_by_hand():
+    # Two values 1/2 +- d have variance d^2, which is to be 1 / (3 * 2^2).
+    high, low = 0.5 + np.sqrt(1 / 12), 0.5 - np.sqrt(1 / 12)
+    found = power_transformed(np.array([0.4, 0.6]))
+    np.testing.assert_allclose(found.values, [low, high], rtol=1e-9)
+    assert found.power == pytest.approx(np.log(high / low) / np.log(0.6 / 0.4))
+    assert found.note == ""
+
+
+def test_the_target_is_that_of_uniform_draws(rng):
+    """The stated limit 1 / (3 n^2); the mean over 2000 draws is within 1 % of it for n = 500."""
+    draws = rng.random((2000, 500))
+    variance = (draws / draws.sum(axis=1, keepdims=True)).var(axis=1).mean()
+    assert variance == pytest.approx(1 / (3 * 500**2), rel=0.01)
+
+
+@given(COUNTS)
+def test_compression_keeps_order_and_zeros_and_evens_out(counts):
+    marginal = normalised(counts)
+    found = log_compressed(marginal)
+    assert found.sum() == pytest.approx(1)
+    assert ((found == 0) == (marginal == 0)).all()
+    assert (np.diff(found[np.argsort(marginal)]) >= 0).all()
+    assert found.max() <= marginal.max() + 1e-12
+
+
+@given(COUNTS)
+def test_stretching_keeps_order_and_meets_the_target_or_says_why_not(counts):
+    marginal = normalised(counts)
+    found = power_transformed(marginal)
+    n = marginal.size
+    assert np.isfinite(found.values).all()
+    assert found.values.sum() == pytest.approx(1)
+    assert (np.diff(found.values[np.argsort(marginal)]) >= 0).all()
+    assert found.power >= 1
+    if found.note:
+        assert found.power == 1
+        np.testing.assert_array_equal(found.values, marginal)
+    else:
+        assert found.values.var() == pytest.approx(1 / (3 * n**2), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("marginal", "note"),
+    [
+        ([1.0], "too even"),
+        ([0.25] * 4, "too even"),
+        # Nine equal ones stay equal whatever the power: too even, though not constant.
+        ([0.11] * 9 + [0.01], "too even"),
+        ([0.97, 0.01, 0.01, 0.01], "varies enough"),
+        ([1.0, 0.0, 0.0], "varies enough"),
+    ],
+)
+def test_stretching_that_cannot_be_done_is_reported(marginal, note):
+    found = power_transformed(np.array(marginal))
+    assert note in found.note
+    assert found.values.tolist() == marginal
+
+
+def test_huge_powers_and_tiny_probabilities_stay_finite():
+    nearly_even = np.full(100, 0.01) + np.linspace(0, 1e-10, 100)
+    found = power_transformed(nearly_even / nearly_even.sum())
+    assert found.power > 1e6
+    assert found.values.var() == pytest.approx(1 / (3 * 100**2), rel=1e-3)
+    tiny = np.array([5e-324, 0.5, 0.5])
+    assert np.isfinite(log_compressed(tiny)).all()
+    assert np.isfinite(power_transformed(tiny).values).all()
