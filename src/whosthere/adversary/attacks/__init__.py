@@ -16,6 +16,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
 from whosthere.adversary.attacks.knock_knock import KnockKnock
+from whosthere.adversary.attacks.likelihood_ratio import LikelihoodRatio
 from whosthere.adversary.attacks.loc_mia import LocMia
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
@@ -37,6 +38,7 @@ __all__ = [
     "FittedAttack",
     "KnockKnock",
     "Labelled",
+    "LikelihoodRatio",
     "LocMia",
     "LogLikelihood",
     "NotApplicableError",
@@ -53,6 +55,7 @@ ATTACKS: Mapping[str, type[Attack]] = {
         KnockKnock,
         PastGroups,
         ZeroKnowledge,
+        LikelihoodRatio,
         LocMia,
         LogLikelihood,
     )

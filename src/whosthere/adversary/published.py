@@ -1,0 +1,134 @@
+"""What a mechanism makes of cells whose true counts are random with a known rate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from whosthere.data.arrays import frozen
+from whosthere.privacy.probability import log_probability
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.privacy.mechanism import Mechanism
+
+# Rates are tabulated on a logarithmic grid. Above the largest, a published count is as good as
+# normal; below the smallest, all that matters is proportional to the rate.
+_LEAST_RATE, _MOST_RATE = 1e-4, 256.0
+_POINTS_PER_E_FOLD = 16
+_LARGEST_RATIO = 40.0
+# Published values are put together where the noise is so wide that neighbours hardly differ.
+_BINS_PER_SCALE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCounts:
+    """Tables of one mechanism, by the rate of the others in a cell.
+
+    Attributes
+    ----------
+    first, step
+        Logarithm of the first rate, and the distance of the logarithms.
+    mean, variance
+        Of the published count, shape (n_rates,).
+    empty_mean, empty_variance
+        The same of a cell with nobody in it.
+    bin_of_value
+        Bin of each published value from 0; the last bin holds all further ones.
+    log_ratio
+        Log of how much likelier a value of a bin is with one person more, shape
+        (n_rates, n_bins); minus infinity where that person cannot be there.
+    """
+
+    first: float
+    step: float
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    empty_mean: float
+    empty_variance: float
+    bin_of_value: NDArray[np.int32]
+    log_ratio: NDArray[np.float64]
+
+    def log_ratio_of(
+        self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the log ratio of published values in cells of the given rates, same shape."""
+        place = np.clip((log_rates - self.first) / self.step, 0, self.mean.size - 1.000001)
+        low = place.astype(np.int64)
+        part = place - low
+        column = self.bin_of_value[np.minimum(values, self.bin_of_value.size - 1)]
+        below, above = self.log_ratio[low, column], self.log_ratio[low + 1, column]
+        with np.errstate(invalid="ignore"):
+            inside = np.where(np.isfinite(below), below + part * (above - below), below)
+        large = place >= self.mean.size - 1.001
+        return np.where(large, self._normal_log_ratio(values, log_rates), inside)
+
+    def _normal_log_ratio(
+        self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the log ratio of two normal densities, one person apart."""
+        top = np.exp(self.first + (self.mean.size - 1) * self.step)
+        rates = np.exp(log_rates)
+        mean = rates + (self.mean[-1] - top)
+        variance = rates + (self.variance[-1] - top)
+        return np.asarray((values - mean - 0.5) / variance)
+
+
+@lru_cache(maxsize=32)
+def published_counts(mechanism: Mechanism, m: int) -> PublishedCounts:
+    """Make the tables of a mechanism for groups of m people, once.
+
+    The others in a cell are Poisson with the cell's rate.
+    """
+    rates = _LEAST_RATE * np.exp(
+        np.arange(math.ceil(math.log(_MOST_RATE / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1)
+        / _POINTS_PER_E_FOLD
+    )
+    n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
+    edges = _bin_edges(mechanism, int(n[-1]), m)
+    chances = np.exp(
+        log_probability(mechanism.steps, n.astype(np.int32)[:, None], edges[:-1], edges[1:] - 1, m)
+    )
+    middles = (edges[:-1] + edges[1:] - 1) / 2
+    means = chances @ middles
+    squares = chances @ middles**2
+    others = _poisson(n[:-1], rates)
+    mean = others @ means[:-1]
+    without, within = others @ chances[:-1], others @ chances[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(within) - np.log(without)
+    # Values too far from a rate for either chance to be a number say: more people than that.
+    ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
+    ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
+    return PublishedCounts(
+        first=float(np.log(rates[0])),
+        step=1.0 / _POINTS_PER_E_FOLD,
+        mean=frozen(mean, np.float64),
+        variance=frozen(others @ squares[:-1] - mean**2, np.float64),
+        empty_mean=float(means[0]),
+        empty_variance=float(squares[0] - means[0] ** 2),
+        bin_of_value=frozen(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
+        log_ratio=frozen(ratio, np.float64),
+    )
+
+
+def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:
+    """Edges of bins of published values: single ones where noise is narrow, always 0 alone."""
+    reach = sum(noise.window[1] for noise in mechanism.noise_steps)
+    widest = max((noise.scale for noise in mechanism.noise_steps), default=0.0)
+    width = max(1, int(widest / _BINS_PER_SCALE))
+    rounding = max((getattr(step, "to", 1) for step in mechanism.steps), default=1)
+    end = min(m, most + reach + rounding) + 1
+    return np.append(np.append(0, np.arange(1, end, width)), end)
+
+
+def _poisson(n: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Chance of n people in a cell, shape (n_rates, n.size)."""
+    log_chance = n * np.log(rates)[:, None] - rates[:, None] - gammaln(n + 1.0)
+    return np.asarray(np.exp(log_chance))
