@@ -30,6 +30,7 @@ from whosthere.adversary.attacks import (
     Facts,
     KnockKnock,
     LikelihoodRatio,
+    LikelihoodRatioWithReference,
     Training,
     ZeroKnowledge,
 )
@@ -59,6 +60,8 @@ ATTACKS = {
     "ZK": ZeroKnowledge(),
     "ZK independent": ZeroKnowledge(Training(sampling="independent")),
     "LR": LikelihoodRatio(),
+    "LR with reference": LikelihoodRatioWithReference(),
+    "ZK, mechanism": ZeroKnowledge(marginals="mechanism"),
 }
 
 

@@ -29,7 +29,7 @@ class InputError(ValueError):
         self.where = where
         self.fix = fix
         place = "" if where is None else f"{where}: "
-        remedy = "" if fix is None else f" {fix}."
+        remedy = "" if fix is None else f" {fix}" + ("" if fix.endswith("?") else ".")
         super().__init__(f"{place}{problem}.{remedy}")
 
 

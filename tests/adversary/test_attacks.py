@@ -155,7 +155,12 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, k
 
 def test_only_the_named_attacks_read_real_traces():
     readers = {name for name, kind in ATTACKS.items() if "reference" in kind.uses}
-    assert readers == {"knock-knock", "loc-mia", "log-likelihood"}
+    assert readers == {
+        "knock-knock",
+        "likelihood-ratio-reference",
+        "loc-mia",
+        "log-likelihood",
+    }
 
 
 @pytest.mark.parametrize("kind", ATTACKS.values(), ids=list(ATTACKS))

@@ -104,7 +104,7 @@ WRONG = [
     (INGEST.format("records.csv --grid 2x2 --h3 7"), "--grid and --h3", "Give one of them"),
     (INGEST.format("records.csv --grid 2x2 --regions two.csv"), "--regions and --grid", "Give one"),
     (INGEST.format("records.csv --grid two"), "--grid 'two'", "22x23"),
-    (INGEST.format("records.csv --grid 0x4"), "0 x 4", "no squares"),
+    (INGEST.format("records.csv --grid 0x4"), "0 x 4", "Write it like"),
     (INGEST.format("records.csv --grid-km 0"), "0.0 km", "above 0"),
     (INGEST.format("records.csv --grid-km nan"), "nan km", "above 0"),
     (INGEST.format("records.csv --h3 99"), "H3 resolution 99", "from 0 to 15"),

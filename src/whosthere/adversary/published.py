@@ -44,6 +44,11 @@ class PublishedCounts:
     log_ratio
         Log of how much likelier a value of a bin is with one person more, shape
         (n_rates, n_bins); minus infinity where that person cannot be there.
+    possible
+        Chance that a value does not rule that person out though nobody more is there, shape
+        (n_rates,).
+    ratio_mean, ratio_variance
+        Of the log ratio where nobody more is there and the value does not rule that out.
     """
 
     first: float
@@ -54,30 +59,66 @@ class PublishedCounts:
     empty_variance: float
     bin_of_value: NDArray[np.int32]
     log_ratio: NDArray[np.float64]
+    possible: NDArray[np.float64]
+    ratio_mean: NDArray[np.float64]
+    ratio_variance: NDArray[np.float64]
 
     def log_ratio_of(
         self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the log ratio of published values in cells of the given rates, same shape."""
-        place = np.clip((log_rates - self.first) / self.step, 0, self.mean.size - 1.000001)
-        low = place.astype(np.int64)
-        part = place - low
+        low, part = self._between(log_rates)
         column = self.bin_of_value[np.minimum(values, self.bin_of_value.size - 1)]
         below, above = self.log_ratio[low, column], self.log_ratio[low + 1, column]
         with np.errstate(invalid="ignore"):
             inside = np.where(np.isfinite(below), below + part * (above - below), below)
-        large = place >= self.mean.size - 1.001
+        large = log_rates > self._last
+        if not large.any():
+            return np.asarray(inside)
         return np.where(large, self._normal_log_ratio(values, log_rates), inside)
+
+    def null_law(self, log_rates: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Describe the sum of log ratios over cells where nobody more is there.
+
+        Returns the chance that no value rules the person out and, if none does, the mean and
+        the variance of the sum.
+        """
+        low, part = self._between(log_rates)
+        possible, mean, variance = (
+            table[low] + part * (table[low + 1] - table[low])
+            for table in (self.possible, self.ratio_mean, self.ratio_variance)
+        )
+        # Of two normal laws one person apart and of variance v, the log ratio has mean
+        # -1 / (2 v) and variance 1 / v.
+        normal = self._normal_variance(log_rates)
+        large = log_rates > self._last
+        mean, variance = np.where(large, -0.5 / normal, mean), np.where(large, 1 / normal, variance)
+        return float(np.prod(possible)), float(mean.sum()), float(variance.sum())
+
+    @property
+    def _last(self) -> float:
+        """Logarithm of the largest rate in the tables."""
+        return self.first + (self.mean.size - 1) * self.step
+
+    def _between(
+        self, log_rates: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the rate in the tables below each given one, and how far it is to the next."""
+        last = self.mean.size - 1
+        place = np.clip((log_rates - self.first) / self.step, 0, last)
+        low = np.minimum(place.astype(np.int64), last - 1)
+        return low, place - low
+
+    def _normal_variance(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Variance of published counts beyond the tables: the noise stays, people add theirs."""
+        return np.asarray(np.exp(log_rates) + (self.variance[-1] - np.exp(self._last)))
 
     def _normal_log_ratio(
         self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the log ratio of two normal densities, one person apart."""
-        top = np.exp(self.first + (self.mean.size - 1) * self.step)
-        rates = np.exp(log_rates)
-        mean = rates + (self.mean[-1] - top)
-        variance = rates + (self.variance[-1] - top)
-        return np.asarray((values - mean - 0.5) / variance)
+        mean = np.exp(log_rates) + (self.mean[-1] - np.exp(self._last))
+        return np.asarray((values - mean - 0.5) / self._normal_variance(log_rates))
 
 
 @lru_cache(maxsize=32)
@@ -106,6 +147,11 @@ def published_counts(mechanism: Mechanism, m: int) -> PublishedCounts:
     # Values too far from a rate for either chance to be a number say: more people than that.
     ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
     ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
+    finite = np.where(np.isneginf(ratio), 0.0, ratio)
+    weight = np.where(np.isneginf(ratio), 0.0, without)
+    possible = weight.sum(axis=1)
+    ratio_mean = (weight * finite).sum(axis=1) / possible
+    ratio_variance = (weight * finite**2).sum(axis=1) / possible - ratio_mean**2
     return PublishedCounts(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
@@ -115,6 +161,9 @@ def published_counts(mechanism: Mechanism, m: int) -> PublishedCounts:
         empty_variance=float(squares[0] - means[0] ** 2),
         bin_of_value=frozen(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
         log_ratio=frozen(ratio, np.float64),
+        possible=frozen(np.minimum(possible, 1.0), np.float64),
+        ratio_mean=frozen(ratio_mean, np.float64),
+        ratio_variance=frozen(np.maximum(ratio_variance, 0.0), np.float64),
     )
 
 

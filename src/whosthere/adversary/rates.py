@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import log_ndtr
 
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.adversary.published import PublishedCounts, published_counts
 from whosthere.data.arrays import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.data.traces import Traces
     from whosthere.privacy.release import Release
 
 _ROUNDS = 4
 # A row or column is never taken for emptier than this many people in all of its cells.
 _LEAST_EXCESS = 0.05
-_FLAT = frozen(np.zeros((1, 1)), np.float64)
+# Sums that vary no more than noise does are still taken for different by this share of it.
+_LEAST_SHARE = 0.01
+FLAT = frozen(np.zeros((1, 1)), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +48,23 @@ class Rates:
         rates = self.rows[region] + self.columns[epoch]
         return np.asarray(rates if self.shape.size == 1 else rates + self.shape[region, epoch])
 
+    def dense(self) -> NDArray[np.float64]:
+        """Return the rate of every cell, shape (n_regions, n_epochs)."""
+        return np.asarray(np.exp(self.rows[:, None] + self.columns + self.shape))
 
-def fit_rates(release: Release, shape: NDArray[np.float64] = _FLAT) -> Rates:
+    def total(self) -> float:
+        """Return how many visits to expect in all."""
+        if self.shape.size > 1:
+            return float(self.dense().sum())
+        return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
+
+    def time_marginal(self) -> NDArray[np.float64]:
+        """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
+        by_epoch = np.exp(self.columns) if self.shape.size == 1 else self.dense().sum(axis=0)
+        return np.asarray(by_epoch / by_epoch.sum())
+
+
+def fit_rates(release: Release, shape: NDArray[np.float64] = FLAT) -> Rates:
     """Fit rates to the row and column sums of a release, through its mechanism.
 
     A cell's rate is a factor of its region times one of its epoch (times `shape`, given as
@@ -55,14 +75,14 @@ def fit_rates(release: Release, shape: NDArray[np.float64] = _FLAT) -> Rates:
 
     tables = published_counts(release.mechanism, release.group_size)
     counts = release.counts
-    excess = [
+    by_row, by_column = (
         _excess(counts.sum(axis=axis, dtype=np.int64), counts.shape[axis], tables)
         for axis in (1, 0)
-    ]
-    # Both must add up to the same, or the fit would wander.
-    excess[1] *= excess[0].sum() / excess[1].sum()
+    )
     rows, columns = fit_rank_one(
-        *excess,
+        by_row,
+        # Both must add up to the same, or the fit would wander.
+        by_column * (by_row.sum() / by_column.sum()),
         shape,
         tables.mean - tables.empty_mean,
         tables.first,
@@ -73,16 +93,50 @@ def fit_rates(release: Release, shape: NDArray[np.float64] = _FLAT) -> Rates:
 
 
 def _excess(sums: NDArray[np.int64], n_cells: int, tables: PublishedCounts) -> NDArray[np.float64]:
-    """Return sums less what empty cells give, drawn towards their mean as far as they are noise.
+    """Return sums less what empty cells give, as likely as they can be told from noise.
 
-    The noise in a sum is known: it is at least that of empty cells. What the sums vary by
-    beyond it is taken for real (James-Stein).
+    The noise in a sum is known: that of empty cells, and about normal. What the sums vary by
+    beyond it is taken for real. Each sum is then replaced by its mean given what was published,
+    under a normal law of sums that are not negative.
     """
     excess = sums - n_cells * tables.empty_mean
     noise = n_cells * tables.empty_variance
-    mean = max(float(excess.mean()), _LEAST_EXCESS)
     if noise > 0:
-        spread = float(excess.var())
-        kept = max(spread - noise, 0.0) / max(spread, 1e-300)
-        excess = mean + kept * (excess - mean)
+        real = max(float(excess.var()) - noise, _LEAST_SHARE * noise)
+        kept = real / (real + noise)
+        centre = max(float(excess.mean()), 0.0)
+        excess = _positive_mean(centre + kept * (excess - centre), np.sqrt(kept * noise))
     return np.asarray(np.maximum(excess, _LEAST_EXCESS))
+
+
+def _positive_mean(mean: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+    """Return the mean of a normal law, given that it is not negative."""
+    z = mean / deviation
+    log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+    return np.asarray(mean + deviation * np.exp(log_density - log_ndtr(z)))
+
+
+def reference_shape(reference: Traces) -> NDArray[np.float64]:
+    """Return how far cells differ from region times epoch among real people, as logarithms.
+
+    A cell's own count is trusted as far as the counts vary beyond chance: it is drawn towards
+    what its region and epoch let expect (the mean of a gamma law after a Poisson count).
+    Shape (n_regions, n_epochs).
+    """
+    counts = reference.counts().astype(np.float64)
+    total = max(counts.sum(), 1.0)
+    expected = np.outer(counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5) / total
+    beyond_chance = ((counts - expected) ** 2 - expected).sum()
+    weight = float((expected**2).sum() / max(beyond_chance, 1e-9))
+    return frozen(np.log((counts + weight) / (expected + weight)), np.float64)
+
+
+def mechanism_marginals(release: Release) -> Marginals:
+    """Estimate where, when and how often people are seen from rates fitted to a release."""
+    rates = fit_rates(release)
+    by_region = np.exp(rates.rows)
+    return Marginals(
+        by_region / by_region.sum(),
+        rates.time_marginal(),
+        max(rates.total() / release.group_size, LEAST_MEAN),
+    )

@@ -11,9 +11,9 @@ import polars as pl
 from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits
 from whosthere.data.columns import Columns
 from whosthere.data.files import new_file
-from whosthere.data.sources import open_sources, readable
+from whosthere.data.sources import read_single
 from whosthere.data.times import to_utc_micros
-from whosthere.errors import InputError, RecordsError
+from whosthere.errors import FileError, InputError, RecordsError
 
 if TYPE_CHECKING:
     import os
@@ -34,9 +34,7 @@ def read_target(
     order of the rows, and `guess` says what is made of them.
     """
     path = Path(path)
-    [source] = open_sources(path)[:1]
-    with readable(path):
-        table = source.frame.collect()
+    table = read_single(path)
     try:
         if not table.height:
             raise InputError("has no rows", fix="Give at least one region or visit")
@@ -58,7 +56,10 @@ def write_target(
     *,
     force: bool = False,
 ) -> None:
-    """Write what is known of a target as `read_target` reads it."""
+    """Write what is known of a target as CSV, for `read_target` to read."""
+    path = Path(path)
+    if path.suffix != ".csv":
+        raise FileError("has an ending that is not known", where=path, fix="Use .csv")
     if isinstance(knowledge, KnownRegions):
         table = pl.DataFrame({"region": [regions.ids[row] for row in knowledge.regions]})
     else:
@@ -70,7 +71,7 @@ def write_target(
                 "timestamp": starts.dt.convert_time_zone(epochs.timezone),
             }
         )
-    with new_file(Path(path), force=force) as temporary:
+    with new_file(path, force=force) as temporary:
         table.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
 
 

@@ -204,7 +204,9 @@ class _Reading:
         return zones.pop() if len(zones) == 1 else None
 
     def _user_dtype(self) -> type[pl.Int64 | pl.String]:
-        return pl.Int64 if all(d.is_integer() for d in self._dtypes("user")) else pl.String
+        """Return how user ids are kept while reading: as numbers only where they all fit."""
+        fits = all(d.is_integer() and d != pl.UInt64 for d in self._dtypes("user"))
+        return pl.Int64 if fits else pl.String
 
     def _dtypes(self, role: str) -> list[pl.DataType]:
         """Return what the column of a role holds in each file."""

@@ -12,8 +12,9 @@ import polars as pl
 
 from whosthere.data.arrays import frozen
 from whosthere.data.columns import Columns
-from whosthere.data.files import existing, new_file
+from whosthere.data.files import new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
+from whosthere.data.sources import read_single
 from whosthere.errors import InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -120,15 +121,9 @@ class Regions:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a regions table: CSV or Parquet with an id column and, if known, lon and lat."""
-        path = existing(Path(path))
-        try:
-            if path.suffix == ".parquet":
-                table = pl.read_parquet(path)
-            else:
-                table = pl.read_csv(path, infer_schema=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise RecordsError(f"cannot be read as a table ({error})", where=path) from error
+        """Read a regions table: an id column and, if known, lon and lat."""
+        path = Path(path)
+        table = read_single(path)
         found = table.columns
         id_name = Columns().find("region", found) or ("id" if "id" in found else None)
         if id_name is None:

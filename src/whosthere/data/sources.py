@@ -82,6 +82,16 @@ def open_sources(path: str | os.PathLike[str]) -> list[Source]:
     return [_open(file) for file in files]
 
 
+def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a table that is one file, whole."""
+    path = existing(Path(path))
+    if path.is_dir():
+        raise FileError("is a folder", where=path, fix="Name a file")
+    source = _open(path)
+    with readable(path):
+        return source.frame.collect()
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what polars says about a file it cannot read into a message for the user."""
@@ -138,7 +148,7 @@ def _open_parquet(path: Path) -> Source:
 def _open_geojson(path: Path) -> Source:
     """Read a GeoJSON file of points; the format cannot be read in pieces, so all at once."""
     rows = [
-        {**feature.get("properties", {}), **_point(feature, path, number)}
+        {**(feature.get("properties") or {}), **_point(feature, path, number)}
         for number, feature in enumerate(geojson_features(path), start=1)
     ]
     table = pl.from_dicts(rows, infer_schema_length=None)

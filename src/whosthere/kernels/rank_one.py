@@ -91,4 +91,4 @@ def _log_step(
             total += table[k] + (place - k) * rise
             slope += rise * scale
     change = np.log(wanted / total) * total / max(slope, 1e-300)
-    return min(max(change, -_LONGEST_STEP), _LONGEST_STEP)
+    return float(min(max(change, -_LONGEST_STEP), _LONGEST_STEP))

@@ -178,7 +178,7 @@ class TableReader:
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch with --epoch",
+                fix="Give the length with --epoch; days of 23 or 25 hours cannot be read",
             )
         return epochs
 

@@ -16,7 +16,11 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
 from whosthere.adversary.attacks.knock_knock import KnockKnock
-from whosthere.adversary.attacks.likelihood_ratio import LikelihoodRatio
+from whosthere.adversary.attacks.likelihood_ratio import (
+    LikelihoodAnswer,
+    LikelihoodRatio,
+    LikelihoodRatioWithReference,
+)
 from whosthere.adversary.attacks.loc_mia import LocMia
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
@@ -38,7 +42,9 @@ __all__ = [
     "FittedAttack",
     "KnockKnock",
     "Labelled",
+    "LikelihoodAnswer",
     "LikelihoodRatio",
+    "LikelihoodRatioWithReference",
     "LocMia",
     "LogLikelihood",
     "NotApplicableError",
@@ -56,6 +62,7 @@ ATTACKS: Mapping[str, type[Attack]] = {
         PastGroups,
         ZeroKnowledge,
         LikelihoodRatio,
+        LikelihoodRatioWithReference,
         LocMia,
         LogLikelihood,
     )

@@ -31,7 +31,8 @@ class LogLikelihood(Attack):
     """Ask whether the target's trace fits the release's frequencies better than the reference's.
 
     Each cell is taken for a coin of its own: the target visits it with the frequency of the
-    release if in, with that of the reference if out. Nothing of the mechanism is used.
+    release if in, with that of the reference if out. The statistic knows nothing of the
+    mechanism; only the groups that tune its threshold are published by it.
 
     Parameters
     ----------

@@ -52,8 +52,12 @@ class PastGroups(Attack):
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
         """Refuse a past that cannot be learned from."""
         super().check(facts, knowledge, auxiliary)
-        if any(past.release.counts.size != facts.n_cells for past in auxiliary.past):
-            raise NotApplicableError("the past releases lie over other regions or epochs")
+        if not all(_is_alike(Facts.of(past.release), facts) for past in auxiliary.past):
+            raise NotApplicableError(
+                "the past releases have other regions, another number or length of epochs, or "
+                "another mechanism or group size",
+                fix="Give past releases that were made in the same way",
+            )
         inside = sum(past.target_in for past in auxiliary.past)
         if min(inside, len(auxiliary.past) - inside) < _LEAST_OF_EACH:
             raise NotApplicableError(
@@ -86,3 +90,13 @@ class PastGroups(Attack):
             kept = min(max(1, wanted), members.size - 1)
             trial[rng.choice(members, size=kept, replace=False)] = True
         return trial
+
+
+def _is_alike(past: Facts, facts: Facts) -> bool:
+    """Tell whether a release was made like another, at whatever time."""
+    return (
+        past.regions.ids == facts.regions.ids
+        and (past.epochs.n, past.epochs.length) == (facts.epochs.n, facts.epochs.length)
+        and past.mechanism == facts.mechanism
+        and past.group_size == facts.group_size
+    )

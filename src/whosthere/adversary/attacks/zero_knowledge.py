@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from whosthere.adversary.activity import parse_activity
 from whosthere.adversary.attacks.base import (
@@ -16,7 +16,8 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, Training, sampler_over, train
-from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_marginals
+from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, usual_places
 from whosthere.errors import InputError
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
     from whosthere.privacy.release import Release
+
+MarginalsFrom: TypeAlias = Literal["paper", "mechanism", "empirical"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class ZeroKnowledge(Attack):
         How many people to make up; at least the size of the group.
     activity
         How visits are spread over them: exponential, constant, or lognormal:SIGMA.
-    correct
-        Whether the marginals are corrected for suppression and noise.
+    marginals
+        How they are estimated from the release: "paper" corrects them by its rules,
+        "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
     rule
         Whether the contradiction rule goes first, where it is sound.
     """
@@ -49,7 +53,7 @@ class ZeroKnowledge(Attack):
     training: Training = field(default_factory=Training)
     reference_size: int = 5_000
     activity: str = "exponential"
-    correct: bool = True
+    marginals: MarginalsFrom = "paper"
     rule: bool = True
 
     name: ClassVar[str] = "zero-knowledge"
@@ -69,12 +73,7 @@ class ZeroKnowledge(Attack):
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
-        marginals = estimate_marginals(
-            release,
-            correct=self.correct,
-            activity=parse_activity(self.activity, LEAST_MEAN),
-            rng=rng,
-        )
+        marginals = self._marginals(release, rng)
         model = UnicityModel(
             regions=release.regions,
             epochs=release.epochs,
@@ -84,6 +83,16 @@ class ZeroKnowledge(Attack):
             places=usual_places(release.regions),
         )
         return model.generate(max(self.reference_size, release.group_size), rng)
+
+    def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
+        if self.marginals == "mechanism":
+            return mechanism_marginals(release)
+        return estimate_marginals(
+            release,
+            correct=self.marginals == "paper",
+            activity=parse_activity(self.activity, LEAST_MEAN),
+            rng=rng,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,8 +48,8 @@ def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> 
     values = np.unique(scores)
     padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
     candidates = (padded[:-1] + padded[1:]) / 2
-    hits = np.searchsorted(np.sort(scores[labels]), candidates, side="right")
-    alarms = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
-    j = alarms / max((~labels).sum(), 1) - hits / max(labels.sum(), 1)
+    missed = np.searchsorted(np.sort(scores[labels]), candidates, side="right")
+    passed = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
+    j = passed / max((~labels).sum(), 1) - missed / max(labels.sum(), 1)
     best = np.flatnonzero(j >= j.max() - 1e-12)
     return float(candidates[best[(best.size - 1) // 2]])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KM_A_DEGREE = np.pi * EARTH_RADIUS_KM / 180.0
 # A box without extent still gets squares of some size, in degrees.
 _SMALLEST_STEP = 1e-6
+_MOST_SQUARES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Grid:
         lon_step = lat_step / max(float(np.cos(middle)), _SMALLEST_STEP)
         rows = max(1, int(np.ceil((box.north - box.south) / lat_step)))
         columns = max(1, int(np.ceil((box.east - box.west) / lon_step)))
+        if rows * columns > _MOST_SQUARES:
+            raise InputError(
+                f"a grid of {rows} x {columns} squares of {self.km:g} km",
+                fix="Use larger squares, or drop stray places with --box-quantile 0.99",
+            )
         return _GridLocator(box, lat_step, lon_step, rows, columns)
 
 
@@ -63,9 +69,9 @@ class GridShape:
     is_complete = False
 
     def __post_init__(self) -> None:
-        if min(self.rows, self.columns) < 1:
+        if min(self.rows, self.columns) < 1 or self.rows * self.columns > _MOST_SQUARES:
             raise InputError(
-                f"a grid of {self.rows} x {self.columns} has no squares", fix="Write it like 22x23"
+                f"a grid of {self.rows} x {self.columns} squares", fix="Write it like 22x23"
             )
 
     def locator(self, box: Box | None) -> Locator:

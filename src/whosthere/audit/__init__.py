@@ -1,0 +1,1 @@
+"""Measuring attackers: plan, units of work, execution, store, metrics, bounds, policy."""
