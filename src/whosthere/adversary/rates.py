@@ -105,7 +105,8 @@ def _excess(sums: NDArray[np.int64], n_cells: int, tables: PublishedCounts) -> N
         real = max(float(excess.var()) - noise, _LEAST_SHARE * noise)
         kept = real / (real + noise)
         centre = max(float(excess.mean()), 0.0)
-        excess = _positive_mean(centre + kept * (excess - centre), np.sqrt(kept * noise))
+        likely = np.asarray(centre + kept * (excess - centre), dtype=np.float64)
+        excess = _positive_mean(likely, float(np.sqrt(kept * noise)))
     return np.asarray(np.maximum(excess, _LEAST_EXCESS))
 
 

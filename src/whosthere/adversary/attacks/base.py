@@ -78,6 +78,13 @@ class Auxiliary:
     friends: tuple[int, ...] = ()
     past: Sequence[Labelled] = ()
 
+    @property
+    def real_traces(self) -> Traces:
+        """The reference, for attacks that need one."""
+        if self.reference is None:
+            raise NotApplicableError("there are no reference traces", fix="Give some")
+        return self.reference
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -158,11 +165,25 @@ class Attack(ABC):
                 fix="Give more, or use zero-knowledge, which needs none",
             )
 
-    @abstractmethod
     def fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         """Prepare for one target and for releases with these facts."""
+        self.check(facts, knowledge, auxiliary)
+        return self._fit(facts, knowledge, auxiliary, seed)
+
+    @abstractmethod
+    def _fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    ) -> FittedAttack:
+        """Prepare, knowing that the attack applies."""
+
+
+def needed(knowledge: Knowledge | None) -> Knowledge:
+    """Return what is known of the target, for attacks that need it."""
+    if knowledge is None:
+        raise NotApplicableError("nothing is known of the target", fix="Give some visits")
+    return knowledge
 
 
 def _lies_within(knowledge: Knowledge, facts: Facts) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from whosthere.adversary.attacks.base import (
     RULED_OUT,
     Answer,
@@ -16,15 +18,16 @@ from whosthere.adversary.attacks.base import (
     flat_counts,
 )
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.data.arrays import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from whosthere.privacy.release import Release
 
 # A score between "ruled out" (far below) and the 0 of a release without contradiction.
 _THRESHOLD = -0.5
+_NO_CELLS = frozen([], np.int32)
 
 
 def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
@@ -62,18 +65,14 @@ class ContradictionRule(Attack):
                 fix="Use another attack",
             )
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
+        facts: Facts,  # noqa: ARG002 - the visits are all it takes
         knowledge: Knowledge | None,
-        auxiliary: Auxiliary,
-        *,
-        seed: int,  # noqa: ARG002 - nothing is drawn
+        auxiliary: Auxiliary,  # noqa: ARG002
+        seed: int,  # noqa: ARG002
     ) -> FittedAttack:
-        """Remember the visits."""
-        self.check(facts, knowledge, auxiliary)
-        assert isinstance(knowledge, KnownVisits)  # noqa: S101 - checked above
-        return _Rule(knowledge.cells)
+        return _Rule(knowledge.cells if isinstance(knowledge, KnownVisits) else _NO_CELLS)
 
 
 @dataclass(frozen=True, eq=False)

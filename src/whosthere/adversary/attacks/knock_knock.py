@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from whosthere.adversary.attacks.base import Attack, Auxiliary, Facts, FittedAttack
+from whosthere.adversary.attacks.base import Attack, Auxiliary, Facts, FittedAttack, needed
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Training, sampler_over, train
 
@@ -37,14 +37,11 @@ class KnockKnock(Attack):
     )
     uses: ClassVar[frozenset[str]] = frozenset({"reference"})
 
-    def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    def _fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Train on groups of the reference, once for all releases with these facts."""
-        self.check(facts, knowledge, auxiliary)
-        assert knowledge is not None  # noqa: S101 - checked above
-        assert auxiliary.reference is not None  # noqa: S101
         rng = np.random.default_rng(seed)
-        sampler = sampler_over(auxiliary.reference, facts, knowledge, rng)
+        sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         trained = train(sampler, self.training, rng)
         return rule_first(facts, knowledge, trained) if self.rule else trained

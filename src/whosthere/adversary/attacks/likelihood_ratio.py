@@ -16,6 +16,7 @@ from whosthere.adversary.attacks.base import (
     Facts,
     FittedAttack,
     flat_counts,
+    needed,
 )
 from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.adversary.published import published_counts
@@ -63,23 +64,24 @@ class LikelihoodRatio(Attack):
         "its mechanism; needs nothing else and no training"
     )
 
-    def fit(
+    def _fit(
         self,
         facts: Facts,
         knowledge: Knowledge | None,
         auxiliary: Auxiliary,
-        *,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
         """Make the mechanism's tables; the rates wait for the release."""
-        self.check(facts, knowledge, auxiliary)
-        assert knowledge is not None  # noqa: S101 - checked above
         published_counts(facts.mechanism, facts.group_size)
-        return _Test(facts, knowledge, FLAT)
+        return _Test(facts, needed(knowledge), self._shape(auxiliary))
+
+    def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
+        """Return how rates differ from region times epoch, as far as that is known."""
+        return FLAT
 
 
 @dataclass(frozen=True)
-class LikelihoodRatioWithReference(Attack):
+class LikelihoodRatioWithReference(LikelihoodRatio):
     """The likelihood ratio with rates whose shape comes from real traces of other people."""
 
     name: ClassVar[str] = "likelihood-ratio-reference"
@@ -89,20 +91,8 @@ class LikelihoodRatioWithReference(Attack):
     )
     uses: ClassVar[frozenset[str]] = frozenset({"reference"})
 
-    def fit(
-        self,
-        facts: Facts,
-        knowledge: Knowledge | None,
-        auxiliary: Auxiliary,
-        *,
-        seed: int,  # noqa: ARG002 - nothing is drawn
-    ) -> FittedAttack:
-        """Take the shape of the rates from the reference; their level waits for the release."""
-        self.check(facts, knowledge, auxiliary)
-        assert knowledge is not None  # noqa: S101 - checked above
-        assert auxiliary.reference is not None  # noqa: S101
-        published_counts(facts.mechanism, facts.group_size)
-        return _Test(facts, knowledge, reference_shape(auxiliary.reference))
+    def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:
+        return reference_shape(auxiliary.real_traces)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,18 +53,15 @@ class LocMia(Attack):
         ):
             raise NotApplicableError("some of the target's friends are not in the reference")
 
-    def fit(
+    def _fit(
         self,
         facts: Facts,
-        knowledge: Knowledge | None,
+        knowledge: Knowledge | None,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
-        *,
         seed: int,
     ) -> FittedAttack:
-        """Train on the stand-in; whatever is known of the target itself is not looked at."""
-        self.check(facts, knowledge, auxiliary)
-        assert auxiliary.reference is not None  # noqa: S101 - checked above
-        proxy = KnownVisits(proxy_trace(auxiliary.reference, auxiliary.friends))
+        """Train on the stand-in."""
+        proxy = KnownVisits(proxy_trace(auxiliary.real_traces, auxiliary.friends))
         # The rule is not sound for visits that are only guessed.
         return KnockKnock(self.training, rule=False).fit(facts, proxy, auxiliary, seed=seed)
 

@@ -14,6 +14,7 @@ from whosthere.adversary.attacks.base import (
     Facts,
     FittedAttack,
     flat_counts,
+    needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import sampler_over
@@ -49,15 +50,12 @@ class LogLikelihood(Attack):
     )
     uses: ClassVar[frozenset[str]] = frozenset({"reference"})
 
-    def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    def _fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Take the frequencies of the reference, and tune the threshold on groups of it."""
-        self.check(facts, knowledge, auxiliary)
-        assert knowledge is not None  # noqa: S101 - checked above
-        assert auxiliary.reference is not None  # noqa: S101
         rng = np.random.default_rng(seed)
-        sampler = sampler_over(auxiliary.reference, facts, knowledge, rng)
+        sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
         test = _Test(sampler.target, frequencies, facts.group_size, 0.0)

@@ -65,11 +65,10 @@ class PastGroups(Attack):
                 f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
             )
 
-    def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    def _fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Train on the past releases."""
-        self.check(facts, knowledge, auxiliary)
         smallest = np.min_scalar_type(max(past.release.group_size for past in auxiliary.past))
         counts: NDArray[np.unsignedinteger] = np.stack(
             [flat_counts(past.release).astype(smallest) for past in auxiliary.past]

@@ -13,6 +13,7 @@ from whosthere.adversary.attacks.base import (
     Facts,
     FittedAttack,
     generator_for,
+    needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, Training, sampler_over, train
@@ -62,13 +63,15 @@ class ZeroKnowledge(Attack):
         "visits of the target"
     )
 
-    def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+    def _fit(
+        self,
+        facts: Facts,
+        knowledge: Knowledge | None,
+        auxiliary: Auxiliary,  # noqa: ARG002 - it has none
+        seed: int,
     ) -> FittedAttack:
         """Note the target; all training waits for the release, which it is made from."""
-        self.check(facts, knowledge, auxiliary)
-        assert knowledge is not None  # noqa: S101 - checked above
-        waiting = OnEachRelease(self, facts, knowledge, seed)
+        waiting = OnEachRelease(self, facts, needed(knowledge), seed)
         return rule_first(facts, knowledge, waiting) if self.rule else waiting
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
