@@ -22,7 +22,7 @@ from whosthere.adversary.attacks import (
     attack_named,
 )
 from whosthere.adversary.attacks.loc_mia import proxy_trace
-from whosthere.adversary.classifiers import ExactL1
+from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
@@ -327,3 +327,15 @@ def test_names_lead_to_attacks():
         assert kind.summary
     with pytest.raises(InputError, match="zero-knowledge"):
         attack_named("zero-knowlege")
+
+
+def test_trained_attacks_can_be_given_a_classifier_and_sampling():
+    attack = attack_named("knock-knock", classifier="forest", sampling="independent")
+    assert attack.training == Training(sampling="independent", classifier=Forest())
+    for wrong in (
+        {"name": "likelihood-ratio", "classifier": "forest"},
+        {"name": "knock-knock", "classifier": "tree"},
+        {"name": "knock-knock", "sampling": "pairs"},
+    ):
+        with pytest.raises(InputError):
+            attack_named(**wrong)

@@ -11,13 +11,14 @@ published counts therefore has log ratios between those of its ends.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.privacy.probability import log_probability
-from whosthere.privacy.steps import IntegerNoise, Map
+from whosthere.privacy.steps import IntegerNoise, Map, Round, Suppress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 # A bin that is rarer than this under IN or OUT is taken for a proof of the other.
-_RARE = 1e-16
-# No bin that is left has a log ratio beyond this, as log(1 / _RARE) is 36.8.
-_MOST_RATIO = 37.0
+_RARE = 1e-14
+# No bin that is left has a log ratio beyond this, as log(1 / _RARE) is 32.2.
+_MOST_RATIO = 33.0
+# Logs of chances that differ by less are of the same published counts.
+_SAME = 1e-12
 # Published counts are put together where noise is so wide that neighbours hardly differ: this
 # many bins for each scale of the noise, and few beyond `_NEAR` scales, where next to nothing is
 # left of normal noise and where the ratio of Laplace noise is constant.
-_BINS_PER_SCALE = 128
+_BINS_PER_SCALE = 64
 _NEAR = 9
 _FAR = (10, 12, 16, 24, 34)
 # How many numbers a table may hold in memory at a time.
@@ -75,7 +78,23 @@ class CellLaws:
     def middle(self) -> NDArray[np.float64]:
         """The log ratio of each bin as a whole, shape (n_bins,)."""
         ratio = np.log(self.p_in) - np.log(self.p_out)
-        return np.clip(ratio, self.low, self.high)
+        return np.asarray(np.clip(ratio, self.low, self.high))
+
+
+def alike(mechanism: Mechanism, others: NDArray[np.int64], m: int) -> NDArray[np.int64]:
+    """Return numbers of others that have the same laws as the given ones, as few as possible.
+
+    Far enough from 0, from suppression and from m, only rounding knows where a count lies.
+    """
+    steps = mechanism.steps
+    roundings = [step.to for step in steps if isinstance(step, Round)]
+    thresholds = [step.k for step in steps if isinstance(step, Suppress)]
+    known = all(isinstance(step, Round | Suppress | IntegerNoise) for step in steps)
+    reach = sum(-noise.window[0] for noise in mechanism.noise_steps)
+    far = reach + sum(roundings) + max(thresholds, default=0) + 1
+    period = math.lcm(*roundings)
+    moved = far + (others - far) % period
+    return np.where((others > far) & (others < m - far) & known, moved, others)
 
 
 def cell_laws(mechanism: Mechanism, others: NDArray[np.integer], m: int) -> CellLaws:
@@ -107,7 +126,7 @@ def _laws(
     kept = ~proof
     kind = np.nonzero(kept)[0]
     low, high = _range_within(
-        mechanism, others[kind], starts[kept], ends[kept], logs[:, kept], m
+        mechanism, others[kind], starts[kept], ends[kept], logs=logs[:, kept], m=m
     )
     return (
         kind + first_kind,
@@ -136,6 +155,7 @@ def _range_within(
     others: NDArray[np.int64],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
+    *,
     logs: NDArray[np.float64],
     m: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,7 +165,7 @@ def _range_within(
     wide = np.flatnonzero(ends > starts)
     first = _log_chances(mechanism, others[wide], starts[wide], starts[wide], m)
     # Other counts of the bin may be impossible, as a map leaves them out.
-    several = (first != logs[:, wide]).any(axis=0)
+    several = (np.abs(first - logs[:, wide]) > _SAME).any(axis=0)
     wide, first = wide[several], first[:, several]
     top = _maps_at_the_end(mechanism, np.array([m]), m)[0]
     after = np.minimum(ends[wide] + 1, top)
@@ -162,12 +182,11 @@ def _starts(
     mechanism: Mechanism, others: NDArray[np.int64], offsets: NDArray[np.int64], m: int
 ) -> NDArray[np.int64]:
     """Return the first published count of each bin, all of them possible, (n_kinds, n_bins)."""
-    if m < offsets.size:
-        points = np.broadcast_to(np.arange(m + 1), (others.size, m + 1))
-    else:
-        centres = _centres(mechanism, others, m)
-        points = np.clip(centres[..., None] + offsets, 0, m).reshape(others.size, -1)
-        points = np.sort(np.insert(points, 0, 0, axis=1), axis=1)
+    centres = _centres(mechanism, others, m)
+    within = (offsets >= -centres.max()) & (offsets <= m - centres.min())
+    points = np.clip(centres[..., None] + offsets[within], 0, m).reshape(others.size, -1)
+    jumps = np.tile(_jumps(mechanism, m), (others.size, 1))
+    points = np.sort(np.append(points, jumps, axis=1), axis=1)
     return _maps_at_the_end(mechanism, points, m)
 
 
@@ -194,9 +213,18 @@ def _offsets(mechanism: Mechanism) -> NDArray[np.int64]:
     return np.unique(np.concatenate([*pieces, [-reach, reach]]))
 
 
-def _maps_at_the_end(
-    mechanism: Mechanism, values: NDArray[np.int64], m: int
-) -> NDArray[np.int64]:
+def _jumps(mechanism: Mechanism, m: int) -> NDArray[np.int64]:
+    """Return the counts around 0 and m where maps and limits make the log ratio jump."""
+    jumps = [0, 1, m - 1, m]
+    for step in mechanism.steps:
+        if isinstance(step, Suppress):
+            jumps.append(step.k + 1)
+        elif isinstance(step, Round):
+            jumps += [step.to - step.to // 2, m - step.to]
+    return np.array(jumps).clip(0, m)
+
+
+def _maps_at_the_end(mechanism: Mechanism, values: NDArray[np.int64], m: int) -> NDArray[np.int64]:
     """Return what the maps after the last noise make of counts, same shape."""
     last = max(
         (i for i, step in enumerate(mechanism.steps) if isinstance(step, IntegerNoise)), default=-1

@@ -43,6 +43,14 @@ def attack(
         str,
         typer.Option(help="How visits are made of regions without times: greedy or random."),
     ] = "greedy",
+    classifier: Annotated[
+        str | None,
+        typer.Option(help="For trained attacks: l1 (default), l1-paper, forest or mlp."),
+    ] = None,
+    sampling: Annotated[
+        str | None,
+        typer.Option(help="For trained attacks: paired (default) or independent groups."),
+    ] = None,
     prior: Annotated[
         float, typer.Option(help="For likelihood-ratio: probability of being in, beforehand.")
     ] = 0.5,
@@ -69,7 +77,7 @@ def attack(
     from whosthere.data.traces import Traces
     from whosthere.privacy.release import Release
 
-    chosen = attack_named(name)
+    chosen = attack_named(name, classifier=classifier, sampling=sampling)
     if not chosen.uses <= {"reference"}:
         raise NotApplicableError(
             f"{name} needs friends or past releases, which a command cannot give it",

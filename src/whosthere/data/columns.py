@@ -22,6 +22,10 @@ USUAL_NAMES = {
     "count": ("count", "counts", "n", "value", "total", "people", "users", "visits"),
 }  # fmt: skip
 
+_OTHERWISE = {
+    "region": ", or make regions of points with --grid-km, --grid, --antennas, --polygons or --h3"
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
@@ -55,9 +59,10 @@ class Columns:
         for role in roles:
             name = self.find(role, found)
             if name is None:
+                otherwise = _OTHERWISE.get(role, "")
                 raise RecordsError(
                     f"has no column for the {role} (found {', '.join(found) or 'none'})",
-                    fix=f"Name it with --{role}-column",
+                    fix=f"Name it with --{role}-column{otherwise}",
                 )
             names[role] = name
         return names

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from whosthere.adversary.attacks.base import (
     RULED_OUT,
@@ -26,10 +27,13 @@ from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
 from whosthere.adversary.attacks.trained import Training
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
+from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from whosthere.adversary.groups import Sampling
 
 __all__ = [
     "ATTACKS",
@@ -69,8 +73,33 @@ ATTACKS: Mapping[str, type[Attack]] = {
 }
 
 
-def attack_named(name: str) -> Attack:
-    """Return the attack of that name with its usual settings."""
+def attack_named(
+    name: str, *, classifier: str | None = None, sampling: str | None = None
+) -> Attack:
+    """Return the attack of that name, with its usual settings but for those given.
+
+    Classifier and sampling are for the attacks that train on groups of their own.
+    """
     if name not in ATTACKS:
         raise InputError(f"there is no attack {name!r}", fix=suggestion(name, ATTACKS))
-    return ATTACKS[name]()
+    if classifier is None and sampling is None:
+        return ATTACKS[name]()
+    if name not in _TRAINED:
+        raise InputError(
+            f"{name} trains on no groups, so there is no classifier or sampling to choose",
+            fix=f"Leave them out, or use one of: {', '.join(_TRAINED)}",
+        )
+    training = Training()
+    if classifier is not None:
+        if classifier not in CLASSIFIERS:
+            fix = suggestion(classifier, CLASSIFIERS)
+            raise InputError(f"there is no classifier {classifier!r}", fix=fix)
+        training = replace(training, classifier=CLASSIFIERS[classifier]())
+    if sampling is not None:
+        training = replace(training, sampling=cast("Sampling", sampling))
+    return _TRAINED[name](training=training)
+
+
+_TRAINED: Mapping[str, type[KnockKnock | ZeroKnowledge | LocMia]] = {
+    kind.name: kind for kind in (KnockKnock, ZeroKnowledge, LocMia)
+}

@@ -1,0 +1,201 @@
+"""The strongest attacker there can be: one who knows everybody else.
+
+Who knows the true counts of all others in the target's cells has nothing left to estimate. The
+best test is then the sum of the cells' log ratios, whose law is known exactly both with the
+target and without. Its ROC is the ceiling for every attack on this target.
+
+Where a mechanism drops visits beyond a bound, the cells are those that were kept: the attacker
+is taken to know which, and so is stronger still.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.audit.log_ratios import alike, cell_laws
+from whosthere.audit.loss_grid import Sum, sum_over_cells
+from whosthere.data.arrays import frozen
+from whosthere.errors import InputError
+from whosthere.privacy.parameters import MOST_COUNT
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.mechanism import Mechanism
+
+# Chance that the spreads of all cells together are wider than reckoned with.
+_TOO_WIDE = 1e-9
+# Rounding of the transforms, in the sum of all chances.
+_ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Omniscient:
+    """What the omniscient attacker reaches.
+
+    All of it is rounded in the attacker's favour, so it is a ceiling also to the last digit.
+
+    Attributes
+    ----------
+    auc
+        Chance that a release with the target scores above one without, ties counting half.
+    error
+        The exact AUC lies between ``auc - error`` and `auc`, but for rounding below 1e-11.
+    fpr, tpr
+        The corners of the ROC, from left to right; a test that tosses a coin gets to any
+        point between two corners.
+    """
+
+    auc: float
+    error: float
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+
+    def roc(self, fpr: ArrayLike) -> NDArray[np.float64]:
+        """Return the true-positive rates at given false-positive rates, same shape."""
+        return np.asarray(np.interp(np.asarray(fpr, np.float64), self.fpr, self.tpr))
+
+    def tpr_at(self, fpr: float) -> float:
+        """Return the true-positive rate at one false-positive rate."""
+        return float(self.roc(fpr))
+
+
+@dataclass(frozen=True, eq=False)
+class OmniscientOverReleases:
+    """What the omniscient attacker reaches over several releases.
+
+    Attributes
+    ----------
+    pooled
+        One test, and one ROC, over releases of all groups: the ceiling for an AUC that was
+        measured over them together. A score then competes with scores of other groups too,
+        which helps who knows how telling each group is: never below the mean of `aucs`.
+    aucs
+        The AUC in each group by itself, shape (n_releases,).
+    error
+        Largest numerical error of any of `aucs`.
+    """
+
+    pooled: Omniscient
+    aucs: NDArray[np.float64]
+    error: float
+
+    @property
+    def mean_auc(self) -> float:
+        """Mean of `aucs`: the ceiling for AUCs that were measured group by group."""
+        return float(self.aucs.mean())
+
+
+def omniscient(mechanism: Mechanism, others_counts: ArrayLike, m: int) -> Omniscient:
+    """Return what the omniscient attacker reaches against one release.
+
+    Parameters
+    ----------
+    others_counts
+        True count of all others in each cell that the target would be counted in, shape
+        (n_cells,), each below m.
+    m
+        Size of the group, with the target.
+    """
+    counts = _checked(others_counts, m, ndim=1)
+    return omniscient_over_releases(mechanism, counts[None], m).pooled
+
+
+def omniscient_over_releases(
+    mechanism: Mechanism, counts_without_target: ArrayLike, m: int
+) -> OmniscientOverReleases:
+    """Return what the omniscient attacker reaches over releases of several groups.
+
+    The attacker knows which group a release is of. Each group is equally often published with
+    the target and without.
+
+    Parameters
+    ----------
+    counts_without_target
+        True count of all others in each cell that the target would be counted in, shape
+        (n_releases, n_cells), each below m.
+    m
+        Size of the groups, with the target.
+    """
+    counts = _checked(counts_without_target, m, ndim=2)
+    others, place = np.unique(alike(mechanism, counts, m), return_inverse=True)
+    cells = np.zeros((len(counts), max(others.size, 1)), np.int64)
+    np.add.at(cells, (np.arange(len(counts))[:, None], place.reshape(counts.shape)), 1)
+    laws = cell_laws(mechanism, others if others.size else np.zeros(1, np.int64), m)
+    results: list[Omniscient] = []
+    mixture: Sum | None = None
+    for one in sum_over_cells(laws, cells):
+        results.append(_result(one))
+        mixture = one if mixture is None else mixture.mixed(one, share=1 / len(results))
+    assert mixture is not None  # noqa: S101 - there is at least one release
+    pooled = results[0] if len(results) == 1 else _result(mixture)
+    aucs = frozen([result.auc for result in results], np.float64)
+    return OmniscientOverReleases(pooled, aucs, max(result.error for result in results))
+
+
+def _result(law: Sum) -> Omniscient:
+    """Find the ROC of the test that calls the largest sums in."""
+    lower = np.cumsum(law.p_out) - law.p_out / 2
+    auc = law.proof_in + float((law.p_in * (law.proof_out + lower)).sum())
+    fpr = np.cumsum(law.p_out[::-1])
+    tpr = law.proof_in + np.cumsum(law.p_in[::-1])
+    corners = (law.p_out + law.p_in)[::-1] > 0
+    return Omniscient(
+        auc=min(auc, 1.0),
+        error=_spread_error(law) + law.inexact + _ROUNDING,
+        fpr=frozen(np.minimum(np.concatenate([[0.0], fpr[corners], [1.0]]), 1.0), np.float64),
+        tpr=frozen(
+            np.minimum(np.concatenate([[law.proof_in], tpr[corners], [1.0]]), 1.0), np.float64
+        ),
+    )
+
+
+def _spread_error(law: Sum) -> float:
+    """Bound what spreading the log ratios over the grid has added to the AUC.
+
+    With R and R' the likelihood ratios of two releases without the target, the AUC is
+    E max(R, R') / 2 plus a part that does not change, and spreading changes it only where it
+    turns the order of R and R'. Then their logarithms on the grid are no further apart than
+    both sums of spreads. These are sums of bounded independent terms, so that Hoeffding's
+    inequality gives a distance that they hardly ever exceed.
+    """
+    if law.spread == 0:
+        return 0.0
+    distance = law.spread / 4 + math.sqrt(law.spread * math.log(2 / _TOO_WIDE))
+    n_steps = min(math.ceil(distance / law.step), law.p_out.size)
+    # Over all pairs of points i > j that are at most n_steps apart.
+    turned = law.p_in * _sum_before(law.p_out, n_steps)
+    turned -= law.p_out * _sum_before(law.p_in, n_steps)
+    return max(float(turned.sum()), 0.0) + _TOO_WIDE
+
+
+def _sum_before(values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the sum of the n values before each one, same shape."""
+    total = np.concatenate([np.zeros(n + 1), np.cumsum(values)])
+    return np.asarray(total[n:-1] - total[: -n - 1])
+
+
+def _checked(counts: ArrayLike, m: int, *, ndim: int) -> NDArray[np.int64]:
+    """Return counts of others as int64, or refuse those that leave no room for the target."""
+    if not 1 <= m <= MOST_COUNT:
+        raise InputError(f"a group must have 1 to {MOST_COUNT} people, not {m}")
+    array = np.asarray(counts)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != ndim or array.shape[:-1] == (0,):
+        raise InputError(
+            f"the counts of others must have {ndim} axes and at least one release, "
+            f"not the shape {array.shape}"
+        )
+    if array.dtype.kind not in "iu":
+        raise InputError(f"the counts of others must be whole numbers, not {array.dtype}")
+    if array.size and not 0 <= array.min() <= array.max() < m:
+        raise InputError(
+            f"the counts of others must lie in 0..{m - 1}, as the group of {m} has the target "
+            f"in it; they reach from {array.min()} to {array.max()}"
+        )
+    return array.astype(np.int64)
