@@ -49,6 +49,8 @@ format: $(VENV)/.dev
 benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/ingest.py > benchmarks/results/ingest.json
 	$(BIN)/python benchmarks/foundation.py > benchmarks/results/foundation.json
+	$(BIN)/python benchmarks/attack_speed.py > benchmarks/results/attack_speed.json
+	$(BIN)/python benchmarks/likelihood_speed.py > benchmarks/results/likelihood_speed.json
 
 clean:
 	rm -rf $(VENV) $(DEMO)

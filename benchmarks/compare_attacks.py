@@ -35,6 +35,7 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
 )
 from whosthere.adversary.knowledge import KnownVisits
+from whosthere.audit.omniscient import omniscient_over_releases
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
 from whosthere.privacy.mechanism import Mechanism
@@ -63,6 +64,8 @@ ATTACKS = {
     "LR with reference": LikelihoodRatioWithReference(),
     "ZK, mechanism": ZeroKnowledge(marginals="mechanism"),
 }
+# Not an attack: the best AUC that any attacker can reach on these releases.
+CEILING = "ceiling"
 
 
 @cache
@@ -86,19 +89,23 @@ def score_target(task: dict) -> list[dict]:
     others = np.setdiff1d(rng.permutation(traces.n_users), target, assume_unique=True)
     reference, pool = np.split(others, [task["reference_size"]])
     everybody = mechanism.bound(traces.select(np.append(pool, target)), rng).traces
-    releases, labels = test_releases(everybody, mechanism, task["m"], task["releases"], rng)
+    releases, labels, others = test_releases(everybody, mechanism, task["m"], task["releases"], rng)
     known = KnownVisits(traces.trace(target))
     auxiliary = Auxiliary(traces.select(reference))
-    return [
+    common = {"setting": task["setting"], "target": target, "visits": int(known.cells.size)}
+    rows = [
         {
-            "setting": task["setting"],
-            "target": target,
-            "visits": int(known.cells.size),
+            **common,
             "attack": name,
             **judged(ATTACKS[name], releases, labels, known, auxiliary, seed),
         }
         for name in task["attacks"]
+        if name != CEILING
     ]
+    if CEILING in task["attacks"]:
+        best = omniscient_over_releases(mechanism, others, task["m"]).pooled.auc
+        rows.append({**common, "attack": CEILING, "auc": best})
+    return rows
 
 
 def judged(  # noqa: PLR0917
@@ -121,17 +128,22 @@ def judged(  # noqa: PLR0917
 
 def test_releases(
     everybody: Traces, mechanism: Mechanism, m: int, n: int, rng: np.random.Generator
-) -> tuple[list[Release], np.ndarray]:
-    """Make independent releases, every other one with the target, who comes last."""
+) -> tuple[list[Release], np.ndarray, np.ndarray]:
+    """Make independent releases, every other one with the target, who comes last.
+
+    Returns the releases, whether the target is in each, and the true counts of the others in
+    the cells that the target contributes to, shape (n, n_cells).
+    """
     target = everybody.n_users - 1
     labels = np.arange(n) % 2 == 0
-    releases = []
+    releases, others = [], []
     for inside in labels:
         group = rng.choice(target, m - inside, replace=False)
+        others.append(everybody.counts(group).reshape(-1)[everybody.trace(target)])
         rows = np.append(group, target) if inside else group
         counts = mechanism.apply(everybody.counts(rows), m, rng)
         releases.append(Release(counts, m, everybody.regions, everybody.epochs, mechanism))
-    return releases, labels
+    return releases, labels, np.array(others)
 
 
 def auc(scores: np.ndarray, labels: np.ndarray) -> float:
@@ -150,7 +162,7 @@ def table(rows: list[dict], settings: list[str], attacks: list[str]) -> str:
             cells.append(
                 " / ".join(
                     f"{np.mean(v):.3f} ± {np.std(v, ddof=1) / np.sqrt(len(v)):.3f}"
-                    for v in ([r[metric] for r in mine] for metric in ("auc", "accuracy"))
+                    for v in ([r[k] for r in mine if k in r] for k in ("auc", "accuracy"))
                     if len(v) > 1
                 )
             )
@@ -171,7 +183,7 @@ def main() -> None:
     parser.add_argument("--bound", type=int, default=10, help="on visits a day, for user-day")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--attacks", nargs="+", default=["KK", "ZK", "LR"], choices=ATTACKS)
+    parser.add_argument("--attacks", nargs="+", default=["KK", "ZK", "LR", CEILING])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS))
     parser.add_argument("--out", type=Path, required=True, help="scores, one JSON object a line")
     options = parser.parse_args()

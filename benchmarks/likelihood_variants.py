@@ -79,7 +79,7 @@ def scores_of_target(traces: Traces, target: int, mechanism: Mechanism, options)
     reference, pool = np.split(others, [options.reference_size or traces.n_users // 2])
     everybody = mechanism.bound(traces.select(np.append(pool, target)), rng).traces
     m = options.group_size
-    releases, labels = test_releases(everybody, mechanism, m, options.releases, rng)
+    releases, labels, _ = test_releases(everybody, mechanism, m, options.releases, rng)
     cells = traces.trace(target)
     tables = published_counts(mechanism, m)
     shape = rates.reference_shape(traces.select(reference))

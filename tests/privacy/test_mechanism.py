@@ -8,6 +8,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from whosthere.errors import InputError, SpecError
@@ -298,3 +300,26 @@ def test_other_nonsense_is_refused():
         mechanism.apply([0], 0, rng)
     with pytest.raises(InputError, match="needs 1 arrays of noise, not 0"):
         mechanism.publish([0], (), M)
+
+
+MAPS = st.one_of(
+    st.integers(0, 12).map(lambda k: f"suppress(k={k})"),
+    st.integers(1, 9).map(lambda to: f"round(to={to})"),
+)
+
+
+@given(st.lists(MAPS, min_size=1, max_size=4), st.integers(1, 12))
+def test_chains_of_maps_send_each_count_to_one_value(specs, m):
+    mechanism = Mechanism.parse(" | ".join(specs))
+    counts = np.arange(m + 1, dtype=np.int32)
+    chances = mechanism.pmf(counts, counts[:, None], m)
+    expected = np.zeros((m + 1, m + 1))
+    expected[counts, mechanism.publish(counts, (), m)] = 1
+    np.testing.assert_array_equal(chances, expected)
+
+
+@given(st.lists(MAPS, min_size=1, max_size=3), st.integers(1, 12))
+def test_noise_before_maps_is_a_distribution(specs, m):
+    mechanism = Mechanism.parse(" | ".join(["laplace(eps=0.7)", *specs]))
+    counts = np.arange(m + 1)
+    np.testing.assert_allclose(mechanism.pmf(counts, counts[:, None], m).sum(axis=1), 1)

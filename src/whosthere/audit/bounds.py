@@ -43,15 +43,16 @@ def dp_tpr_bound(fpr: ArrayLike, total_eps: float, delta: float = 0.0) -> NDArra
     rates = np.asarray(fpr, np.float64)
     if not np.all((rates >= 0) & (rates <= 1)):
         raise InputError("false-positive rates must lie between 0 and 1")
-    with np.errstate(divide="ignore"):
-        # Above 0 the line is above 1 in any case, and exp would overflow.
-        steep = delta + np.exp(np.minimum(np.log(rates) + total_eps, 0.0))
+    positive = rates > 0
+    # Above 0 the line is above 1 in any case, and exp would overflow.
+    exponent = np.minimum(np.log(np.where(positive, rates, 1.0)) + total_eps, 0.0)
+    steep = delta + np.where(positive, np.exp(exponent), 0.0)
     flat = 1 - math.exp(-total_eps) * (1 - delta - rates)
     return np.asarray(np.minimum(np.minimum(steep, flat), 1.0))
 
 
 def person_budget(
-    mechanism: Mechanism, *, visits: int, active_days: int
+    mechanism: Mechanism, visits: int, active_days: int
 ) -> tuple[float, float] | None:
     """Return the eps and delta that a whole person spends, or None without a guarantee.
 

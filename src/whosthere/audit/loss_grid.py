@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from whosthere.audit.log_ratios import CellLaws
 
 # Chance of a sum outside the grid, on either side.
-OUTSIDE = 1e-12
+_OUTSIDE = 1e-12
 # A log ratio this close to a grid point, in steps of the grid, is taken to be there.
-_SNAP = 1e-4
+_SNAP = 1e-6
 # Chances that agree to this many digits are the same.
 _DIGITS = 14
 # How many grid points are taken: for one cell, at least, and in the transforms of all kinds.
-_POINTS_PER_ROOT, _LEAST_POINTS, _POINTS_TO_TRANSFORM = 3000, 2**14, 2**26
+_POINTS_PER_ROOT, _LEAST_POINTS, _POINTS_TO_TRANSFORM = 3000, 2**15, 2**26
 # How many numbers of transforms are held at a time.
 _BLOCK = 2**23
 
@@ -49,8 +49,10 @@ class Sum:
         Chance of a proof of OUT under OUT, of IN under IN: sums of minus and plus infinity.
     spread
         Sum over the cells of the squared widths over which their log ratios were spread.
+    moved
+        Sum over the cells of the widest move of a log ratio to a grid point right next to it.
     inexact
-        Most that all else can change in an AUC.
+        Chance of all else that is not as it should be.
     """
 
     step: float
@@ -59,6 +61,7 @@ class Sum:
     proof_out: float
     proof_in: float
     spread: float
+    moved: float
     inexact: float
 
     def mixed(self, other: Sum, *, share: float) -> Sum:
@@ -71,6 +74,7 @@ class Sum:
             proof_out=kept * self.proof_out + share * other.proof_out,
             proof_in=kept * self.proof_in + share * other.proof_in,
             spread=max(self.spread, other.spread),
+            moved=max(self.moved, other.moved),
             inexact=max(self.inexact, other.inexact),
         )
 
@@ -120,8 +124,8 @@ def sum_over_cells(laws: CellLaws, cells: NDArray[np.int64]) -> Iterator[Sum]:
     grid = _grid_for(laws, cells)
     on_grid = _put_on_grid(laws, grid)
     distinct = _distinct(on_grid, laws.n_kinds)
-    spread = cells @ on_grid.spread
-    inexact = cells @ (laws.neglected + on_grid.moved) + 4 * OUTSIDE
+    spread, moved = cells @ on_grid.spread, cells @ on_grid.moved
+    inexact = cells @ laws.neglected + 4 * _OUTSIDE
     proof_out, proof_in = (_any(cells, proof) for proof in (laws.proof_out, laws.proof_in))
     block = max(1, _BLOCK // grid.n_points)
     for start in range(0, len(cells), block):
@@ -134,6 +138,7 @@ def sum_over_cells(laws: CellLaws, cells: NDArray[np.int64]) -> Iterator[Sum]:
                 proof_out=float(proof_out[i]),
                 proof_in=float(proof_in[i]),
                 spread=float(spread[i]),
+                moved=float(moved[i]),
                 inexact=float(inexact[i]),
             )
 
@@ -147,7 +152,7 @@ def _convolved(
         transform = _transform(law, grid.n_points)
         times = cells[:, kinds].sum(axis=1)
         for i in np.flatnonzero(times):
-            transforms[i] *= _power(transform, int(times[i]))
+            _multiply(transforms[i], transform, int(times[i]))
     chances = irfft(transforms, grid.n_points, axis=2)
     return np.asarray(np.maximum(np.roll(chances, -grid.first, axis=2), 0.0))
 
@@ -155,7 +160,7 @@ def _convolved(
 def _grid_for(laws: CellLaws, cells: NDArray[np.int64]) -> _Grid:
     """Choose a grid that holds the sums of all sets, and the largest log ratio of a cell."""
     largest = float(np.abs(laws.middle).max(initial=0.0))
-    if largest == 0:
+    if largest == 0 or not cells.any():
         return _Grid(1.0, -1, 4)
     top = _reach(laws, laws.p_in, laws.high, cells)
     bottom = _reach(laws, laws.p_out, -laws.low, cells)
@@ -177,7 +182,7 @@ def _grid_for(laws: CellLaws, cells: NDArray[np.int64]) -> _Grid:
 def _reach(
     laws: CellLaws, p: NDArray[np.float64], ratio: NDArray[np.float64], cells: NDArray[np.int64]
 ) -> float:
-    """Return what no set's sum of `ratio` exceeds but with a chance of `OUTSIDE` (Chernoff)."""
+    """Return what no set's sum of `ratio` exceeds but with a chance of `_OUTSIDE` (Chernoff)."""
     reach = cells @ _most(ratio, laws)
     deviation = np.sqrt((cells @ np.bincount(laws.kind, p * ratio**2, laws.n_kinds)).max())
     for power in range(-3, 8):
@@ -186,7 +191,7 @@ def _reach(
             moments = np.bincount(laws.kind, p * np.exp(theta * ratio), laws.n_kinds)
             # Kinds without any bin have no moment.
             logs = cells @ np.log(np.maximum(moments, 1.0))
-            reach = np.minimum(reach, (logs - math.log(OUTSIDE)) / theta)
+            reach = np.minimum(reach, (logs - math.log(_OUTSIDE)) / theta)
     return max(float(reach.max()), 0.0)
 
 
@@ -239,18 +244,14 @@ def _transform(law: _Law, n_points: int) -> NDArray[np.complex128]:
     )
 
 
-def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """Raise to a whole power of at least 1 by squaring; np.power is far slower."""
-    result = None
-    while True:
-        if exponent % 2:
-            result = values if result is None else result * values
-        exponent //= 2
-        if not exponent:
-            break
-        values = values * values
-    assert result is not None  # noqa: S101 - the highest binary digit is a one
-    return result
+def _multiply(product: NDArray[np.complex128], factor: NDArray[np.complex128], times: int) -> None:
+    """Multiply `product` in place by a power of `factor`; np.power is far slower."""
+    while times:
+        if times % 2:
+            product *= factor
+        times //= 2
+        if times:
+            factor = factor * factor
 
 
 def _most(values: NDArray[np.float64], laws: CellLaws) -> NDArray[np.float64]:

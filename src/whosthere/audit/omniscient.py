@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Chance that the spreads of all cells together are wider than reckoned with.
 _TOO_WIDE = 1e-9
+# Grid points with less chance than this make no corner of the ROC.
+_UNSEEN = 1e-15
 # Rounding of the transforms, in the sum of all chances.
 _ROUNDING = 1e-11
 
@@ -37,7 +39,7 @@ _ROUNDING = 1e-11
 class Omniscient:
     """What the omniscient attacker reaches.
 
-    All of it is rounded in the attacker's favour, so it is a ceiling also to the last digit.
+    All of it is rounded in the attacker's favour, so that it stays a ceiling.
 
     Attributes
     ----------
@@ -126,32 +128,37 @@ def omniscient_over_releases(
     cells = np.zeros((len(counts), max(others.size, 1)), np.int64)
     np.add.at(cells, (np.arange(len(counts))[:, None], place.reshape(counts.shape)), 1)
     laws = cell_laws(mechanism, others if others.size else np.zeros(1, np.int64), m)
-    results: list[Omniscient] = []
+    each: list[tuple[float, float]] = []
     mixture: Sum | None = None
     for one in sum_over_cells(laws, cells):
-        results.append(_result(one))
-        mixture = one if mixture is None else mixture.mixed(one, share=1 / len(results))
+        each.append(_auc(one))
+        mixture = one if mixture is None else mixture.mixed(one, share=1 / len(each))
     assert mixture is not None  # noqa: S101 - there is at least one release
-    pooled = results[0] if len(results) == 1 else _result(mixture)
-    aucs = frozen([result.auc for result in results], np.float64)
-    return OmniscientOverReleases(pooled, aucs, max(result.error for result in results))
+    aucs, errors = zip(*each, strict=True)
+    return OmniscientOverReleases(_roc(mixture), frozen(aucs, np.float64), max(errors))
 
 
-def _result(law: Sum) -> Omniscient:
+def _roc(law: Sum) -> Omniscient:
     """Find the ROC of the test that calls the largest sums in."""
+    auc, error = _auc(law)
+    corners = (law.p_out + law.p_in)[::-1] > _UNSEEN
+    fpr = np.cumsum(law.p_out[::-1])[corners]
+    tpr = law.proof_in + np.cumsum(law.p_in[::-1])[corners]
+    return Omniscient(
+        auc=auc,
+        error=error,
+        fpr=frozen(np.minimum(np.concatenate([[0.0], fpr, [1.0]]), 1.0), np.float64),
+        tpr=frozen(np.minimum(np.concatenate([[law.proof_in], tpr, [1.0]]), 1.0), np.float64),
+    )
+
+
+def _auc(law: Sum) -> tuple[float, float]:
+    """Return the AUC, and how far the exact one may lie below it."""
     lower = np.cumsum(law.p_out) - law.p_out / 2
     auc = law.proof_in + float((law.p_in * (law.proof_out + lower)).sum())
-    fpr = np.cumsum(law.p_out[::-1])
-    tpr = law.proof_in + np.cumsum(law.p_in[::-1])
-    corners = (law.p_out + law.p_in)[::-1] > 0
-    return Omniscient(
-        auc=min(auc, 1.0),
-        error=_spread_error(law) + law.inexact + _ROUNDING,
-        fpr=frozen(np.minimum(np.concatenate([[0.0], fpr[corners], [1.0]]), 1.0), np.float64),
-        tpr=frozen(
-            np.minimum(np.concatenate([[law.proof_in], tpr[corners], [1.0]]), 1.0), np.float64
-        ),
-    )
+    # A move can only turn the order of two sums whose ratios are that close to each other.
+    error = _spread_error(law) + 2 * law.moved + law.inexact + _ROUNDING
+    return min(auc + law.moved, 1.0), error
 
 
 def _spread_error(law: Sum) -> float:

@@ -93,7 +93,9 @@ class Round(Map):
         """Return the interval of counts that end up in lo..hi."""
         first = -(-lo // self.to) * self.to - self.to // 2
         last = (hi // self.to + 1) * self.to - self.to // 2 - 1
-        return np.maximum(first, 0), np.where(hi >= m, m, np.minimum(last, m))
+        last = np.where(hi >= m, m, np.minimum(last, m))
+        # What is cut off at m belongs to m, but not to an interval that was empty already.
+        return np.maximum(first, 0), np.where(lo > hi, -1, last)
 
     def describe(self) -> str:
         """Say in one public sentence what this step does."""
