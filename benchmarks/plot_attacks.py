@@ -26,6 +26,7 @@ ATTACKS = {
     "KK": ("Knock-Knock (needs real traces)", "#8a8f98", "s"),
     "ZK": ("Zero Knowledge (the paper)", "#2b6cb0", "o"),
     "LR": ("likelihood ratio (whosthere)", "#c2410c", "D"),
+    "ceiling": ("the best that any attacker can reach", "#111827", "|"),
 }
 WORDS = {
     "raw": "true counts",
@@ -75,7 +76,7 @@ def draw(panels: dict[str, Path], out: Path) -> None:
                 if values:
                     error = np.std(values, ddof=1) / np.sqrt(len(values))
                     axis.errorbar(
-                        np.mean(values), row + 0.22 * (offset - 1), xerr=error, fmt=marker,
+                        np.mean(values), row + 0.2 * (offset - 1.5), xerr=error, fmt=marker,
                         color=colour, markersize=4.5, elinewidth=1,
                         label=label if row == 0 else None,
                     )  # fmt: skip
@@ -88,8 +89,8 @@ def draw(panels: dict[str, Path], out: Path) -> None:
     axes[0, 0].set_yticks(range(len(WORDS)), WORDS.values())
     axes[0, 0].invert_yaxis()
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=3, frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, metadata={"Date": None})
 
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("panels", nargs="+", metavar="TITLE=FILE")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    panels = dict(panel.split("=", 1) for panel in options.panels)
+    panels = dict(panel.rsplit("=", 1) for panel in options.panels)
     draw({title: Path(path) for title, path in panels.items()}, options.out)
 
 
