@@ -16,8 +16,8 @@ demo: $(VENV)/.package
 	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
 		--mechanism "laplace(eps=1, unit=event) | suppress(k=1)" --out $(DEMO)/protected.parquet
 	@echo
-	@echo "Somebody's visits are known. Is that person in the releases?"
-	@$(BIN)/whosthere target $(DEMO)/traces.parquet --seed 1 --out $(DEMO)/target.csv --force
+	@echo "Somebody's visits are known. Is that person in the releases? (Yes: this demo chose a member.)"
+	@$(BIN)/whosthere target $(DEMO)/traces.parquet --seed 27 --out $(DEMO)/target.csv --force
 	@echo
 	@echo "Attack on the raw counts:"
 	@$(BIN)/whosthere attack $(DEMO)/raw.parquet --target $(DEMO)/target.csv

@@ -1,8 +1,8 @@
 """The layout is the architecture: imports only point down the rooms of docs/architecture.md."""
 
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import whosthere
@@ -28,9 +28,9 @@ def test_public_names_are_there():
 
 
 def test_help_answers_at_once():
-    """Half a second is promised; the best of three keeps a busy machine from failing it."""
-    best = min(_seconds_for_help() for _ in range(3))
-    assert best < 0.5
+    """Half a second is promised. Time on the processor is counted, the best of three, so that
+    whatever else the machine does cannot fail it."""
+    assert min(_seconds_for_help() for _ in range(3)) < 0.5
 
 
 def test_help_loads_nothing_heavy():
@@ -46,6 +46,10 @@ def test_help_loads_nothing_heavy():
 
 
 def _seconds_for_help():
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "whosthere", "--help"], check=True, capture_output=True)
-    return time.perf_counter() - begun
+    with subprocess.Popen(
+        [sys.executable, "-m", "whosthere", "--help"], stdout=subprocess.DEVNULL
+    ) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime
