@@ -204,9 +204,7 @@ def _positions(
     places: Places, region: NDArray[np.int32], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a longitude and latitude per record: anywhere in its square, or the antenna's."""
-    lon, lat = places.regions.lon, places.regions.lat
-    assert lon is not None  # noqa: S101 - for the type checker; the places have positions
-    assert lat is not None  # noqa: S101
+    lon, lat = places.regions.degrees
     half_lon, half_lat = places.half_width
     if half_lon == 0:
         return lon[region], lat[region]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,10 +54,9 @@ class Regions:
     def _check(self) -> None:
         if not self.ids:
             raise InputError("there must be at least one region")
-        if len(set(self.ids)) < len(self.ids):
-            seen: set[str] = set()
-            twice = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-            raise InputError(f"region id {twice!r} appears more than once")
+        twice = [region for region, times in Counter(self.ids).items() if times > 1]
+        if twice:
+            raise InputError(f"region id {twice[0]!r} appears more than once")
         if (self.lon is None) != (self.lat is None):
             raise InputError("regions need both longitude and latitude, or neither")
         if self.lon is None or self.lat is None:
@@ -96,14 +96,19 @@ class Regions:
         """Row of each region id."""
         return {region: i for i, region in enumerate(self.ids)}
 
-    @cached_property
-    def positions_km(self) -> NDArray[np.float64]:
-        """Positions on a plane in km, shape (n, 2)."""
+    @property
+    def degrees(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Longitudes and latitudes, for those who cannot do without."""
         if self.lon is None or self.lat is None:
             raise InputError(
                 "the regions have no positions", fix="Give a regions table with lon and lat"
             )
-        return frozen(project(self.lon, self.lat), np.float64)
+        return self.lon, self.lat
+
+    @cached_property
+    def positions_km(self) -> NDArray[np.float64]:
+        """Positions on a plane in km, shape (n, 2)."""
+        return frozen(project(*self.degrees), np.float64)
 
     @cached_property
     def neighbours(self) -> Neighbours:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from whosthere.errors import RecordsError
@@ -107,8 +105,9 @@ def _strict_length(clock: pl.Series, form: str) -> pl.Series:
 def _offset_micros(offset: str) -> int:
     if offset in {"Z", "z"}:
         return 0
-    sign, hours, minutes = re.fullmatch(r"([+-])(\d\d):?(\d\d)", offset).groups()  # type: ignore[union-attr]
-    return (int(hours) * 60 + int(minutes)) * 60_000_000 * (-1 if sign == "-" else 1)
+    digits = offset[1:].replace(":", "")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return minutes * 60_000_000 * (-1 if offset[0] == "-" else 1)
 
 
 def _in_zone(moments: pl.Series, timezone: str | None) -> pl.Series:

@@ -172,7 +172,7 @@ class TableReader:
         if length is None:
             if len(times) < 2:
                 raise RecordsError("has a single time", fix="Give the length with --epoch")
-            length = timedelta(microseconds=int(times.diff().drop_nulls().min()))  # type: ignore[arg-type]
+            length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
         first, last = from_micros(times[0]), from_micros(times[-1])
         epochs = Epochs(first, length, (last - first) // length + 1, timezone)
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():

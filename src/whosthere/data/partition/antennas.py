@@ -9,7 +9,6 @@ import numpy as np
 
 from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.partition.base import NOWHERE, Box, Locator, Places
-from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,10 +45,8 @@ class _NearestLocator:
     def __init__(self, antennas: Regions, reach_km: float) -> None:
         from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import
 
-        if antennas.lon is None or antennas.lat is None:
-            raise InputError("the antennas have no positions", fix="Add columns lon and lat")
         self._antennas = antennas
-        self._tree = KDTree(_on_sphere(antennas.lon, antennas.lat))
+        self._tree = KDTree(_on_sphere(*antennas.degrees))
         half_turn = min(reach_km / EARTH_RADIUS_KM, np.pi)
         self._chord = 2.0 * np.sin(half_turn / 2) if half_turn < np.pi else np.inf
 
