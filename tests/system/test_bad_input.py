@@ -99,7 +99,7 @@ WRONG = [
     (INGEST.format("records.csv --regions none.csv"), "none.csv", "Check the path"),
     (INGEST.format("records.csv --regions counts.csv"), "counts.csv", "more than once"),
     (INGEST.format("records.csv --regions header.csv"), "header.csv", "at least one region"),
-    (INGEST.format("records.csv --antennas bare.csv"), "antennas", "Add columns lon and lat"),
+    (INGEST.format("records.csv --antennas bare.csv"), "have no positions", "lon and lat"),
     (INGEST.format("records.csv --polygons areas.geojson"), "areas.geojson", "FeatureCollection"),
     (INGEST.format("records.csv --grid 2x2 --h3 7"), "--grid and --h3", "Give one of them"),
     (INGEST.format("records.csv --grid 2x2 --regions two.csv"), "--regions and --grid", "Give one"),
