@@ -91,9 +91,9 @@ def facts(records: pl.DataFrame, n_regions: int, bound: int, rng: np.random.Gene
         visits=float(n.mean()),
         records=records.height / n.size,
         targets=targets.height,
-        target_visits=float(targets["n"].mean()),  # type: ignore[arg-type]
+        target_visits=float(targets["n"].mean()),
         smallest_trace=float(n.min()),
-        days_within_bound=float((daily <= bound).mean()),  # type: ignore[arg-type]
+        days_within_bound=float((daily <= bound).mean()),
         exponential_misfit=_misfit(n, lambda x: 1 - np.exp(-x / n.mean())),
         lognormal_misfit=_misfit(n, _lognormal(n)),
         suppressed=_suppressed(visits, users["user"], rng),
@@ -153,7 +153,7 @@ def _lognormal(n: NDArray[np.int64]) -> Callable[[NDArray[np.float64]], NDArray[
 
 
 def _median(column: pl.Series) -> float:
-    return float(column.median())  # type: ignore[arg-type]
+    return float(column.median())
 
 
 def city_facts(name: str, seed: int) -> Facts:
@@ -171,7 +171,7 @@ def real_facts(given: str) -> Facts:
     """Measure a file of real records, cut to its first whole days and to a grid."""
     name, days, side, hours_east = given.split(",")
     table = pl.read_parquet(name).with_columns(local=pl.col.timestamp + int(hours_east) * HOUR)
-    first = (table["local"].min() // DAY + 1) * DAY  # type: ignore[operator]
+    first = (table["local"].min() // DAY + 1) * DAY
     table = table.with_columns(second=pl.col.local - first).filter(
         pl.col.second.is_between(0, int(days) * DAY, closed="left")
     )

@@ -19,15 +19,16 @@ import time
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.adversary.attacks import (
-    Attack,
     Auxiliary,
     Facts,
+    FittedAttack,
     KnockKnock,
     LikelihoodRatio,
     LikelihoodRatioWithReference,
@@ -40,6 +41,9 @@ from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SETTINGS = (
     "raw",
@@ -93,32 +97,22 @@ def score_target(task: dict) -> list[dict]:
     known = KnownVisits(traces.trace(target))
     auxiliary = Auxiliary(traces.select(reference))
     common = {"setting": task["setting"], "target": target, "visits": int(known.cells.size)}
-    rows = [
-        {
-            **common,
-            "attack": name,
-            **judged(ATTACKS[name], releases, labels, known, auxiliary, seed),
-        }
-        for name in task["attacks"]
-        if name != CEILING
-    ]
+    facts = Facts.of(releases[0])
+    rows = []
+    for name in task["attacks"]:
+        if name != CEILING:
+            fit = partial(ATTACKS[name].fit, facts, known, auxiliary, seed=seed)
+            rows.append({**common, "attack": name, **judged(fit, releases, labels)})
     if CEILING in task["attacks"]:
         best = omniscient_over_releases(mechanism, others, task["m"]).pooled.auc
         rows.append({**common, "attack": CEILING, "auc": best})
     return rows
 
 
-def judged(  # noqa: PLR0917
-    attack: Attack,
-    releases: list[Release],
-    labels: np.ndarray,
-    known: KnownVisits,
-    auxiliary: Auxiliary,
-    seed: int,
-) -> dict:
+def judged(fit: Callable[[], FittedAttack], releases: list[Release], labels: np.ndarray) -> dict:
     """Fit an attack, score the releases, and compare with the truth."""
     begun = time.perf_counter()
-    fitted = attack.fit(Facts.of(releases[0]), known, auxiliary, seed=seed)
+    fitted = fit()
     answers = [fitted.score(release) for release in releases]
     seconds = time.perf_counter() - begun
     right = [a.says_in == label for a, label in zip(answers, labels, strict=True)]

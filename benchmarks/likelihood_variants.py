@@ -72,7 +72,9 @@ def linear_weights(traces: Traces, target: int, cells: np.ndarray, m: int, noise
     return np.linalg.solve(covariance, np.ones(cells.size)), visits.mean(axis=0) * m
 
 
-def scores_of_target(traces: Traces, target: int, mechanism: Mechanism, options) -> dict:  # noqa: ANN001
+def scores_of_target(
+    traces: Traces, target: int, mechanism: Mechanism, options: argparse.Namespace
+) -> dict:
     """Return the AUC of every variant for one target."""
     rng = np.random.default_rng([options.seed, 2, target])
     others = np.setdiff1d(rng.permutation(traces.n_users), target, assume_unique=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, poisson
 
+from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
@@ -18,6 +19,7 @@ from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.published import published_counts
 from whosthere.adversary.rates import fit_rates, mechanism_marginals, reference_shape
+from whosthere.adversary.synthetic import UnicityModel
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -140,9 +142,15 @@ def test_a_shape_from_a_reference_is_kept(rng):
 
 
 def test_a_reference_without_structure_has_no_shape():
-    """People who are independent of place and hour: nothing beyond chance is taken for shape."""
-    city = simulate("milan-like", seed=1, users=1500)
-    assert np.abs(reference_shape(city.traces())).mean() < 0.5
+    """People to whom all places are open at all hours have none; those of a city have some."""
+    city = simulate("milan-like", seed=1).traces()
+    space, time = city.counts().sum(axis=1), city.counts().sum(axis=0)
+    mean = Exponential(city.n_visits / city.n_users)
+    model = UnicityModel(space, time, mean, city.regions, city.epochs, places="anywhere")
+    without = model.generate(city.n_users, np.random.default_rng(0))
+    shapes = [np.abs(reference_shape(traces)).mean() for traces in (without, city)]
+    assert shapes[0] < 0.01
+    assert shapes[1] > 0.02
 
 
 @pytest.mark.parametrize("spec", SPECS)
