@@ -62,5 +62,5 @@ $(VENV)/.package: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package
-	@$(PIP) --editable '.[geo,learn,dev]'
+	@$(PIP) --editable '.[cluster,geo,learn,dev]'
 	@touch $@

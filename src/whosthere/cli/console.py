@@ -32,7 +32,10 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
     from rich.text import Text
 
     grid = Table(
-        title=Text(title), title_justify="left", title_style="bold", show_header=any(header)
+        title=Text(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+        show_header=any(header),
     )
     for i, name in enumerate(header):
         numeric = any(isinstance(row[i], int | float) for row in rows)
@@ -88,6 +91,62 @@ def progress() -> Iterator[Callable[[str, int, int | None], None]]:
 
     with bars:
         yield move
+
+
+@contextmanager
+def steps(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, a line now and then elsewhere; give the function that moves it."""
+    if sys.stderr.isatty():
+        with progress() as move:
+            yield lambda done, total: move(what, done, total)
+        return
+    import time
+
+    begun, first, last_said = time.monotonic(), -1, -1
+
+    def say_now_and_then(done: int, total: int) -> None:
+        nonlocal first, last_said
+        if first < 0:
+            first = done
+        tenth = 10 * done // max(total, 1)
+        if tenth == last_said:
+            return
+        last_said = tenth
+        left = ""
+        if first < done < total:
+            seconds = (time.monotonic() - begun) / (done - first) * (total - done)
+            left = f", about {duration(seconds)} left"
+        err.print(f"{done} of {total} {what} done{left}", markup=False)
+
+    yield say_now_and_then
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that suits it."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+_COLOURS = {"accept": "green", "reject": "red"}
+
+
+def verdict(decision: str, about: str) -> None:
+    """Print a decision, in its colour, and what it is about."""
+    colour = _COLOURS.get(decision, "yellow")
+    out.print(f"  [bold {colour}]{decision.upper()}[/]  {escape(about)}")
+
+
+@contextmanager
+def narrator() -> Iterator[Callable[[str], None]]:
+    """Give a function that says what goes on: in place on a terminal, as lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda text: err.print(text, markup=False)
+        return
+    with err.status("") as status:
+        yield lambda text: status.update(escape(text))
 
 
 @contextmanager

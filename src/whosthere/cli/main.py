@@ -12,10 +12,12 @@ from typer.core import TyperGroup
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.attack import attack
+from whosthere.cli.audit import audit
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
 from whosthere.cli.mechanisms import mechanisms
+from whosthere.cli.recommend import recommend
 from whosthere.cli.release import release
 from whosthere.cli.simulate import simulate
 from whosthere.cli.target import target
@@ -31,8 +33,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            console.complain("interrupted; no output was left half-written")
+        except KeyboardInterrupt as stop:
+            console.complain(str(stop) or "interrupted; no output was left half-written")
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -52,6 +54,8 @@ app.command()(release)
 app.command("import")(import_table)
 app.command()(target)
 app.command()(attack)
+app.command()(audit)
+app.command()(recommend)
 app.command()(inspect)
 app.command()(mechanisms)
 

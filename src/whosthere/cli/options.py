@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from whosthere.audit.work import Workers
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -38,3 +41,49 @@ Timezone = Annotated[
         help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
     ),
 ]
+GroupSizes = Annotated[
+    list[int] | None,
+    typer.Option("--group-size", "-m", help="People in a release; can be repeated."),
+]
+Attacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack",
+        "-a",
+        metavar="NAME",
+        help="knock-knock, zero-knowledge, likelihood-ratio (these by default), "
+        "likelihood-ratio-reference, contradiction-rule, log-likelihood; can be repeated.",
+    ),
+]
+MinVisits = Annotated[
+    int | None, typer.Option(min=1, help="Attack people with as many visits; default 1.")
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="TOML file with the limits to judge by."),
+]
+WorkerCount = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Processes to use; default one for each processor."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
+    ),
+]
+
+
+def worker_count(given: int | None) -> int:
+    """Return how many processes to use."""
+    import os
+
+    return given or os.cpu_count() or 1
+
+
+def chosen_workers(n: int, cluster: str | None) -> Workers:
+    """Return who does the work: a cluster where one is named, else processes of this machine."""
+    from whosthere.audit.cluster import DaskCluster
+    from whosthere.audit.run import local_workers
+
+    return local_workers(n) if cluster is None else DaskCluster(cluster)

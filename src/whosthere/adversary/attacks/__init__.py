@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTACKS",
     "RULED_OUT",
+    "TRAINED",
     "Answer",
     "Attack",
     "Auxiliary",
@@ -72,6 +73,11 @@ ATTACKS: Mapping[str, type[Attack]] = {
     )
 }
 
+# Those that train on groups, and so have a classifier and a way of sampling to choose.
+TRAINED: Mapping[str, type[KnockKnock | ZeroKnowledge | LocMia]] = {
+    kind.name: kind for kind in (KnockKnock, ZeroKnowledge, LocMia)
+}
+
 
 def attack_named(
     name: str, *, classifier: str | None = None, sampling: str | None = None
@@ -84,10 +90,10 @@ def attack_named(
         raise InputError(f"there is no attack {name!r}", fix=suggestion(name, ATTACKS))
     if classifier is None and sampling is None:
         return ATTACKS[name]()
-    if name not in _TRAINED:
+    if name not in TRAINED:
         raise InputError(
             f"{name} trains on no groups, so there is no classifier or sampling to choose",
-            fix=f"Leave them out, or use one of: {', '.join(_TRAINED)}",
+            fix=f"Leave them out, or use one of: {', '.join(TRAINED)}",
         )
     training = Training()
     if classifier is not None:
@@ -97,9 +103,4 @@ def attack_named(
         training = replace(training, classifier=CLASSIFIERS[classifier]())
     if sampling is not None:
         training = replace(training, sampling=cast("Sampling", sampling))
-    return _TRAINED[name](training=training)
-
-
-_TRAINED: Mapping[str, type[KnockKnock | ZeroKnowledge | LocMia]] = {
-    kind.name: kind for kind in (KnockKnock, ZeroKnowledge, LocMia)
-}
+    return TRAINED[name](training=training)

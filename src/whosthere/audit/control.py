@@ -1,0 +1,61 @@
+"""The control: the same pipeline with nothing to find.
+
+In control releases somebody else takes the target's place, so a score tells nothing about the
+label. Whatever AUC the pipeline measures there is chance, or a mistake in the audit itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from whosthere.audit.metrics import Estimate, auc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FALSE_ALARMS = 0.01
+"""Share of sound audits whose control fails by chance."""
+
+
+def control_auc(
+    stand_in: NDArray[np.bool_],
+    scores: NDArray[np.float64],
+    targets: NDArray[np.integer],
+    *,
+    n_controls: int = 1,
+) -> Estimate:
+    """Return the mean AUC over targets of releases with a stand-in against releases without.
+
+    Where labels mean nothing, all orders of a target's scores are equally likely. The variance
+    of its AUC is then known (that of Mann and Whitney's statistic, with ties), and the interval
+    needs no estimate of it: it holds for few targets too.
+
+    Parameters
+    ----------
+    stand_in
+        Whether a stand-in was put in, shape (n_releases,).
+    scores, targets
+        Of the same releases.
+    n_controls
+        How many controls stand side by side in an audit: all their intervals together miss 0.5
+        in `FALSE_ALARMS` of sound audits.
+    """
+    aucs, variances = [], []
+    for target in np.unique(targets):
+        own = targets == target
+        aucs.append(auc(scores[own], stand_in[own]))
+        variances.append(_variance_of_chance(scores[own], stand_in[own]))
+    mean, error = float(np.mean(aucs)), float(np.sqrt(np.sum(variances))) / len(aucs)
+    reach = -float(ndtri(FALSE_ALARMS / n_controls / 2)) * error
+    return Estimate(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
+
+
+def _variance_of_chance(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    """Return the variance of the AUC over all orders of the labels."""
+    n, n_in = scores.size, int(labels.sum())
+    _, ties = np.unique(scores, return_counts=True)
+    same = float(((ties.astype(np.float64) ** 3) - ties).sum()) / (n * (n - 1))
+    return (n + 1 - same) / (12 * n_in * (n - n_in))

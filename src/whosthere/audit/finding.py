@@ -1,0 +1,38 @@
+"""One measured number, with how sure it is and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A metric of one attack in one setting.
+
+    Attributes
+    ----------
+    setting, attack, metric
+        What was measured; the metrics' names and meanings are in `whosthere.audit.vocabulary`.
+    estimate, low, high
+        The value and its 95 % confidence interval; None where the sample cannot resolve it.
+    n_targets, n_in, n_out
+        How many people, and how many releases with and without them, it rests on.
+    note
+        Why there is no value, or what else a reader must know.
+    """
+
+    setting: str
+    attack: str
+    metric: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n_targets: int
+    n_in: int
+    n_out: int
+    note: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as a JSON object."""
+        return asdict(self)

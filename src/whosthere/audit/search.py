@@ -1,0 +1,315 @@
+"""The weakest protection that passes a policy, and what it costs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.audit.findings import control_holds, findings_from
+from whosthere.audit.plan import Plan, PlanOptions, make_plan
+from whosthere.audit.policy import Policy, Verdict, judge
+from whosthere.audit.scores import tests_and_controls
+from whosthere.audit.seeds import whole_number
+from whosthere.audit.store import fingerprint
+from whosthere.audit.vocabulary import CEILING
+from whosthere.audit.work import Job, ThisProcess, Workers
+from whosthere.data.traces import Traces
+from whosthere.errors import SpecError
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import publish
+from whosthere.privacy.utility import Utility, utility
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from whosthere.audit.finding import Finding
+
+SEARCHER = LikelihoodRatio.name
+"""The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
+DEFAULT_FAMILIES = (
+    "suppress(k=?)",
+    "laplace(eps=?, unit=event)",
+    "laplace(eps=?, unit=user-day, max_visits=10)",
+)
+# The searcher is cheap, so that it can look at more releases than the others.
+_RELEASES_TO_SEARCH = 60
+_RELEASES_FOR_UTILITY = 5
+_DECADE = (1, 1.5, 2, 3, 5, 7)
+# Of each parameter, from the weakest protection to the strongest.
+_LADDERS: dict[str, tuple[float, ...]] = {
+    "k": (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100),
+    "to": (2, 3, 5, 10, 15, 20, 30, 50, 100),
+    "eps": tuple(
+        sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
+    ),
+}
+_OPEN = re.compile(r"(\w+)\s*=\s*\?")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Mechanisms that differ in one parameter.
+
+    Parameters
+    ----------
+    template
+        A mechanism's spec with ``?`` for the parameter, such as ``suppress(k=?)``.
+    """
+
+    template: str
+
+    def __post_init__(self) -> None:
+        fix = "Write one ? for k, eps or to, as in 'laplace(eps=?, unit=event)'"
+        found = _OPEN.findall(self.template)
+        if len(found) != 1 or self.template.count("?") != 1 or found[0] not in _LADDERS:
+            raise SpecError("a family needs one open parameter", where=repr(self.template), fix=fix)
+        self.members()
+
+    @property
+    def parameter(self) -> str:
+        """The name of the open parameter."""
+        return str(_OPEN.findall(self.template)[0])
+
+    def members(self) -> tuple[Member, ...]:
+        """Return its mechanisms, from the weakest to the strongest."""
+        values = (f"{value:g}" for value in _LADDERS[self.parameter])
+        return tuple(
+            Member(f"{self.parameter}={value}", Mechanism.parse(self.template.replace("?", value)))
+            for value in values
+        )
+
+
+class Member(NamedTuple):
+    """A mechanism of a family, and what sets it apart, such as ``k=3``."""
+
+    choice: str
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A protection that was tried.
+
+    Attributes
+    ----------
+    family, choice
+        The family's template, and what was chosen, such as ``k=3``.
+    mechanism
+        The spec of the mechanism.
+    verdict
+        By the policy; where `checked`, on all attacks, else on the searcher alone.
+    findings
+        That the verdict rests on.
+    utility
+        What is left of the truth, mean over a few releases.
+    checked
+        Whether all attacks were tried.
+    """
+
+    family: str
+    choice: str
+    mechanism: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    utility: Utility
+    checked: bool
+
+    @property
+    def passes(self) -> bool:
+        """Whether the policy accepts it."""
+        return self.verdict.decision == "accept"
+
+    @property
+    def pattern_lost(self) -> float:
+        """How far the patterns over regions and epochs are from the true ones, 0 to 1."""
+        distances = (self.utility.space_distance, self.utility.time_distance)
+        return fmean(1.0 if distance is None else distance for distance in distances)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the candidate as a JSON object."""
+        return {
+            "family": self.family,
+            "mechanism": self.mechanism,
+            "checked_by_all_attacks": self.checked,
+            "verdict": self.verdict.to_json(),
+            "utility": asdict(self.utility),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What a search found.
+
+    Attributes
+    ----------
+    candidates
+        All protections that were tried, family by family, from weak to strong.
+    best
+        The weakest of each family that passes the policy on all attacks.
+    """
+
+    candidates: tuple[Candidate, ...]
+    best: tuple[Candidate, ...]
+
+    @property
+    def recommended(self) -> Candidate | None:
+        """Of the best, the one that keeps most of the patterns over regions and epochs."""
+        return min(self.best, key=lambda candidate: candidate.pattern_lost, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recommendation as a JSON object."""
+        chosen = self.recommended
+        return {
+            "recommended": None if chosen is None else chosen.mechanism,
+            "best_of_each_family": [candidate.mechanism for candidate in self.best],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
+        }
+
+
+def recommend(
+    traces: Path,
+    options: PlanOptions,
+    *,
+    families: Sequence[str] = DEFAULT_FAMILIES,
+    policy: Policy | None = None,
+    workers: Workers | None = None,
+    on_trial: Callable[[str, str], None] = lambda _mechanism, _what: None,
+) -> Recommendation:
+    """Find the weakest protection of each family that passes a policy.
+
+    Bisects each family with the cheap likelihood ratio, taking for granted that a stronger
+    protection never helps the attacker, and then tries all attacks on what it found. Where one
+    of these breaks the policy, the next stronger protection is tried.
+
+    Parameters
+    ----------
+    traces
+        File of the traces.
+    options
+        As for an audit; its mechanisms are not used, and its attacks are those of the last check.
+    families
+        Specs with ``?`` for the parameter to find.
+    policy, workers
+        As for `run_audit`.
+    on_trial
+        Called before each trial with the mechanism and what is tried.
+    """
+    chosen = [Family(template) for template in families]
+    everybody = Traces.load(traces)
+    with workers or ThisProcess() as at_work:
+        search = _Search(
+            everybody,
+            traces,
+            fingerprint(traces),
+            replace(options, attacks=tuple(dict.fromkeys((SEARCHER, *options.attacks)))),
+            policy or Policy.default(),
+            at_work,
+            on_trial,
+        )
+        found = [search.family(family) for family in chosen]
+    best = [next((c for c in tried if c.passes and c.checked), None) for tried in found]
+    return Recommendation(
+        tuple(candidate for tried in found for candidate in tried),
+        tuple(candidate for candidate in best if candidate is not None),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What all trials have in common."""
+
+    everybody: Traces
+    path: Path
+    traces_fingerprint: str
+    options: PlanOptions
+    policy: Policy
+    workers: Workers
+    on_trial: Callable[[str, str], None]
+
+    def family(self, family: Family) -> list[Candidate]:
+        """Try members of a family until the weakest that passes is known; from weak to strong."""
+        members = family.members()
+        tried: dict[int, Candidate] = {}
+        weakest, strongest = 0, len(members)
+        while weakest < strongest:
+            middle = (weakest + strongest) // 2
+            tried[middle] = self._searched(family, members[middle])
+            if tried[middle].passes:
+                strongest = middle
+            else:
+                weakest = middle + 1
+        for place in range(weakest, len(members)):
+            searched = tried.get(place) or self._searched(family, members[place])
+            tried[place] = self._checked(searched)
+            if tried[place].passes:
+                break
+        return [tried[place] for place in sorted(tried)]
+
+    def _searched(self, family: Family, member: Member) -> Candidate:
+        """Try a mechanism with the searcher alone."""
+        spec = str(member.mechanism)
+        self.on_trial(spec, SEARCHER)
+        releases = max(_RELEASES_TO_SEARCH, self.options.releases or 0)
+        findings = self._measured(replace(self._plan(spec), attacks=(SEARCHER,), releases=releases))
+        return Candidate(
+            family.template,
+            member.choice,
+            spec,
+            self._judged(findings),
+            tuple(findings),
+            self._utility(member.mechanism),
+            checked=False,
+        )
+
+    def _checked(self, searched: Candidate) -> Candidate:
+        """Try a mechanism that passes with the other attacks too."""
+        others = tuple(name for name in self.options.attacks if name != SEARCHER)
+        if not searched.passes or not others:
+            return replace(searched, checked=searched.passes)
+        self.on_trial(searched.mechanism, ", ".join(others))
+        found = self._measured(replace(self._plan(searched.mechanism), attacks=others))
+        # The ceiling is known from the search already.
+        findings = [*searched.findings, *(one for one in found if one.attack != CEILING)]
+        return replace(
+            searched, verdict=self._judged(findings), findings=tuple(findings), checked=True
+        )
+
+    def _judged(self, findings: Sequence[Finding]) -> Verdict:
+        [verdict] = judge(findings, self.policy, trusted=control_holds(findings))
+        return verdict
+
+    def _plan(self, spec: str) -> Plan:
+        return make_plan(replace(self.options, mechanisms=(spec,)), self.everybody)
+
+    def _measured(self, plan: Plan) -> list[Finding]:
+        job = Job(plan, str(self.path.absolute()), self.traces_fingerprint)
+        scores = {}
+        for outcome in self.workers.do(job, plan.units):
+            if outcome.scores is None:
+                raise RuntimeError(f"{outcome.unit} failed: {outcome.failure}")
+            scores[outcome.unit] = outcome.scores
+        return findings_from(*tests_and_controls(plan, scores), seed=plan.seed)
+
+    def _utility(self, mechanism: Mechanism) -> Utility:
+        """Measure a few releases of groups chosen at random."""
+        [m] = self.options.group_sizes
+        measured = []
+        for i in range(_RELEASES_FOR_UTILITY):
+            seed = whole_number(self.options.seed, m, i, "utility")
+            made = publish(self.everybody, mechanism=mechanism, group_size=m, seed=seed)
+            measured.append(utility(made.release.counts, made.truth))
+        return _mean(measured)
+
+
+def _mean(measured: Sequence[Utility]) -> Utility:
+    """Return the mean of each measure over those releases where it is defined."""
+    values: dict[str, list[float]] = {}
+    for one in measured:
+        for name, value in asdict(one).items():
+            values.setdefault(name, []).extend([] if value is None else [value])
+    return Utility(**{name: fmean(some) if some else None for name, some in values.items()})  # type: ignore[arg-type]

@@ -1,0 +1,192 @@
+"""The folder of an audit: what was planned, every finished unit, and the results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from whosthere._version import __version__
+from whosthere.audit.scores import tests_and_controls
+from whosthere.data.files import existing, new_file, read_table, write_table
+from whosthere.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from whosthere.audit.plan import Plan, Unit
+
+KIND = "audit unit"
+FORMAT_VERSION = 1
+# Scores may differ in their last digits between versions of these.
+_DECISIVE = ("numba", "numpy", "scipy")
+_LOCK = "lock"
+
+
+def fingerprint(path: Path) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal."""
+    with existing(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
+    """Return all that decides the scores of an audit, as a JSON object."""
+    return {
+        "plan": plan.to_json(),
+        "traces": traces_fingerprint,
+        "versions": {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}},
+    }
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where an audit keeps all that it writes.
+
+    ``manifest.json``, ``units/`` (one file for each finished unit), ``scores.parquet``,
+    ``control.parquet``, ``findings.json``, ``verdicts.json`` and ``log.txt``.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+
+    path: Path
+
+    @property
+    def _manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    def check(self, identity: dict[str, Any]) -> None:
+        """Refuse a folder that holds anything but an audit with the same identity."""
+        if self._manifest.exists():
+            self._check_same(json_object(self._manifest), identity)
+        elif self.path.exists() and (not self.path.is_dir() or _content(self.path)):
+            raise FileError(
+                "is there already and is not the folder of an audit",
+                where=self.path,
+                fix="Name a new folder",
+            )
+
+    def begin(self, identity: dict[str, Any]) -> None:
+        """Write the manifest, unless an audit with the same identity has begun here."""
+        self.check(identity)
+        if self._manifest.exists():
+            return
+        about = {
+            "format": FORMAT_VERSION,
+            "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": {
+                "system": platform.platform(),
+                "processor": platform.machine(),
+                "processors": os.cpu_count(),
+            },
+            "python": platform.python_version(),
+        }
+        write_json(self._manifest, identity | about)
+
+    def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+        """Refuse to go on with an audit of other data, by another plan or other software."""
+        fix = "Name a new folder, or repeat the command that began this one"
+        if found.get("traces") != wanted["traces"]:
+            problem = "holds an audit of other traces, or the traces have changed since"
+            raise FileError(problem, where=self.path, fix=fix)
+        for part, what in (("plan", "by another plan"), ("versions", "by other software")):
+            before, now = dict(found.get(part, {})), wanted[part]
+            other = [key for key in now if before.get(key) != now[key]]
+            if other:
+                shown = "; ".join(
+                    f"{key} {_short(before.get(key))} then, {_short(now[key])} now" for key in other
+                )
+                raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from working in the folder; a killed one leaves no trace."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows, where nothing is locked
+        except ImportError:
+            yield
+            return
+        with (self.path / _LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise FileError(
+                    "another audit is at work in this folder",
+                    where=self.path,
+                    fix="Wait until it has ended",
+                ) from None
+            yield
+
+    def finished(self, plan: Plan) -> set[Unit]:
+        """Return the units that are done."""
+        return {unit for unit in plan.units if self._unit_file(plan, unit).exists()}
+
+    def write_unit(self, plan: Plan, unit: Unit, scores: pa.Table) -> None:
+        """Keep a finished unit, whole or not at all."""
+        write_table(scores, self._unit_file(plan, unit), kind=KIND, metadata={}, force=True)
+
+    def collect(self, plan: Plan) -> tuple[pa.Table, pa.Table]:
+        """Read the finished units: the scores of test releases, and those of the control."""
+        tables = {
+            unit: read_table(self._unit_file(plan, unit), kind=KIND)[0]
+            for unit in self.finished(plan)
+        }
+        return tests_and_controls(plan, tables)
+
+    def write_scores(self, tests: pa.Table, controls: pa.Table) -> None:
+        """Write all scores as tables for others to read."""
+        for name, table in (("scores", tests), ("control", controls)):
+            with new_file(self.path / f"{name}.parquet", force=True) as temporary:
+                pq.write_table(table, temporary, compression="zstd")
+
+    def log(self, line: str) -> None:
+        """Add a line to the log."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{now} {line}\n")
+
+    def _unit_file(self, plan: Plan, unit: Unit) -> Path:
+        number = plan.settings.index(unit.setting)
+        return self.path / "units" / f"target-{unit.target}-setting-{number}.parquet"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write strict JSON, whole or not at all, over what is there."""
+    with new_file(path, force=True) as temporary:
+        text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+        temporary.write_text(f"{text}\n", encoding="utf-8")
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object of ours."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError("is not readable JSON", where=path, fix="Name a new folder") from error
+    if not isinstance(value, dict):
+        raise FileError("holds no JSON object", where=path, fix="Name a new folder")
+    return value
+
+
+def _content(folder: Path) -> list[str]:
+    """Return what is in a folder beside the lock."""
+    return [path.name for path in folder.iterdir() if path.name != _LOCK]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

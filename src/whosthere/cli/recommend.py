@@ -1,0 +1,156 @@
+"""`whosthere recommend`: the weakest protection that passes the policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import Attacks, Cluster, Force, Json, MinVisits, PolicyFile, WorkerCount
+from whosthere.cli.results import shown
+
+if TYPE_CHECKING:
+    from whosthere.audit.search import Candidate, Recommendation
+
+
+def recommend(
+    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    *,
+    group_size: Annotated[int, typer.Option("--group-size", "-m", help="People in a release.")],
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--family",
+            "-F",
+            metavar="SPEC",
+            help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
+            "'laplace(eps=?, unit=event) | suppress(k=1)'; can be repeated. By default "
+            "suppression, and Laplace noise per event and per user-day.",
+        ),
+    ] = None,
+    attack: Attacks = None,
+    targets: Annotated[
+        int | None, typer.Option(help="How many people to attack, chosen at random; default 40.")
+    ] = None,
+    min_visits: MinVisits = None,
+    releases: Annotated[
+        int | None, typer.Option(help="Test releases per target in the last check; default 20.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
+    policy: PolicyFile = None,
+    workers: WorkerCount = None,
+    cluster: Cluster = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Also write everything as JSON."),
+    ] = None,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Find the weakest protection that passes the policy, and show what it costs.
+
+    Searches with the likelihood ratio, checks what it found with all attacks, and measures what
+    each protection keeps of the truth.
+
+    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1`
+    """
+    from whosthere.audit.plan import PlanOptions
+    from whosthere.audit.policy import Policy
+    from whosthere.audit.search import DEFAULT_FAMILIES
+    from whosthere.audit.search import recommend as search
+    from whosthere.audit.store import write_json
+    from whosthere.cli.options import chosen_workers, worker_count
+    from whosthere.data.files import refuse_existing
+
+    if out is not None:
+        refuse_existing(out, force=force)
+    given = {
+        "attacks": None if attack is None else tuple(attack),
+        "targets": targets,
+        "min_visits": min_visits,
+        "releases": releases,
+    }
+    options = PlanOptions(
+        group_sizes=(group_size,),
+        seed=seed,
+        **{key: value for key, value in given.items() if value is not None},  # type: ignore[arg-type]
+    )
+    judged_by = Policy.default() if policy is None else Policy.read(policy)
+    with console.narrator() as narrate:
+        found = search(
+            traces,
+            options,
+            families=tuple(family or DEFAULT_FAMILIES),
+            policy=judged_by,
+            workers=chosen_workers(worker_count(workers), cluster),
+            on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
+        )
+    if out is not None:
+        write_json(out, found.to_json())
+    if json:
+        console.print_json(found.to_json())
+        return
+    _show(found, judged_by.name)
+    if out is not None:
+        console.say(f"Written: {out}")
+
+
+_COLUMNS = (
+    "",
+    "verdict",
+    "mean AUC",
+    "TPR at 1% FPR",
+    "cells lost",
+    "relative error",
+    "pattern lost",
+)
+
+
+def _show(found: Recommendation, policy: str) -> None:
+    for family in dict.fromkeys(candidate.family for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.family == family]
+        console.table(family, _COLUMNS, [_row(candidate) for candidate in own])
+    console.say(
+        "AUC and TPR of the strongest attack tried, with 95 % intervals. Cells lost: share of the "
+        "visited cells published as 0. Relative error: mean over visited cells. Pattern lost: "
+        "Jensen-Shannon distance of the distributions over regions and over epochs, their mean, "
+        "0 to 1. *: checked by all attacks, others by the likelihood ratio alone."
+    )
+    console.say("")
+    chosen = found.recommended
+    if chosen is None:
+        console.say(f"No protection that was tried passes the policy {policy!r}.")
+        console.say("Try other families, larger groups, larger regions or longer epochs.")
+        return
+    for candidate in found.best:
+        console.verdict("accept", candidate.mechanism)
+    console.say(
+        f"Recommended: {chosen.mechanism}, as it keeps most of the patterns over regions and "
+        "epochs of those that pass."
+    )
+    for reason in chosen.verdict.reasons:
+        console.say(reason)
+
+
+def _row(candidate: Candidate) -> list[str]:
+    strongest = {
+        finding.metric: finding
+        for finding in candidate.findings
+        if finding.attack == candidate.verdict.strongest
+    }
+    kept = candidate.utility
+    return [
+        candidate.choice,
+        candidate.verdict.decision + ("*" if candidate.checked else ""),
+        shown(strongest.get("auc")),
+        shown(strongest.get("tpr_at_fpr_1pct")),
+        _number(kept.nonzero_lost),
+        _number(kept.mean_relative_error),
+        _number(candidate.pattern_lost),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.2f}"
