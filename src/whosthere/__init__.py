@@ -27,6 +27,11 @@ if TYPE_CHECKING:
         attack_named,
     )
     from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+    from whosthere.audit.finding import Finding
+    from whosthere.audit.plan import Plan, PlanOptions, make_plan
+    from whosthere.audit.policy import Policy, Verdict
+    from whosthere.audit.run import Audited, run_audit
+    from whosthere.audit.search import Recommendation, recommend
     from whosthere.data.cities import City, simulate
     from whosthere.data.columns import Columns
     from whosthere.data.epochs import Epochs
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
 # that the command line answers at once.
 _HOMES = {
     "Answer": "adversary.attacks",
+    "Audited": "audit.run",
     "Auxiliary": "adversary.attacks",
     "City": "data.cities",
     "Columns": "data.columns",
@@ -59,6 +65,7 @@ _HOMES = {
     "Epochs": "data.epochs",
     "Facts": "adversary.attacks",
     "Filters": "data.read",
+    "Finding": "audit.finding",
     "Grid": "data.partition",
     "GridShape": "data.partition",
     "H3Cells": "data.partition",
@@ -76,8 +83,12 @@ _HOMES = {
     "NearestAntenna": "data.partition",
     "NotApplicableError": "adversary.attacks",
     "PastGroups": "adversary.attacks",
+    "Plan": "audit.plan",
+    "PlanOptions": "audit.plan",
+    "Policy": "audit.policy",
     "Polygons": "data.partition",
     "Publication": "privacy.publish",
+    "Recommendation": "audit.search",
     "RegionIds": "data.partition",
     "Regions": "data.regions",
     "Release": "privacy.release",
@@ -85,16 +96,21 @@ _HOMES = {
     "Traces": "data.traces",
     "Training": "adversary.attacks",
     "Utility": "privacy.utility",
+    "Verdict": "audit.policy",
     "ZeroKnowledge": "adversary.attacks",
     "attack_named": "adversary.attacks",
+    "make_plan": "audit.plan",
     "publish": "privacy.publish",
     "read_records": "data.read",
+    "recommend": "audit.search",
+    "run_audit": "audit.run",
     "simulate": "data.cities",
     "utility": "privacy.utility",
 }
 
 __all__ = [
     "Answer",
+    "Audited",
     "Auxiliary",
     "City",
     "Columns",
@@ -102,6 +118,7 @@ __all__ = [
     "Epochs",
     "Facts",
     "Filters",
+    "Finding",
     "Grid",
     "GridShape",
     "H3Cells",
@@ -119,8 +136,12 @@ __all__ = [
     "NearestAntenna",
     "NotApplicableError",
     "PastGroups",
+    "Plan",
+    "PlanOptions",
+    "Policy",
     "Polygons",
     "Publication",
+    "Recommendation",
     "RegionIds",
     "Regions",
     "Release",
@@ -128,11 +149,15 @@ __all__ = [
     "Traces",
     "Training",
     "Utility",
+    "Verdict",
     "ZeroKnowledge",
     "__version__",
     "attack_named",
+    "make_plan",
     "publish",
     "read_records",
+    "recommend",
+    "run_audit",
     "simulate",
     "utility",
 ]

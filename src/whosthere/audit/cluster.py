@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whosthere.audit.plan import Unit
 
 _SECONDS_TO_CONNECT = 15
+_LOST = "the cluster gave it up, or is lost"
 
 
 class DaskCluster(Workers):
@@ -45,9 +46,12 @@ class DaskCluster(Workers):
 
         unit_of = {self._client.submit(work_on, job, unit, pure=False): unit for unit in units}
         for future in as_completed(unit_of, loop=self._client.loop):
-            error = future.exception()
-            yield future.result() if error is None else Outcome(unit_of[future], None, str(error))
-            del unit_of[future]
+            unit = unit_of.pop(future)
+            if future.status == "finished":
+                yield future.result()
+            else:
+                lost = future.cancelled()
+                yield Outcome(unit, None, _LOST if lost else str(future.exception()))
 
     def close(self) -> None:
         """Leave the cluster; what is still going on there is given up."""

@@ -20,6 +20,8 @@ class Finding:
         How many people, and how many releases with and without them, it rests on.
     note
         Why there is no value, or what else a reader must know.
+    standard_error
+        Of a mean over targets.
     """
 
     setting: str
@@ -32,6 +34,7 @@ class Finding:
     n_in: int
     n_out: int
     note: str | None = None
+    standard_error: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a JSON object."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from whosthere.audit import metrics
 from whosthere.audit.control import control_auc
@@ -17,7 +18,6 @@ from whosthere.audit.vocabulary import CEILING, CONTROL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from whosthere.audit.metrics import Estimate
@@ -33,14 +33,26 @@ def findings_from(tests: pa.Table, controls: pa.Table, *, seed: int) -> list[Fin
     for (setting, attack), rows in parts.items():
         measured = _Measured(rows, seed)
         if not any(finding.setting == setting for finding in found):
-            found.append(measured.finding(setting, CEILING, "auc", measured.ceiling()))
-        for metric, estimate in measured.estimates():
-            found.append(measured.finding(setting, attack, metric, estimate))
+            ceiling = measured.mean(measured.per_target("ceiling"))
+            found.append(replace(measured.finding("auc", ceiling), attack=CEILING))
+        found += measured.findings()
         if (setting, attack) in control_parts:
             found.append(
                 _control(setting, attack, rows, control_parts[setting, attack], len(control_parts))
             )
     return found
+
+
+def per_target(tests: pa.Table) -> pa.Table:
+    """Return the AUC of every attack on every target, beside what is known of the target."""
+    parts = [
+        measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness", "ceiling")
+        .len("releases")
+        .sort("target")
+        .with_columns(auc=measured.aucs)
+        for measured in (_Measured(rows, 0) for rows in _by_setting_and_attack(tests).values())
+    ]
+    return pl.concat(parts).to_arrow() if parts else pa.table({})
 
 
 def control_holds(findings: Sequence[Finding]) -> bool:
@@ -108,54 +120,52 @@ class _Measured:
         firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
         return firsts[column].cast(pl.Float64).to_numpy()
 
-    def ceiling(self) -> Estimate:
-        return self._mean(self.per_target("ceiling"))
-
-    def estimates(self) -> Iterator[tuple[str, Estimate]]:
+    def findings(self) -> Iterator[Finding]:
         says_in = self.margins > 0
-        yield "auc", self._mean(self.aucs)
-        yield "accuracy", metrics.accuracy(says_in, self.labels)
-        yield "advantage", metrics.advantage(says_in, self.labels)
+        yield self.finding("auc", self.mean(self.aucs))
+        yield self.finding("accuracy", metrics.accuracy(says_in, self.labels))
+        yield self.finding("advantage", metrics.advantage(says_in, self.labels))
         for name, fpr in _RATES.items():
-            yield name, metrics.tpr_at_fpr(self.margins, self.labels, fpr)
+            yield self.finding(name, metrics.tpr_at_fpr(self.margins, self.labels, fpr))
         yield from self._empirical_eps()
-        yield "share_auc_90", metrics.share_at_least(self.aucs, 0.9)
+        yield self.finding("share_auc_90", metrics.share_at_least(self.aucs, 0.9))
         yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
         yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
 
-    def _empirical_eps(self) -> Iterator[tuple[str, Estimate]]:
+    def _empirical_eps(self) -> Iterator[Finding]:
         # Releases take turns with and without the target: pairs of them go to either half.
         held_out = (self.rows["release"].to_numpy() // 2) % 2 == 0
-        judged = self.labels[~held_out]
-        n_in, n_out = int(judged.sum()), int((~judged).sum())
+        judged = _Measured(self.rows.filter(~held_out), self.seed)
+        n_in, n_out = int(judged.labels.sum()), int((~judged.labels).sum())
         if not min(n_in, n_out):
-            nothing = metrics.Estimate(None, None, None, "not resolvable with n = 0 in one half")
-            yield "empirical_eps", nothing
+            nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
+            yield self.finding("empirical_eps", nothing)
             return
-        yield "empirical_eps", metrics.empirical_eps(self.margins, self.labels, held_out=held_out)
+        bound = metrics.empirical_eps(self.margins, self.labels, held_out=held_out)
+        yield judged.finding("empirical_eps", bound)
         most = metrics.eps_ceiling(n_in, n_out)
-        yield "empirical_eps_ceiling", metrics.Estimate(most, most, most)
+        yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
 
-    def _risk(self, column: str, halves: tuple[str, str]) -> Iterator[tuple[str, Estimate]]:
+    def _risk(self, column: str, halves: tuple[str, str]) -> Iterator[Finding]:
         """Relate the risk of targets to what is special about them."""
-        values = self.per_target(column)
-        yield (
-            f"risk_{column}_correlation",
-            metrics.rank_correlation(values, self.aucs, seed=self.seed),
-        )
+        values, targets = self.per_target(column), self.rows["target"].unique().sort()
+        correlation = metrics.rank_correlation(values, self.aucs, seed=self.seed)
+        yield self.finding(f"risk_{column}_correlation", correlation)
         order = np.argsort(values, kind="stable")
-        for name, half in zip(halves, np.array_split(order, 2), strict=True):
-            if half.size:
-                yield name, self._mean(self.aucs[half])
+        for name, places in zip(halves, np.array_split(order, 2), strict=True):
+            if places.size:
+                own = self.rows.filter(pl.col("target").is_in(targets[places].implode()))
+                half = _Measured(own, self.seed)
+                yield half.finding(name, half.mean(half.aucs))
 
-    def _mean(self, values: NDArray[np.float64]) -> Estimate:
+    def mean(self, values: NDArray[np.float64]) -> Estimate:
         return metrics.mean_over_targets(values, bounds=(0.0, 1.0), seed=self.seed)
 
-    def finding(self, setting: str, attack: str, metric: str, estimate: Estimate) -> Finding:
+    def finding(self, metric: str, estimate: Estimate) -> Finding:
         n_in = int(self.labels.sum())
         return Finding(
-            setting,
-            attack,
+            self.rows["setting"][0],
+            self.rows["attack"][0],
             metric,
             estimate.value,
             estimate.low,
@@ -164,4 +174,5 @@ class _Measured:
             n_in,
             self.labels.size - n_in,
             estimate.note,
+            estimate.standard_error,
         )

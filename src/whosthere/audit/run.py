@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.audit.findings import control_holds, findings_from
+from whosthere.audit.findings import control_holds, findings_from, per_target
 from whosthere.audit.policy import Policy, Verdict, judge
 from whosthere.audit.store import RunFolder, fingerprint, identity_of, write_json
 from whosthere.audit.work import Job, LocalProcesses, ThisProcess, Workers
@@ -133,7 +133,9 @@ def _do_what_is_left(
 def _measure(plan: Plan, folder: RunFolder, policy: Policy, failed: tuple[Unit, ...]) -> Audited:
     """Turn the kept scores into findings and verdicts, and write all of it."""
     tests, controls = folder.collect(plan)
-    folder.write_scores(tests, controls)
+    results = {"scores": tests, "control": controls, "targets": per_target(tests)}
+    for name, table in results.items():
+        folder.write_results(name, table)
     findings = findings_from(tests, controls, seed=plan.seed)
     trusted = control_holds(findings)
     verdicts = judge(findings, policy, trusted=trusted)

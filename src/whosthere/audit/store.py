@@ -31,7 +31,7 @@ KIND = "audit unit"
 FORMAT_VERSION = 1
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
-_LOCK = "lock"
+_LOCK = ".lock"
 
 
 def fingerprint(path: Path) -> str:
@@ -54,7 +54,7 @@ class RunFolder:
     """Where an audit keeps all that it writes.
 
     ``manifest.json``, ``units/`` (one file for each finished unit), ``scores.parquet``,
-    ``control.parquet``, ``findings.json``, ``verdicts.json`` and ``log.txt``.
+    ``control.parquet``, ``targets.parquet``, ``findings.json``, ``verdicts.json``, ``log.txt``.
 
     Parameters
     ----------
@@ -147,11 +147,10 @@ class RunFolder:
         }
         return tests_and_controls(plan, tables)
 
-    def write_scores(self, tests: pa.Table, controls: pa.Table) -> None:
-        """Write all scores as tables for others to read."""
-        for name, table in (("scores", tests), ("control", controls)):
-            with new_file(self.path / f"{name}.parquet", force=True) as temporary:
-                pq.write_table(table, temporary, compression="zstd")
+    def write_results(self, name: str, table: pa.Table) -> None:
+        """Write a table for others to read."""
+        with new_file(self.path / f"{name}.parquet", force=True) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
 
     def log(self, line: str) -> None:
         """Add a line to the log."""

@@ -75,10 +75,13 @@ Cluster = Annotated[
 
 
 def worker_count(given: int | None) -> int:
-    """Return how many processes to use."""
+    """Return how many processes to use: those given, or one for each processor we may use."""
     import os
 
-    return given or os.cpu_count() or 1
+    if given is not None:
+        return given
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def chosen_workers(n: int, cluster: str | None) -> Workers:
