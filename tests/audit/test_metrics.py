@@ -397,12 +397,22 @@ class TestMeanOverTargets:
         assert [w.low for w in widths] == sorted((w.low for w in widths), reverse=True)
         assert [w.high for w in widths] == sorted(w.high for w in widths)
 
+    def test_all_alike(self):
+        """Seven targets of one value: up to the share p of others, with (1 - p)^7 = 0.025."""
+        missed = 1 - 0.025 ** (1 / 7)
+        alike = mean_over_targets([0.5] * 7, bounds=(0, 1))
+        assert alike.value == 0.5
+        assert (alike.low, alike.high) == pytest.approx((0.5 - missed / 2, 0.5 + missed / 2))
+        perfect = mean_over_targets([1.0] * 7, bounds=(0, 1))
+        exact = clopper_pearson(7, 7)
+        assert (perfect.low, perfect.high) == pytest.approx((exact.low, exact.high))
+
     def test_edges(self):
         one = mean_over_targets([0.7])
         assert (one.value, one.low, one.high, one.standard_error) == (0.7, None, None, None)
         assert one.note == "no interval with n = 1"
         assert mean_over_targets([0.1] * 7) == Estimate(
-            0.1, 0.1, 0.1, "the same for all 7 targets", 0.0
+            0.1, None, None, "the same for all 7 targets", 0.0
         )
         two = mean_over_targets([0.4, 0.6], bounds=(0, 1))
         assert (two.low, two.high) == (0, 1)

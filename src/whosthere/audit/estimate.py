@@ -62,14 +62,12 @@ def estimate_cost(plan: Plan, traces: Traces, units: Collection[Unit]) -> Cost:
 
 
 def _try(plan: Plan, traces: Traces, setting: Setting) -> float:
-    """Return how many seconds a unit of a setting takes, from one release without the target."""
-    scene = Scene(traces, plan, Unit(plan.targets[0], setting))
-    tests = scene.tests()
-    next(tests)
+    """Return how many seconds a unit of a setting takes, from its first release."""
     begun = time.perf_counter()
+    scene = Scene(traces, plan, Unit(plan.targets[0], setting))
     attacks = [scene.fit(attack) for attack in plan.attacks_in(setting, traces).values()]
     fitted = time.perf_counter()
-    published = next(tests)
+    published = next(scene.tests())
     for attack in attacks:
         attack.score(published.release)
     scored = time.perf_counter()

@@ -95,7 +95,8 @@ def mean_over_targets(
     In simulations at 95 %, it covers the mean of skewed Beta distributions in 94 to 96 % of the
     cases with 10 targets or more, and in 93 % with 5. A sample can miss rare people: where one
     in five differs greatly from the others, it covers in 96 to 98 % of the cases with 30 targets,
-    89 to 95 % with 10, and 69 to 95 % with 5.
+    89 to 95 % with 10, and 69 to 95 % with 5. Where all targets are alike, nothing is assumed
+    of people who are not, but that so large a share of them would hardly have been missed.
 
     Parameters
     ----------
@@ -110,8 +111,7 @@ def mean_over_targets(
     if x.size == 1:
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
     if np.ptp(x) == 0:
-        same = float(x[0])
-        return Estimate(same, same, same, f"the same for all {x.size} targets", 0.0)
+        return _all_alike(float(x[0]), x.size, bounds, tail)
     mean, error = float(x.mean()), float(x.std(ddof=1)) / math.sqrt(x.size)
     student = stdtrit(x.size - 1, 1 - tail)
     pivots = _studentised((x - mean) / error, _resample_counts(x.size, seed, n_resamples))
@@ -249,6 +249,20 @@ def rank_correlation(
     expanded = float(ndtr(-math.sqrt(n / (n - 1)) * stdtrit(n - 1, 1 - tail)))
     low, high = np.nanquantile(resampled, [expanded, 1 - expanded]).tolist()
     return Estimate(value, low, high)
+
+
+def _all_alike(value: float, n: int, bounds: tuple[float, float], tail: float) -> Estimate:
+    """Return the exact interval of a mean of which a sample of n has shown one value only.
+
+    Others may have any value within the bounds; but if more than a share of 1 - tail^(1/n)
+    were different, a sample without any of them would have a chance below `tail`.
+    """
+    note = f"the same for all {n} targets"
+    if not np.isfinite(bounds).all():
+        return Estimate(value, None, None, note, 0.0)
+    missed = 1 - tail ** (1 / n)
+    low, high = (value + missed * (end - value) for end in bounds)
+    return Estimate(value, low, high, note, 0.0)
 
 
 def _least_share(successes: ArrayLike, n: int, tail: float) -> Floats:

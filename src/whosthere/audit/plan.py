@@ -177,14 +177,23 @@ def make_plan(options: PlanOptions, traces: Traces) -> Plan:
     if releases < 2 or releases % 2:
         raise InputError(f"{releases} releases cannot be balanced", fix="Give an even number")
     control = options.control_releases
+    if control is None:
+        control = max(2, releases // _RELEASES_PER_CONTROL)
+    if control < 1:
+        raise InputError(
+            f"{control} control releases cannot show that an audit is sound",
+            fix="Give at least 1",
+        )
     reference = _reference_size(options, attacks, traces)
     _check_groups(settings, attacks, reference, traces)
     plan = Plan(
         settings=settings,
         attacks=attacks,
-        targets=_targets(options, options.targets or scale.targets, traces),
+        targets=_targets(
+            options, scale.targets if options.targets is None else options.targets, traces
+        ),
         releases=releases,
-        control_releases=max(2, releases // _RELEASES_PER_CONTROL) if control is None else control,
+        control_releases=control,
         reference_size=reference,
         seed=options.seed,
     )
@@ -307,13 +316,13 @@ def _targets(options: PlanOptions, n: int, traces: Traces) -> tuple[int, ...]:
             raise EmptyError("a named target made no visit", fix="Leave that one out")
         return rows
     if n < 1:
-        raise InputError(f"{n} targets", fix="Give at least 1")
+        raise InputError(f"{n} targets are nobody to attack", fix="Give at least 1")
     eligible = np.flatnonzero(visits >= max(options.min_visits, 1))
     if eligible.size < n:
         enough = int(np.sort(visits)[-min(n, visits.size)])
         other = f" or --min-visits {enough}" if 0 < enough < options.min_visits else ""
         raise GroupError(
-            f"only {eligible.size} users have {options.min_visits} visits or more, "
+            f"only {eligible.size} users have at least {options.min_visits} visits, "
             f"and {n} targets are wanted",
             fix=f"Give --targets {eligible.size}{other}",
         )

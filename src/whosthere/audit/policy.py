@@ -245,12 +245,12 @@ class _Case:
     def _ceiling_reason(self) -> list[str]:
         if self.ceiling is None:
             return []
-        end = self.ceiling.estimate if self.ceiling.high is None else self.ceiling.high
-        if end is None:
+        if self.ceiling.estimate is None:
             return []
-        # Rounded up, but not for the last bit of a float: "cannot exceed" must stay true.
-        rounded = math.ceil(end * 1000 - 1e-6) / 1000
-        return [f"Whatever an attacker knows, the mean AUC cannot exceed {rounded:.3f}."]
+        return [
+            f"An attacker who knows where everybody else was would reach a mean AUC of "
+            f"{self.ceiling.estimate:.3f}."
+        ]
 
 
 def _undecided(*reasons: str) -> tuple[Decision, list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from whosthere.audit.findings import control_holds, findings_from, per_target
 from whosthere.audit.policy import Policy, Verdict, judge
-from whosthere.audit.store import RunFolder, fingerprint, identity_of, write_json
+from whosthere.audit.store import RunFolder, identity_of, write_json
 from whosthere.audit.work import Job, LocalProcesses, ThisProcess, Workers
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run_audit(
         Called with a unit that failed and why; the others go on.
     """
     folder = RunFolder(out)
-    job = Job(plan, str(traces.absolute()), fingerprint(traces))
+    job = Job.on(plan, traces)
     identity = identity_of(plan, job.traces_fingerprint)
     folder.check(identity)
     with folder.alone():

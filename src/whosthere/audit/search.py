@@ -13,11 +13,10 @@ from whosthere.audit.plan import Plan, PlanOptions, make_plan
 from whosthere.audit.policy import Policy, Verdict, judge
 from whosthere.audit.scores import tests_and_controls
 from whosthere.audit.seeds import whole_number
-from whosthere.audit.store import fingerprint
 from whosthere.audit.vocabulary import CEILING
 from whosthere.audit.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.errors import SpecError
+from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import Utility, utility
@@ -48,6 +47,10 @@ _LADDERS: dict[str, tuple[float, ...]] = {
     ),
 }
 _OPEN = re.compile(r"(\w+)\s*=\s*\?")
+
+
+class TrialFailedError(RuntimeError):
+    """A part of a trial could not be done, so that nothing can be said of the protection."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Candidate:
     utility
         What is left of the truth, mean over a few releases.
     checked
-        Whether all attacks were tried.
+        Whether all attacks that were chosen were tried.
     """
 
     family: str
@@ -205,12 +208,12 @@ def recommend(
         search = _Search(
             everybody,
             traces,
-            fingerprint(traces),
             replace(options, attacks=tuple(dict.fromkeys((SEARCHER, *options.attacks)))),
             policy or Policy.default(),
             at_work,
             on_trial,
         )
+        search.check(chosen)
         found = [search.family(family) for family in chosen]
     best = [next((c for c in tried if c.passes and c.checked), None) for tried in found]
     return Recommendation(
@@ -225,11 +228,20 @@ class _Search:
 
     everybody: Traces
     path: Path
-    traces_fingerprint: str
     options: PlanOptions
     policy: Policy
     workers: Workers
     on_trial: Callable[[str, str], None]
+
+    def check(self, families: Sequence[Family]) -> None:
+        """Refuse what no trial could do, before the first one."""
+        for family in families:
+            settings = self._plan(str(family.members()[0].mechanism)).settings
+            if len(settings) > 1:
+                raise InputError(
+                    "a search is for one group size, knowledge and sampling",
+                    fix="Give one of each, and search again for others",
+                )
 
     def family(self, family: Family) -> list[Candidate]:
         """Try members of a family until the weakest that passes is known; from weak to strong."""
@@ -287,11 +299,10 @@ class _Search:
         return make_plan(replace(self.options, mechanisms=(spec,)), self.everybody)
 
     def _measured(self, plan: Plan) -> list[Finding]:
-        job = Job(plan, str(self.path.absolute()), self.traces_fingerprint)
         scores = {}
-        for outcome in self.workers.do(job, plan.units):
+        for outcome in self.workers.do(Job.on(plan, self.path), plan.units):
             if outcome.scores is None:
-                raise RuntimeError(f"{outcome.unit} failed: {outcome.failure}")
+                raise TrialFailedError(f"{outcome.unit} failed: {outcome.failure}")
             scores[outcome.unit] = outcome.scores
         return findings_from(*tests_and_controls(plan, scores), seed=plan.seed)
 

@@ -32,6 +32,15 @@ FORMAT_VERSION = 1
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
 _LOCK = ".lock"
+RESULTS = (
+    "findings.json",
+    "verdicts.json",
+    "scores.parquet",
+    "control.parquet",
+    "targets.parquet",
+    "manifest.json",
+    "log.txt",
+)
 
 
 def fingerprint(path: Path) -> str:
@@ -40,21 +49,21 @@ def fingerprint(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def versions() -> dict[str, str]:
+    """Return the versions of all software that decides the last digits of scores."""
+    return {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}}
+
+
 def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
     """Return all that decides the scores of an audit, as a JSON object."""
-    return {
-        "plan": plan.to_json(),
-        "traces": traces_fingerprint,
-        "versions": {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}},
-    }
+    return {"plan": plan.to_json(), "traces": traces_fingerprint, "versions": versions()}
 
 
 @dataclass(frozen=True)
 class RunFolder:
     """Where an audit keeps all that it writes.
 
-    ``manifest.json``, ``units/`` (one file for each finished unit), ``scores.parquet``,
-    ``control.parquet``, ``targets.parquet``, ``findings.json``, ``verdicts.json``, ``log.txt``.
+    The files of `RESULTS`, and ``units/`` with one file for each finished unit.
 
     Parameters
     ----------

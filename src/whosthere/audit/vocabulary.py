@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CEILING = "omniscient"
-"""Stands for an attack in findings about what no attacker can exceed."""
+"""Stands for an attack in findings about somebody who knows where everybody else was."""
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
 
@@ -97,7 +97,8 @@ _ALL = (
         "empirical_eps",
         "certified eps",
         "The attack proves that no differential privacy guarantee with a smaller eps can hold "
-        "for a whole person. 0 proves nothing; larger is worse.",
+        "for one person in place of another; one for a person more or less allows half of it. "
+        "0 proves nothing; larger is worse.",
         largest=None,
         can_be_limited=True,
     ),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from threadpoolctl import threadpool_limits
 
-from whosthere.audit.store import fingerprint
+from whosthere.audit.store import fingerprint, versions
 from whosthere.audit.unit import score_unit
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
@@ -34,7 +34,7 @@ _DIED = "its worker process died twice, perhaps for lack of memory"
 
 @dataclass(frozen=True)
 class Job:
-    """What workers must know beside the unit: the plan, and where the traces are.
+    """What workers must know beside the unit.
 
     Parameters
     ----------
@@ -44,11 +44,19 @@ class Job:
         File of the traces; every worker reads it by this path.
     traces_fingerprint
         Of the file's content, so that no worker reads another one.
+    versions
+        Of the software, so that no worker uses another one.
     """
 
     plan: Plan
     traces: str
     traces_fingerprint: str
+    versions: dict[str, str]
+
+    @classmethod
+    def on(cls, plan: Plan, traces: Path) -> Self:
+        """Return the job to do a plan on a file of traces, as it and the software are now."""
+        return cls(plan, str(traces.absolute()), fingerprint(traces), versions())
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,8 @@ def work_on(job: Job, unit: Unit) -> Outcome:
     """Do a unit in this process; an error is told, not raised."""
     try:
         with threadpool_limits(1):
+            if versions() != job.versions:
+                raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
             traces = _traces(job.traces, job.traces_fingerprint)
             return Outcome(unit, score_unit(traces, job.plan, unit))
     except Exception:  # whatever it is, the other units go on

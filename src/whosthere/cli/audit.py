@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Attacks, Cluster, GroupSizes, MinVisits, PolicyFile, WorkerCount
+from whosthere.cli.options import (
+    Attacks,
+    Cluster,
+    GroupSizes,
+    MinVisits,
+    PolicyFile,
+    ReferenceSize,
+    WorkerCount,
+)
 from whosthere.cli.results import show_audit
 
 if TYPE_CHECKING:
@@ -69,15 +77,17 @@ def audit(
         int | None,
         typer.Option(help="Test releases per target and setting, half of them with the target."),
     ] = None,
-    reference_size: Annotated[
+    control_releases: Annotated[
         int | None,
-        typer.Option(help="People an attacker has real traces of; default half of all."),
+        typer.Option(help="Further releases without the target; default a fifth as many."),
     ] = None,
+    reference_size: ReferenceSize = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same scores.")] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="TOML file with these options; those given here go first."
+            metavar="FILE",
+            help="TOML file with such options (see docs/audit.md); those given here go first.",
         ),
     ] = None,
     policy: PolicyFile = None,
@@ -91,7 +101,8 @@ def audit(
 
     Says beforehand what will be run and how long it will take. Ctrl-C, or worse, loses only what
     is in work at that moment: the same command goes on. Ends in a table and a verdict for each
-    protection; FOLDER holds findings.json, scores.parquet, verdicts.json and a log.
+    protection; FOLDER holds findings.json, verdicts.json, tables of all scores, and a log.
+    Exit code 1 says that units failed, or that the control did.
 
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
@@ -100,7 +111,7 @@ def audit(
     from whosthere.audit.plan import PlanOptions, make_plan, warnings
     from whosthere.audit.policy import Policy
     from whosthere.audit.run import run_audit
-    from whosthere.audit.store import RunFolder, fingerprint, identity_of
+    from whosthere.audit.store import RESULTS, RunFolder, fingerprint, identity_of
     from whosthere.audit.toml import checked_table
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.traces import Traces
@@ -116,6 +127,7 @@ def audit(
         "target_ids": target,
         "min_visits": min_visits,
         "releases": releases,
+        "control_releases": control_releases,
         "reference_size": reference_size,
         "seed": seed,
     }
@@ -154,12 +166,13 @@ def audit(
             ),
         )
     show_audit(result, judged_by)
-    console.say(f"Written: {out / 'findings.json'}, scores.parquet, verdicts.json, log.txt")
+    console.say(f"Written to {out}: {', '.join(RESULTS)}")
     if result.failed:
         console.complain(
             f"{len(result.failed)} of {len(chosen.units)} units failed; the results rest on the "
             "others. The same command tries them again"
         )
+    if result.failed or not result.trusted:
         raise typer.Exit(SOMETHING_FAILED)
 
 
@@ -184,7 +197,8 @@ def _show_cost(cost: Cost, workers: int, left: int, total: int, cluster: str | N
         return
     if left < total:
         console.say(f"{total - left} of {total} units are done already.")
-    where = "one worker of the cluster" if cluster else f"{workers} worker(s)"
+    each = "1 worker" if workers == 1 else f"{workers} workers"
+    where = "one worker of the cluster" if cluster else each
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
     line = f"{left} units of work, about {console.duration(seconds)} with {where}"
     if cost.bytes_per_worker is not None:

@@ -56,7 +56,13 @@ Attacks = Annotated[
     ),
 ]
 MinVisits = Annotated[
-    int | None, typer.Option(min=1, help="Attack people with as many visits; default 1.")
+    int | None, typer.Option(min=1, help="Attack people with at least as many visits; default 1.")
+]
+ReferenceSize = Annotated[
+    int | None,
+    typer.Option(
+        help="People an attacker has real traces of; default half of all if an attack uses them."
+    ),
 ]
 PolicyFile = Annotated[
     Path | None,

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Attacks, Cluster, Force, Json, MinVisits, PolicyFile, WorkerCount
+from whosthere.cli.options import (
+    Attacks,
+    Cluster,
+    Force,
+    Json,
+    MinVisits,
+    PolicyFile,
+    ReferenceSize,
+    WorkerCount,
+)
 from whosthere.cli.results import shown
 
 if TYPE_CHECKING:
@@ -31,6 +40,9 @@ def recommend(
         ),
     ] = None,
     attack: Attacks = None,
+    knowledge: Annotated[
+        str, typer.Option(help="What attackers know of a target; see `whosthere audit`.")
+    ] = "all",
     targets: Annotated[
         int | None, typer.Option(help="How many people to attack, chosen at random; default 40.")
     ] = None,
@@ -38,6 +50,7 @@ def recommend(
     releases: Annotated[
         int | None, typer.Option(help="Test releases per target in the last check; default 20.")
     ] = None,
+    reference_size: ReferenceSize = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     policy: PolicyFile = None,
     workers: WorkerCount = None,
@@ -58,7 +71,7 @@ def recommend(
     """
     from whosthere.audit.plan import PlanOptions
     from whosthere.audit.policy import Policy
-    from whosthere.audit.search import DEFAULT_FAMILIES
+    from whosthere.audit.search import DEFAULT_FAMILIES, TrialFailedError
     from whosthere.audit.search import recommend as search
     from whosthere.audit.store import write_json
     from whosthere.cli.options import chosen_workers, worker_count
@@ -71,22 +84,28 @@ def recommend(
         "targets": targets,
         "min_visits": min_visits,
         "releases": releases,
+        "reference_size": reference_size,
     }
     options = PlanOptions(
         group_sizes=(group_size,),
+        knowledge=(knowledge,),
         seed=seed,
         **{key: value for key, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
     judged_by = Policy.default() if policy is None else Policy.read(policy)
-    with console.narrator() as narrate:
-        found = search(
-            traces,
-            options,
-            families=tuple(family or DEFAULT_FAMILIES),
-            policy=judged_by,
-            workers=chosen_workers(worker_count(workers), cluster),
-            on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
-        )
+    try:
+        with console.narrator() as narrate:
+            found = search(
+                traces,
+                options,
+                families=tuple(family or DEFAULT_FAMILIES),
+                policy=judged_by,
+                workers=chosen_workers(worker_count(workers), cluster),
+                on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
+            )
+    except TrialFailedError as error:
+        console.complain(str(error))
+        raise typer.Exit(1) from None
     if out is not None:
         write_json(out, found.to_json())
     if json:
@@ -116,7 +135,7 @@ def _show(found: Recommendation, policy: str) -> None:
         "AUC and TPR of the strongest attack tried, with 95 % intervals. Cells lost: share of the "
         "visited cells published as 0. Relative error: mean over visited cells. Pattern lost: "
         "Jensen-Shannon distance of the distributions over regions and over epochs, their mean, "
-        "0 to 1. *: checked by all attacks, others by the likelihood ratio alone."
+        "0 to 1. *: tried with every attack chosen, others with the likelihood ratio alone."
     )
     console.say("")
     chosen = found.recommended
@@ -129,6 +148,11 @@ def _show(found: Recommendation, policy: str) -> None:
     console.say(
         f"Recommended: {chosen.mechanism}, as it keeps most of the patterns over regions and "
         "epochs of those that pass."
+    )
+    kept = chosen.utility
+    console.say(
+        f"What it costs: {_percent(kept.nonzero_lost)} of the visited cells are published as 0, "
+        f"and a visited cell is off by {_percent(kept.mean_relative_error)} on average."
     )
     for reason in chosen.verdict.reasons:
         console.say(reason)
@@ -150,6 +174,10 @@ def _row(candidate: Candidate) -> list[str]:
         _number(kept.mean_relative_error),
         _number(candidate.pattern_lost),
     ]
+
+
+def _percent(share: float | None) -> str:
+    return "an unknown share" if share is None else f"{share:.0%}"
 
 
 def _number(value: float | None) -> str:

@@ -23,8 +23,9 @@ _COLUMNS = {
 _LEGEND = (
     "With 95 % intervals. AUC: 0.5 is guessing, 1 is certainty. TPR at 1% FPR: share of people "
     "found while 1 in 100 others is named by mistake. AUC >= 0.9: share of people who are all but "
-    "exposed. eps: no guarantee per person with a smaller one can hold. Omniscient: the most that "
-    "anybody could reach, even one who knows all other people."
+    "exposed. eps: the least privacy loss that the attack proves, with one person in place of "
+    "another. Omniscient: no attack, but "
+    "what somebody would reach who knows where everybody else was."
 )
 
 

@@ -1,0 +1,263 @@
+"""Findings: every metric of every attack, from scores whose answers are known."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from whosthere.audit import scores as score_tables
+from whosthere.audit.findings import control_holds, findings_from
+from whosthere.audit.metrics import eps_ceiling
+from whosthere.audit.plan import PlanOptions, make_plan
+from whosthere.audit.unit import score_unit
+from whosthere.audit.vocabulary import CEILING, CONTROL, METRICS
+from whosthere.data.cities import simulate
+
+TARGETS = (11, 3, 7, 5, 2, 19)
+N_RELEASES, N_CONTROLS = 20, 4
+
+
+def table(rows):
+    schema = score_tables.SCHEMA.remove(score_tables.SCHEMA.get_field_index("control"))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def scores(attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS):
+    """Return rows of an attack whose scores are given by target, release and label."""
+    rows = []
+    for target in targets:
+        for release in range(N_CONTROLS if control else N_RELEASES):
+            label = control or release % 2 == 0
+            rows.append(
+                {
+                    "setting": setting,
+                    "attack": attack,
+                    "target": target,
+                    "release": release,
+                    "label": label,
+                    "score": float(give(target, release, label)),
+                    "threshold": threshold,
+                    "seconds": 0.1,
+                    "visits": 10 * target,
+                    "uniqueness": 1 / target,
+                    "ceiling": 0.75 if target % 2 else 0.85,
+                }
+            )
+    return rows
+
+
+def perfect(target, release, label):
+    return (10 + release if label else -10 - release) + target / 100
+
+
+def same(target, release, label):
+    return 1.0
+
+
+def noise(target, release, label):
+    return np.random.default_rng([target, release, label]).normal()
+
+
+def measured(tests, controls=(), seed=0):
+    return findings_from(table(tests), table(list(controls)), seed=seed)
+
+
+def by_metric(findings, attack, setting="raw, m=9"):
+    found = [one for one in findings if (one.attack, one.setting) == (attack, setting)]
+    named = {one.metric: one for one in found}
+    assert len(named) == len(found)
+    return named
+
+
+@pytest.fixture(scope="module")
+def two_attacks():
+    tests, controls = [], []
+    for attack, give in (("perfect", perfect), ("same", same)):
+        tests += scores(attack, give)
+        controls += scores(attack, noise if attack == "perfect" else same, control=True)
+    return measured(tests, controls)
+
+
+class TestWhatIsMeasured:
+    def test_every_metric_of_every_attack_and_no_other(self, two_attacks):
+        for attack in ("perfect", "same"):
+            assert set(by_metric(two_attacks, attack)) == set(METRICS)
+        assert set(by_metric(two_attacks, CEILING)) == {"auc"}
+        assert {one.attack for one in two_attacks} == {"perfect", "same", CEILING}
+
+    def test_sample_sizes(self, two_attacks):
+        n, half = len(TARGETS), N_RELEASES // 2
+        for one in two_attacks:
+            n_targets, n_in, n_out = n, n * half, n * half
+            if one.metric == CONTROL:
+                n_in = n * N_CONTROLS
+            elif one.metric.startswith("empirical_eps"):  # the other half chose a threshold
+                n_in = n_out = n * half // 2
+            elif one.metric.startswith("auc_"):
+                n_targets, n_in, n_out = n // 2, n * half // 2, n * half // 2
+            assert (one.n_targets, one.n_in, one.n_out) == (n_targets, n_in, n_out)
+
+    def test_settings_are_kept_apart(self):
+        tests = scores("a", perfect) + scores("a", same, setting="round(to=5), m=9")
+        findings = measured(tests)
+        assert by_metric(findings, "a")["auc"].estimate == 1
+        assert by_metric(findings, "a", "round(to=5), m=9")["auc"].estimate == 0.5
+        for setting in ("raw, m=9", "round(to=5), m=9"):
+            assert set(by_metric(findings, CEILING, setting)) == {"auc"}
+
+    def test_without_controls_nothing_is_said_of_them(self):
+        assert set(by_metric(measured(scores("a", same)), "a")) == set(METRICS) - {CONTROL}
+
+    def test_ceiling_is_the_mean_over_targets(self, two_attacks):
+        ceiling = by_metric(two_attacks, CEILING)["auc"]
+        assert ceiling.estimate == pytest.approx((5 * 0.75 + 0.85) / 6)
+        assert ceiling.low < ceiling.estimate < ceiling.high
+
+    def test_strict_json(self, two_attacks):
+        text = json.dumps([one.to_json() for one in two_attacks], allow_nan=False)
+        assert len(json.loads(text)) == len(two_attacks)
+
+    def test_no_scores_no_findings(self):
+        assert measured([]) == []
+
+    def test_order_of_rows_does_not_matter(self, rng):
+        tests = scores("a", noise) + scores("b", perfect) + scores("c", same)
+        controls = scores("a", noise, control=True) + scores("b", same, control=True)
+        shuffled = [[rows[i] for i in rng.permutation(len(rows))] for rows in (tests, controls)]
+        assert set(measured(*shuffled)) == set(measured(tests, controls))
+
+    def test_one_target(self):
+        tests = scores("a", perfect, targets=(4,))
+        found = by_metric(measured(tests, scores("a", noise, control=True, targets=(4,))), "a")
+        assert found["auc"].estimate == 1
+        assert found["auc"].low is None
+        assert found["risk_visits_correlation"].estimate is None
+        assert found[CONTROL].low is not None
+
+
+class TestKnownAnswers:
+    def test_perfect(self, two_attacks):
+        found = by_metric(two_attacks, "perfect")
+        for metric in ("auc", "accuracy", "advantage", "tpr_at_fpr_10pct", "share_auc_90"):
+            assert found[metric].estimate == 1
+        for half in ("fewest_visits", "most_visits", "least_unique", "most_unique"):
+            assert found[f"auc_{half}"].estimate == 1
+        # Half of the releases choose a threshold, and the others judge.
+        n = len(TARGETS) * N_RELEASES // 4
+        most = found["empirical_eps_ceiling"].estimate
+        assert most == pytest.approx(eps_ceiling(n, n))
+        assert found["empirical_eps"].estimate == most
+
+    def test_always_the_same(self, two_attacks):
+        found = by_metric(two_attacks, "same")
+        assert found["auc"].estimate == found["accuracy"].estimate == 0.5
+        for metric in ("advantage", "tpr_at_fpr_10pct", "share_auc_90", "empirical_eps"):
+            assert found[metric].estimate == 0
+        assert found["risk_visits_correlation"].estimate is None
+        assert (found[CONTROL].low, found[CONTROL].high) == (0.5, 0.5)
+
+    def test_rates_beyond_the_sample_have_no_value(self, two_attacks):
+        """60 OUT releases show no rate of 1 in 100."""
+        for attack in ("perfect", "same"):
+            found = by_metric(two_attacks, attack)
+            for metric in ("tpr_at_fpr_1pct", "tpr_at_fpr_01pct"):
+                assert (found[metric].estimate, found[metric].low) == (None, None)
+                assert "60" in found[metric].note
+
+    def test_decisions_are_by_the_attackers_threshold(self):
+        tests = scores("a", perfect, threshold=-100.0)
+        found = by_metric(measured(tests), "a")
+        assert found["auc"].estimate == 1
+        assert (found["accuracy"].estimate, found["advantage"].estimate) == (0.5, 0)
+
+    def test_a_score_at_the_threshold_is_a_no(self):
+        found = by_metric(measured(scores("a", lambda *_: 0.0)), "a")
+        assert found["tpr_at_fpr_10pct"].estimate == 0
+        says_no = by_metric(measured(scores("a", lambda t, r, label: 0.0 if label else -1.0)), "a")
+        assert says_no["advantage"].estimate == 0
+        assert says_no["auc"].estimate == 1
+
+    def test_auc_is_the_mean_over_targets(self):
+        """Two of six are found without fail, and nothing is known of the others."""
+        found = by_metric(
+            measured(scores("a", lambda t, r, label: label if t in {11, 19} else 0.0)), "a"
+        )
+        assert found["auc"].estimate == pytest.approx((2 * 1 + 4 * 0.5) / 6)
+        assert found["share_auc_90"].estimate == pytest.approx(2 / 6)
+
+    def test_who_bears_the_risk(self):
+        """Targets with more visits (and less unique ones) are found, the others are not."""
+        found = by_metric(measured(scores("a", lambda t, r, label: label if t > 6 else 0.0)), "a")
+        assert found["auc_most_visits"].estimate == 1
+        assert found["auc_fewest_visits"].estimate == 0.5
+        assert found["auc_least_unique"].estimate == 1
+        assert found["auc_most_unique"].estimate == 0.5
+        assert found["risk_visits_correlation"].estimate > 0.8
+        assert found["risk_uniqueness_correlation"].estimate < -0.8
+
+    def test_intervals_hold_their_estimates(self, two_attacks):
+        for one in two_attacks:
+            if one.estimate is not None and one.low is not None and one.high is not None:
+                assert one.low <= one.estimate <= one.high
+
+
+class TestControl:
+    def controlled(self, give):
+        tests = scores("a", noise) + scores("b", noise)
+        controls = scores("a", give, control=True) + scores("b", noise, control=True)
+        return measured(tests, controls)
+
+    def test_holds_without_a_leak(self):
+        findings = self.controlled(noise)
+        assert control_holds(findings)
+        assert 0.3 < by_metric(findings, "a")[CONTROL].estimate < 0.7
+
+    @pytest.mark.parametrize("shift", [3, -3])
+    def test_fails_with_one(self, shift):
+        findings = self.controlled(lambda *which: noise(*which) + shift)
+        assert not control_holds(findings)
+        control = by_metric(findings, "a")[CONTROL]
+        assert not control.low <= 0.5 <= control.high
+
+    def test_one_leak_of_many_is_enough(self):
+        findings = self.controlled(lambda *which: 50.0)
+        assert not control_holds(findings)
+        assert control_holds([one for one in findings if one.attack == "b"])
+
+    def test_strong_attacks_are_no_leak(self):
+        """An attack that finds every target finds none where there is none."""
+        tests = scores("a", lambda *which: noise(*which) + 100 * which[-1])
+        findings = measured(tests, scores("a", noise, control=True))
+        assert by_metric(findings, "a")["auc"].estimate == 1
+        assert control_holds(findings)
+
+    def test_ends_of_the_interval_count_as_holding(self, two_attacks):
+        (control, *_) = [one for one in two_attacks if one.metric == CONTROL]
+        assert control_holds([replace(control, low=0.5, high=0.6)])
+        assert not control_holds([replace(control, low=np.nextafter(0.5, 1), high=0.6)])
+
+
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=1)", "laplace(eps=1, unit=event)"])
+def test_real_audit(spec):
+    """The control holds but in 1 % of seeds, and nobody exceeds the ceiling but by chance."""
+    traces = simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
+    options = PlanOptions(
+        mechanisms=(spec,),
+        group_sizes=(40,),
+        attacks=("likelihood-ratio",),
+        targets=20,
+        releases=20,
+        seed=1,
+    )
+    plan = make_plan(options, traces)
+    done = {unit: score_unit(traces, plan, unit) for unit in plan.units}
+    findings = findings_from(*score_tables.tests_and_controls(plan, done), seed=plan.seed)
+    assert control_holds(findings)
+    setting = str(plan.settings[0])
+    reached = by_metric(findings, "likelihood-ratio", setting)["auc"]
+    ceiling = by_metric(findings, CEILING, setting)["auc"]
+    assert reached.low <= ceiling.high
+    assert reached.estimate <= ceiling.estimate + (reached.high - reached.low)
+    assert (reached.n_targets, reached.n_in, reached.n_out) == (20, 200, 200)
