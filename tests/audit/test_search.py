@@ -17,7 +17,8 @@ from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
-AUC = Policy("only AUC", (Limit("auc", 0.6),))
+# The interval of an accuracy is narrow with few targets too.
+POLICY = Policy("only accuracy", (Limit("accuracy", 0.9),))
 OPTIONS = PlanOptions(group_sizes=(8,), attacks=(SEARCHER,), targets=2, releases=4)
 
 
@@ -87,7 +88,7 @@ def search(file):
             file,
             PlanOptions(group_sizes=(8,), attacks=attacks, targets=2, releases=4),
             families=families,
-            policy=AUC,
+            policy=POLICY,
             workers=Pretender(breaks),
             on_trial=lambda *trial: trials.append(trial),
         )
@@ -138,7 +139,7 @@ class TestFamily:
             "suppress(k=1)",
             "suppress(k)",
             "suppress(?=1)",
-            pytest.param("suppress(k=?1)", marks=pytest.mark.xfail(reason="taken for k=11 ...")),
+            "suppress(k=?1)",
             "suppress(k=??)",
             "suppress(k=?) | round(to=?)",
             "gaussian(eps=1, delta=?)",
@@ -244,7 +245,7 @@ class TestRecommendation:
             return spec in members[:5]
 
         (alone, _), (together, _) = search(breaks), search(breaks, (LAPLACE, SUPPRESS))
-        assert alone.best == together.best[1:]
+        assert [one.mechanism for one in alone.best] == [one.mechanism for one in together.best[1:]]
 
     def test_stronger_protections_lose_more(self, search):
         members = specs(SUPPRESS)
@@ -257,10 +258,9 @@ class TestRecommendation:
 
     def test_workers_are_let_go(self, file):
         workers = Pretender(lambda *_: False)
-        recommend(file, OPTIONS, families=(ROUND,), policy=AUC, workers=workers)
+        recommend(file, OPTIONS, families=(ROUND,), policy=POLICY, workers=workers)
         assert workers.closed
 
-    @pytest.mark.xfail(reason="a cluster stays connected if the first look at the input fails")
     def test_workers_are_let_go_after_bad_input(self, file):
         workers = Pretender(lambda *_: False)
         with pytest.raises(SpecError):
@@ -291,19 +291,17 @@ def city(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(
-    "template",
-    [SUPPRESS, pytest.param(LAPLACE, marks=pytest.mark.xfail(reason="rates become NaN"))],
-)
+@pytest.mark.parametrize("template", [SUPPRESS, LAPLACE])
 def test_real_search(city, template):
+    policy = Policy("only accuracy", (Limit("accuracy", 0.6),))
     options = PlanOptions(group_sizes=(40,), attacks=(SEARCHER,), targets=4, seed=2)
-    found = recommend(city, options, families=(template,), policy=AUC)
+    found = recommend(city, options, families=(template,), policy=policy)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["candidates"]
     for one in found.candidates:
-        (auc,) = [f for f in one.findings if (f.attack, f.metric) == (SEARCHER, "auc")]
-        assert one.passes == (auc.high <= 0.6)
+        (measured,) = [f for f in one.findings if (f.attack, f.metric) == (SEARCHER, "accuracy")]
+        assert one.passes == (measured.high <= 0.6)
     assert all(one.passes and one.checked for one in found.best)
     if template == SUPPRESS:
         # Who suppresses all counts up to 40 of groups of 40 publishes nothing, which is safe.
         assert found.best
-        assert recommend(city, options, families=(template,), policy=AUC) == found
+        assert recommend(city, options, families=(template,), policy=policy) == found

@@ -44,7 +44,7 @@ def template(tmp_path_factory):
         "invalid.toml": "mechanisms = [",
         "odd.toml": PLAN.replace("releases = 4", "releases = 5"),
         "negative.toml": PLAN.replace("seed = 5", "seed = -5"),
-        "policy.toml": "[limits]\nauc = 0.55\n",
+        "policy.toml": "[limits]\naccuracy = 0.9\n",
         "strict.toml": "[limits]\nauc = 60\n",
         "metric.toml": "[limits]\nauk = 0.6\n",
         "empty.toml": "",
@@ -108,11 +108,10 @@ WRONG = [
     ("audit traces.parquet --plan unknown.toml -o run", "unknown.toml", "'mechanisms'?"),
     ("audit traces.parquet --plan type.toml -o run", "type.toml", "targets = 10"),
     ("audit traces.parquet --plan odd.toml -o run", "5 releases", "even number"),
-    pytest.param(
+    (
         "audit traces.parquet --plan negative.toml -o run",
         "seed",
         "0",
-        marks=pytest.mark.xfail(reason="ends in a traceback"),
     ),
     (f"{AUDIT} -M raw --policy none.toml", "none.toml", "Check the path"),
     (f"{AUDIT} -M raw --policy empty.toml", "empty.toml", "limits.auc = 0.6"),
@@ -151,11 +150,10 @@ WRONG = [
     (f"{RECOMMEND} -m 20 -o occupied.json", "occupied.json", "--force"),
     (f"{RECOMMEND} -m 20 -o hollow", "hollow", "Name a file"),
     (f"{RECOMMEND} -m 20 -o notes.txt/found.json", "notes.txt", "may write to"),
-    pytest.param(
+    (
         f"audit traces.parquet {QUICK} -M raw -o notes.txt/run",
         "notes.txt",
         "folder",
-        marks=pytest.mark.xfail(reason="ends in a traceback"),
     ),
 ]
 
@@ -247,7 +245,6 @@ def test_options_go_before_the_file(whosthere, folder):
     assert (plan["seed"], len(plan["targets"]), plan["releases"]) == (6, 2, 4)
 
 
-@pytest.mark.xfail(reason="people named in the file are attacked whatever is typed")
 def test_a_number_of_targets_goes_before_names_in_the_file(whosthere, folder):
     (folder / "named.toml").write_text(PLAN + 'target_ids = ["secret-user-001"]\n')
     typed = "audit traces.parquet --plan named.toml --targets 2 --workers 1 -o run"

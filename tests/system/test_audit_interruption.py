@@ -30,11 +30,11 @@ OPTIONS = PlanOptions(
     seed=3,
 )
 N_UNITS = 10
-TYPED = (
-    "--group-size 50 --mechanism raw "
-    "--mechanism laplace(eps=5,unit=user-day,max_visits=3)|suppress(k=1) "
-    "--targets 5 --releases 4 --seed 3 --workers 2"
-).split()
+TYPED = [
+    *("--mechanism", "raw"),
+    *("--mechanism", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
+    *("--group-size", "50", "--targets", "5", "--releases", "4", "--seed", "3", "--workers", "2"),
+]
 
 
 @pytest.fixture(scope="module")

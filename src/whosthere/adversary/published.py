@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, softmax
 
 from whosthere.data.arrays import frozen
 from whosthere.privacy.probability import log_probability
@@ -178,6 +178,6 @@ def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:
 
 
 def _poisson(n: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Chance of n people in a cell, shape (n_rates, n.size)."""
-    log_chance = n * np.log(rates)[:, None] - rates[:, None] - gammaln(n + 1.0)
-    return np.asarray(np.exp(log_chance))
+    """Chance of n people in a cell, all that there can be, shape (n_rates, n.size)."""
+    log_chance = n * np.log(rates)[:, None] - gammaln(n + 1.0)
+    return np.asarray(softmax(log_chance, axis=1))

@@ -25,10 +25,23 @@ if TYPE_CHECKING:
 _RATES = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 
 
-def findings_from(tests: pa.Table, controls: pa.Table, *, seed: int) -> list[Finding]:
-    """Measure everything; the tables are those of `RunFolder.collect`."""
+def findings_from(
+    tests: pa.Table, controls: pa.Table, *, seed: int, n_controls: int | None = None
+) -> list[Finding]:
+    """Measure everything.
+
+    Parameters
+    ----------
+    tests, controls
+        Scores as `tests_and_controls` returns them.
+    seed
+        Of the bootstrap.
+    n_controls
+        How many controls share the chance of a false alarm; by default those given here.
+    """
     parts = _by_setting_and_attack(tests)
     control_parts = _by_setting_and_attack(controls)
+    n_controls = n_controls or len(control_parts)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
         measured = _Measured(rows, seed)
@@ -38,7 +51,7 @@ def findings_from(tests: pa.Table, controls: pa.Table, *, seed: int) -> list[Fin
         found += measured.findings()
         if (setting, attack) in control_parts:
             found.append(
-                _control(setting, attack, rows, control_parts[setting, attack], len(control_parts))
+                _control(setting, attack, rows, control_parts[setting, attack], n_controls)
             )
     return found
 
@@ -57,10 +70,10 @@ def per_target(tests: pa.Table) -> pa.Table:
 
 def control_holds(findings: Sequence[Finding]) -> bool:
     """Tell whether the control found nothing, as it must in a sound audit."""
-    return all(
-        finding.low <= 0.5 <= finding.high
-        for finding in findings
-        if finding.metric == CONTROL and finding.low is not None and finding.high is not None
+    controls = [finding for finding in findings if finding.metric == CONTROL]
+    return bool(controls) and all(
+        finding.low is not None and finding.high is not None and finding.low <= 0.5 <= finding.high
+        for finding in controls
     )
 
 

@@ -23,6 +23,8 @@ from whosthere.errors import InputError
 from whosthere.privacy.parameters import MOST_COUNT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.privacy.mechanism import Mechanism
@@ -103,12 +105,11 @@ def omniscient(mechanism: Mechanism, others_counts: ArrayLike, m: int) -> Omnisc
     m
         Size of the group, with the target.
     """
-    counts = _checked(others_counts, m, ndim=1)
-    return omniscient_over_releases(mechanism, counts[None], m).pooled
+    return omniscient_over_releases(mechanism, [others_counts], m).pooled
 
 
 def omniscient_over_releases(
-    mechanism: Mechanism, counts_without_target: ArrayLike, m: int
+    mechanism: Mechanism, counts_without_target: Sequence[ArrayLike] | NDArray[np.integer], m: int
 ) -> OmniscientOverReleases:
     """Return what the omniscient attacker reaches over releases of several groups.
 
@@ -118,15 +119,18 @@ def omniscient_over_releases(
     Parameters
     ----------
     counts_without_target
-        True count of all others in each cell that the target would be counted in, shape
-        (n_releases, n_cells), each below m.
+        For each release, the true count of all others in each cell that the target would be
+        counted in, shape (n_cells,), each below m. Releases may differ in their cells.
     m
         Size of the groups, with the target.
     """
-    counts = _checked(counts_without_target, m, ndim=2)
-    others, place = np.unique(alike(mechanism, counts, m), return_inverse=True)
+    counts = [_checked(one, m) for one in counts_without_target]
+    if not counts:
+        raise InputError("there must be at least one release")
+    others, place = np.unique(alike(mechanism, np.concatenate(counts), m), return_inverse=True)
+    release = np.repeat(np.arange(len(counts)), [one.size for one in counts])
     cells = np.zeros((len(counts), max(others.size, 1)), np.int64)
-    np.add.at(cells, (np.arange(len(counts))[:, None], place.reshape(counts.shape)), 1)
+    np.add.at(cells, (release, place), 1)
     laws = cell_laws(mechanism, others if others.size else np.zeros(1, np.int64), m)
     each: list[tuple[float, float]] = []
     mixture: Sum | None = None
@@ -186,17 +190,16 @@ def _sum_before(values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     return np.asarray(total[n:-1] - total[: -n - 1])
 
 
-def _checked(counts: ArrayLike, m: int, *, ndim: int) -> NDArray[np.int64]:
+def _checked(counts: ArrayLike, m: int) -> NDArray[np.int64]:
     """Return counts of others as int64, or refuse those that leave no room for the target."""
     if not 1 <= m <= MOST_COUNT:
         raise InputError(f"a group must have 1 to {MOST_COUNT} people, not {m}")
     array = np.asarray(counts)
     if array.size == 0:
         array = array.astype(np.int64)
-    if array.ndim != ndim or array.shape[:-1] == (0,):
+    if array.ndim != 1:
         raise InputError(
-            f"the counts of others must have {ndim} axes and at least one release, "
-            f"not the shape {array.shape}"
+            f"the counts of others in a release must be one row, not the shape {array.shape}"
         )
     if array.dtype.kind not in "iu":
         raise InputError(f"the counts of others must be whole numbers, not {array.dtype}")

@@ -175,7 +175,11 @@ def make_plan(options: PlanOptions, traces: Traces) -> Plan:
     scale = _scale(options.scale)
     releases = options.releases if options.releases is not None else scale.releases
     if releases < 2 or releases % 2:
-        raise InputError(f"{releases} releases cannot be balanced", fix="Give an even number")
+        raise InputError(
+            f"{releases} releases cannot be balanced", fix="Give an even number, at least 2"
+        )
+    if options.seed < 0:
+        raise InputError(f"a seed of {options.seed}", fix="Give 0 or more")
     control = options.control_releases
     if control is None:
         control = max(2, releases // _RELEASES_PER_CONTROL)
@@ -185,7 +189,7 @@ def make_plan(options: PlanOptions, traces: Traces) -> Plan:
             fix="Give at least 1",
         )
     reference = _reference_size(options, attacks, traces)
-    _check_groups(settings, attacks, reference, traces)
+    _check_groups(settings, options, reference, traces)
     plan = Plan(
         settings=settings,
         attacks=attacks,
@@ -251,6 +255,10 @@ def _settings(options: PlanOptions) -> tuple[Setting, ...]:
         )
     if not options.group_sizes:
         raise InputError("no group size is given", fix="Give one, as in --group-size 1000")
+    if not options.knowledge or not options.sampling:
+        raise InputError(
+            "knowledge and sampling cannot be empty", fix="Leave them out for all and paired"
+        )
     for text in options.sampling:
         if text not in get_args(Sampling):
             raise InputError(f"{text!r} is no sampling", fix=suggestion(text, get_args(Sampling)))
@@ -286,25 +294,36 @@ def _users_of_a_reference(attacks: Sequence[str]) -> list[str]:
 
 
 def _check_groups(
-    settings: Sequence[Setting], attacks: Sequence[str], reference: int, traces: Traces
+    settings: Sequence[Setting], options: PlanOptions, reference: int, traces: Traces
 ) -> None:
     """Refuse groups that the data cannot provide, and say which it could."""
     sizes = [setting.group_size for setting in settings]
     if min(sizes) < 2:
         raise GroupError(f"a group of {min(sizes)} hides nobody", fix="Give at least 2")
-    others = traces.n_users - 1
-    pool, need = others - reference, _users_of_a_reference(attacks)
+    largest, others = max(sizes), traces.n_users - 1
+    pool, need = others - reference, _users_of_a_reference(options.attacks)
     most = min(pool, reference) if need else pool
-    if max(sizes) <= most:
+    if largest <= most:
         return
-    parts = f"of {traces.n_users} users, {pool} are left for test groups"
-    if reference:
-        parts += f" beside a reference of {reference}"
-    fix = f"Give --group-size {most} or less"
-    if need:
-        fix = f"Give --group-size {min(others // 2, most)} or less"
-        fix += f", or leave out {' and '.join(need)} (then up to {others})"
-    raise GroupError(f"groups of {max(sizes)} are too large: {parts}", fix=fix)
+    if pool < largest:
+        beside = f" beside a reference of {reference}" if reference else ""
+        problem = f"of {traces.n_users} users, {pool} are left for test groups{beside}"
+    else:
+        problem = f"{need[0]} needs a reference of as many, and it is to have {reference}"
+    fixes = [f"give --group-size {most} or less"] if most >= 2 else []
+    if need and 2 * largest <= others:
+        fixes.append(f"give a --reference-size from {largest} to {others - largest}")
+    if need and set(need) < set(options.attacks):
+        without = pool if options.reference_size is not None else others
+        fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")
+    fix = _either(fixes or ["look for larger data"])
+    raise GroupError(f"groups of {largest} are too large: {problem}", fix=fix)
+
+
+def _either(fixes: Sequence[str]) -> str:
+    """Write ways out of a problem as one sentence."""
+    text = ", or ".join(fixes)
+    return text[0].upper() + text[1:]
 
 
 def _targets(options: PlanOptions, n: int, traces: Traces) -> tuple[int, ...]:
@@ -319,12 +338,13 @@ def _targets(options: PlanOptions, n: int, traces: Traces) -> tuple[int, ...]:
         raise InputError(f"{n} targets are nobody to attack", fix="Give at least 1")
     eligible = np.flatnonzero(visits >= max(options.min_visits, 1))
     if eligible.size < n:
-        enough = int(np.sort(visits)[-min(n, visits.size)])
-        other = f" or --min-visits {enough}" if 0 < enough < options.min_visits else ""
+        enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
+        fixes = [f"give --min-visits {enough} or less"] if enough else []
+        fixes += [f"give --targets {eligible.size} or less"] if eligible.size else []
         raise GroupError(
             f"only {eligible.size} users have at least {options.min_visits} visits, "
             f"and {n} targets are wanted",
-            fix=f"Give --targets {eligible.size}{other}",
+            fix=_either(fixes or ["look for larger data"]),
         )
     chosen = generator(options.seed, "targets").choice(eligible, n, replace=False)
     return tuple(int(row) for row in chosen)

@@ -76,13 +76,14 @@ def run_audit(
         Called with a unit that failed and why; the others go on.
     """
     folder = RunFolder(out)
-    job = Job.on(plan, traces)
-    identity = identity_of(plan, job.traces_fingerprint)
-    folder.check(identity)
-    with folder.alone():
-        folder.begin(identity)
-        failed = _do_what_is_left(job, folder, workers or ThisProcess(), on_progress, on_failure)
-        return _measure(plan, folder, policy or Policy.default(), failed)
+    with workers or ThisProcess() as at_work:
+        job = Job.on(plan, traces)
+        identity = identity_of(plan, job.traces_fingerprint)
+        folder.check(identity)
+        with folder.alone():
+            folder.begin(identity)
+            failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
+            return _measure(plan, folder, policy or Policy.default(), failed)
 
 
 def local_workers(n: int) -> Workers:
@@ -116,11 +117,10 @@ def _do_what_is_left(
         on_failure(outcome.unit, why)
 
     try:
-        with workers:
-            for outcome in workers.do(job, left):
-                keep(outcome)
-                n_done += outcome.scores is not None
-                on_progress(n_done, len(units))
+        for outcome in workers.do(job, left):
+            keep(outcome)
+            n_done += outcome.scores is not None
+            on_progress(n_done, len(units))
     except KeyboardInterrupt:
         folder.log("interrupted")
         raise InterruptedAudit(

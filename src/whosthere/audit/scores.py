@@ -32,9 +32,9 @@ SCHEMA = pa.schema(
 
 `target` is a row of the traces, `label` whether the target is in the release, `seconds` what the
 score cost (with its share of the fit), `visits` how many visits the target made, `uniqueness` the
-mean chance that the target is alone in a visited cell, `ceiling` the AUC that no attacker can
-exceed. Where `control` is true, the target is in no release, and `label` tells whether a
-stand-in took its place.
+mean chance that the target is alone in a visited cell, `ceiling` the AUC of somebody who knows
+where everybody else was. Where `control` is true, the target is in no release, and `label` tells
+whether a stand-in took its place.
 """
 
 

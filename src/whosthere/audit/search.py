@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +47,7 @@ _LADDERS: dict[str, tuple[float, ...]] = {
         sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
     ),
 }
-_OPEN = re.compile(r"(\w+)\s*=\s*\?")
+_OPEN = re.compile(r"(\w+)\s*=\s*\?\s*(?=[,)])")
 
 
 class TrialFailedError(RuntimeError):
@@ -67,7 +68,7 @@ class Family:
 
     def __post_init__(self) -> None:
         fix = "Write one ? for k, eps or to, as in 'laplace(eps=?, unit=event)'"
-        found = _OPEN.findall(self.template)
+        found = _OPEN.findall(self.template.lower())
         if len(found) != 1 or self.template.count("?") != 1 or found[0] not in _LADDERS:
             raise SpecError("a family needs one open parameter", where=repr(self.template), fix=fix)
         self.members()
@@ -75,7 +76,7 @@ class Family:
     @property
     def parameter(self) -> str:
         """The name of the open parameter."""
-        return str(_OPEN.findall(self.template)[0])
+        return str(_OPEN.findall(self.template.lower())[0])
 
     def members(self) -> tuple[Member, ...]:
         """Return its mechanisms, from the weakest to the strongest."""
@@ -161,8 +162,12 @@ class Recommendation:
 
     @property
     def recommended(self) -> Candidate | None:
-        """Of the best, the one that keeps most of the patterns over regions and epochs."""
-        return min(self.best, key=lambda candidate: candidate.pattern_lost, default=None)
+        """Of the best, the one that keeps most of the patterns over regions and epochs.
+
+        None where nothing passes, or only what publishes nothing at all.
+        """
+        useful = (candidate for candidate in self.best if candidate.pattern_lost < 1)
+        return min(useful, key=lambda candidate: candidate.pattern_lost, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the recommendation as a JSON object."""
@@ -202,19 +207,18 @@ def recommend(
     on_trial
         Called before each trial with the mechanism and what is tried.
     """
-    chosen = [Family(template) for template in families]
-    everybody = Traces.load(traces)
     with workers or ThisProcess() as at_work:
         search = _Search(
-            everybody,
+            tuple(Family(template) for template in families),
+            Traces.load(traces),
             traces,
             replace(options, attacks=tuple(dict.fromkeys((SEARCHER, *options.attacks)))),
             policy or Policy.default(),
             at_work,
             on_trial,
         )
-        search.check(chosen)
-        found = [search.family(family) for family in chosen]
+        search.check()
+        found = [search.family(family) for family in search.families]
     best = [next((c for c in tried if c.passes and c.checked), None) for tried in found]
     return Recommendation(
         tuple(candidate for tried in found for candidate in tried),
@@ -226,6 +230,7 @@ def recommend(
 class _Search:
     """What all trials have in common."""
 
+    families: tuple[Family, ...]
     everybody: Traces
     path: Path
     options: PlanOptions
@@ -233,9 +238,21 @@ class _Search:
     workers: Workers
     on_trial: Callable[[str, str], None]
 
-    def check(self, families: Sequence[Family]) -> None:
+    @cached_property
+    def most_controls(self) -> int:
+        """How many controls there can be in all trials, to share the chance of a false alarm."""
+        return len(self.options.attacks) * sum(len(family.members()) for family in self.families)
+
+    @cached_property
+    def any_job(self) -> Job:
+        """A job on the traces, whose fingerprint takes time to make."""
+        return Job.on(self._plan(str(self.families[0].members()[0].mechanism)), self.path)
+
+    def check(self) -> None:
         """Refuse what no trial could do, before the first one."""
-        for family in families:
+        if not self.families:
+            raise InputError("no family is given", fix="Give some, such as 'suppress(k=?)'")
+        for family in self.families:
             settings = self._plan(str(family.members()[0].mechanism)).settings
             if len(settings) > 1:
                 raise InputError(
@@ -300,11 +317,12 @@ class _Search:
 
     def _measured(self, plan: Plan) -> list[Finding]:
         scores = {}
-        for outcome in self.workers.do(Job.on(plan, self.path), plan.units):
+        for outcome in self.workers.do(replace(self.any_job, plan=plan), plan.units):
             if outcome.scores is None:
                 raise TrialFailedError(f"{outcome.unit} failed: {outcome.failure}")
             scores[outcome.unit] = outcome.scores
-        return findings_from(*tests_and_controls(plan, scores), seed=plan.seed)
+        tests, controls = tests_and_controls(plan, scores)
+        return findings_from(tests, controls, seed=plan.seed, n_controls=self.most_controls)
 
     def _utility(self, mechanism: Mechanism) -> Utility:
         """Measure a few releases of groups chosen at random."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.parameters import format_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +63,7 @@ class Known:
     def __str__(self) -> str:
         if self.places_only:
             return "regions" if self.most_places is None else f"regions={self.most_places}"
-        return "all" if self.share == 1 else f"share={self.share:g}"
+        return "all" if self.share == 1 else f"share={format_number(self.share)}"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:
         """Return what is known of the person with this trace."""

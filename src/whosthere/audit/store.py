@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from whosthere._version import __version__
 from whosthere.audit.scores import tests_and_controls
-from whosthere.data.files import existing, new_file, read_table, write_table
+from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class RunFolder:
                 where=self.path,
                 fix="Name a new folder",
             )
+        else:
+            refuse_existing(self._manifest, force=False)
 
     def begin(self, identity: dict[str, Any]) -> None:
         """Write the manifest, unless an audit with the same identity has begun here."""
@@ -108,11 +110,15 @@ class RunFolder:
     def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
         """Refuse to go on with an audit of other data, by another plan or other software."""
         fix = "Name a new folder, or repeat the command that began this one"
+        if found.get("format") != FORMAT_VERSION:
+            raise FileError("is of another format", where=self.path, fix="Name a new folder")
         if found.get("traces") != wanted["traces"]:
             problem = "holds an audit of other traces, or the traces have changed since"
             raise FileError(problem, where=self.path, fix=fix)
         for part, what in (("plan", "by another plan"), ("versions", "by other software")):
-            before, now = dict(found.get(part, {})), wanted[part]
+            before, now = found.get(part), wanted[part]
+            if not isinstance(before, dict):
+                raise FileError("has a damaged manifest", where=self.path, fix="Name a new folder")
             other = [key for key in now if before.get(key) != now[key]]
             if other:
                 shown = "; ".join(
@@ -150,11 +156,16 @@ class RunFolder:
 
     def collect(self, plan: Plan) -> tuple[pa.Table, pa.Table]:
         """Read the finished units: the scores of test releases, and those of the control."""
-        tables = {
-            unit: read_table(self._unit_file(plan, unit), kind=KIND)[0]
-            for unit in self.finished(plan)
-        }
-        return tests_and_controls(plan, tables)
+        done = self.finished(plan)
+        return tests_and_controls(plan, {unit: self._read_unit(plan, unit) for unit in done})
+
+    def _read_unit(self, plan: Plan, unit: Unit) -> pa.Table:
+        path = self._unit_file(plan, unit)
+        try:
+            return read_table(path, kind=KIND)[0]
+        except FileError as error:
+            fix = "Delete it and repeat the command"
+            raise FileError(error.problem, where=path, fix=fix) from error
 
     def write_results(self, name: str, table: pa.Table) -> None:
         """Write a table for others to read."""
@@ -191,8 +202,9 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def _content(folder: Path) -> list[str]:
-    """Return what is in a folder beside the lock."""
-    return [path.name for path in folder.iterdir() if path.name != _LOCK]
+    """Return what is in a folder beside what a killed audit can leave before its manifest."""
+    names = [path.name for path in folder.iterdir()]
+    return [name for name in names if name != _LOCK and not name.startswith(".manifest.json.")]
 
 
 def _short(value: object) -> str:

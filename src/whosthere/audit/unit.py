@@ -158,9 +158,7 @@ def score_unit(traces: Traces, plan: Plan, unit: Unit) -> pa.Table:
             others.append(published.others)
     for i, published in enumerate(scene.controls()):
         rows += [{"release": i, "control": True, **one.row(published)} for one in fitted]
-    best = omniscient_over_releases(
-        unit.setting.mechanism, np.array(others), unit.setting.group_size
-    ).pooled
+    best = omniscient_over_releases(unit.setting.mechanism, others, unit.setting.group_size).pooled
     of_unit = {
         "setting": str(unit.setting),
         "target": unit.target,

@@ -131,15 +131,22 @@ class LocalProcesses(Workers):
         while waiting or running:
             while waiting and len(running) < n:
                 unit = waiting.popleft()
-                running[self._started().submit(work_on, job, unit)] = unit
+                running[self._submitted(job, unit)] = unit
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 unit = running.pop(future)
                 try:
                     yield unit, future.result()
                 except BrokenProcessPool:
-                    self._pool = None
                     yield unit, None
+
+    def _submitted(self, job: Job, unit: Unit) -> Future[Outcome]:
+        """Give a unit to the processes, or to new ones if one of these has died."""
+        try:
+            return self._started().submit(work_on, job, unit)
+        except BrokenProcessPool:
+            self._pool = None
+            return self._started().submit(work_on, job, unit)
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:

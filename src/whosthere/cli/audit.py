@@ -137,6 +137,8 @@ def audit(
         for key, value in given.items()
         if value is not None
     }
+    if targets is not None:
+        from_file.pop("target_ids", None)
     judged_by = Policy.default() if policy is None else Policy.read(policy)
     everybody = Traces.load(traces)
     chosen = make_plan(PlanOptions(**(from_file | from_options)), everybody)
@@ -146,7 +148,8 @@ def audit(
     for sentence in warnings(chosen, everybody):
         console.say(f"Note: {sentence}")
     n = worker_count(workers)
-    left = [unit for unit in chosen.units if unit not in folder.finished(chosen)]
+    done = folder.finished(chosen)
+    left = [unit for unit in chosen.units if unit not in done]
     with console.working("Trying each attack once, to estimate the time ..."):
         cost = estimate_cost(chosen, everybody, left)
     _show_cost(cost, n, len(left), len(chosen.units), cluster)

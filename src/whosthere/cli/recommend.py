@@ -104,7 +104,7 @@ def recommend(
                 on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
             )
     except TrialFailedError as error:
-        console.complain(str(error))
+        console.complain(str(error).strip().splitlines()[-1])
         raise typer.Exit(1) from None
     if out is not None:
         write_json(out, found.to_json())
@@ -140,7 +140,8 @@ def _show(found: Recommendation, policy: str) -> None:
     console.say("")
     chosen = found.recommended
     if chosen is None:
-        console.say(f"No protection that was tried passes the policy {policy!r}.")
+        passing = "Only what publishes nothing" if found.best else "Nothing that was tried"
+        console.say(f"{passing} passes the policy {policy!r}.")
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
     for candidate in found.best:

@@ -90,5 +90,7 @@ def _log_step(
             rise = table[k + 1] - table[k]
             total += table[k] + (place - k) * rise
             slope += rise * scale
+    if total <= 0.0:
+        return 0.0  # nothing is ever published, whatever the rate
     change = np.log(wanted / total) * total / max(slope, 1e-300)
     return float(min(max(change, -_LONGEST_STEP), _LONGEST_STEP))
