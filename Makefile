@@ -8,25 +8,18 @@ DEMO := demo
 .PHONY: demo test quick lint types format benchmark clean
 
 demo: $(VENV)/.package
-	@$(BIN)/whosthere simulate milan-like --seed 7 --out $(DEMO)/city --force
+	@echo "A simulated city stands in for your records."
+	@$(BIN)/whosthere simulate milan-like --users 2000 --days 3 --seed 7 --out $(DEMO)/city --force
 	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
 		--epoch 1h --out $(DEMO)/traces.parquet --force
-	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
-		--mechanism raw --out $(DEMO)/raw.parquet
-	@$(BIN)/whosthere release $(DEMO)/traces.parquet --group-size 1000 --seed 1 --force \
-		--mechanism "laplace(eps=1, unit=event) | suppress(k=1)" --out $(DEMO)/protected.parquet
 	@echo
-	@echo "Somebody's visits are known. Is that person in the releases? (Yes: this demo chose a member.)"
-	@$(BIN)/whosthere target $(DEMO)/traces.parquet --seed 27 --out $(DEMO)/target.csv --force
+	@echo "An audit: could somebody tell who is in counts of 200 of these people?"
+	@rm -rf $(DEMO)/audit
+	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 200 \
+		--mechanism raw --mechanism "suppress(k=1)" --mechanism "laplace(eps=0.1, unit=event)" \
+		--targets 40 --releases 10 --seed 1 --out $(DEMO)/audit
 	@echo
-	@echo "Attack on the raw counts:"
-	@$(BIN)/whosthere attack $(DEMO)/raw.parquet --target $(DEMO)/target.csv
-	@echo
-	@echo "Attack on the protected counts:"
-	@$(BIN)/whosthere attack $(DEMO)/protected.parquet --target $(DEMO)/target.csv
-	@echo
-	@echo "Results are in $(DEMO)/: records and regions of a simulated city, its traces.parquet,"
-	@echo "two releases of the same 1000 people (raw.parquet, protected.parquet), and target.csv."
+	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
 
 test: lint types
 	$(BIN)/pytest --numprocesses 2

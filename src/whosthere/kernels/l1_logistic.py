@@ -165,20 +165,24 @@ def minimise(
         worst = _worst_violation(w, gradient)
         if worst <= tolerance:
             break
-        hessian = (x * curvature) @ x.T
-        for j in range(w.size):
+        # Features that are far from getting a weight stay out of this step.
+        active = np.flatnonzero((w != 0.0) | (np.abs(gradient) > 1.0 - 0.5 * min(worst, 1.0)))
+        features, start, slopes = x[active], w[active], gradient[active]
+        hessian = (features * curvature) @ features.T
+        for j in range(active.size):
             hessian[j, j] += 1e-12
-        step = _newton_step(w, gradient, hessian, max(0.1 * min(worst, worst**2), 0.1 * tolerance))
-        moved = step @ x
+        enough = max(0.1 * min(worst, worst**2), 0.1 * tolerance)
+        step = _newton_step(start, slopes, hessian, enough)
+        moved = step @ features
 
-        before = np.abs(w).sum() + _loss(margins, signs, c)
-        promised = gradient @ step + np.abs(w + step).sum() - np.abs(w).sum()
+        before = np.abs(start).sum() + _loss(margins, signs, c)
+        promised = slopes @ step + np.abs(start + step).sum() - np.abs(start).sum()
         length = 1.0
         for _halving in range(_MOST_HALVINGS):
-            after = np.abs(w + length * step).sum() + _loss(margins + length * moved, signs, c)
+            after = np.abs(start + length * step).sum() + _loss(margins + length * moved, signs, c)
             if after <= before + 1e-4 * length * promised + 1e-13 * abs(before):
                 break
             length *= 0.5
-        w += length * step
+        w[active] = start + length * step
         margins += length * moved
     return margins

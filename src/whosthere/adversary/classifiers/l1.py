@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # The first set of cells to work on; later ones hold twice the cells in use.
 _FIRST_WORKING_SET = 128
 _MOST_ROUNDS = 60
+# How exact the working set is solved, as a share of the worst violation outside of it.
+_COARSENESS = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,8 @@ class ExactL1(Classifier):
         w = np.zeros(p + 1)  # the last one belongs to the intercept, a feature that is always 1
         margins = np.zeros(n)
         cells = np.zeros(0, dtype=np.int64)
+        finest = 0.3 * self.tolerance
+        reached = finest
         for _ in range(_MOST_ROUNDS):
             slope = -self.c * signs / (1.0 + np.exp(signs * margins))
             by_cell = weighted_column_sums(counts, slope.astype(np.float32)).astype(np.float64)
@@ -85,17 +89,21 @@ class ExactL1(Classifier):
             violation = np.where(
                 w == 0, np.maximum(np.abs(gradient) - 1.0, 0.0), np.abs(gradient + np.sign(w))
             )
-            # Single precision is enough to rank cells; those worked on are exact already.
+            # Single precision is enough to rank cells; those worked on are known more exactly.
             violation[cells] = 0.0
-            if violation.max() <= self.tolerance:
+            worst = float(violation.max())
+            if worst <= self.tolerance and reached <= finest:
                 break
-            in_use = np.flatnonzero(w)
-            size = min(max(2 * in_use.size, _FIRST_WORKING_SET), p + 1)
-            violation[in_use] = np.inf
-            cells = np.sort(np.argpartition(-violation, size - 1)[:size])
+            if worst > self.tolerance:
+                in_use = np.flatnonzero(w)
+                size = min(max(2 * in_use.size, _FIRST_WORKING_SET), p + 1)
+                violation[in_use] = np.inf
+                cells = np.sort(np.argpartition(-violation, size - 1)[:size])
             features = _standardised(counts, cells, mean, scale)
             weights = w[cells]
-            margins = minimise(features, signs, self.c, weights, 0.3 * self.tolerance)
+            # As long as other cells are missing, there is no use in being much more exact.
+            reached = max(finest, _COARSENESS * worst)
+            margins = minimise(features, signs, self.c, weights, reached)
             w[:] = 0.0
             w[cells] = weights
         else:
