@@ -9,7 +9,7 @@ DEMO := demo
 
 demo: $(VENV)/.package
 	@echo "A simulated city stands in for your records."
-	@$(BIN)/whosthere simulate milan-like --users 2000 --days 3 --seed 7 --out $(DEMO)/city --force
+	@$(BIN)/whosthere simulate milan-like --users 2000 --days 2 --seed 7 --out $(DEMO)/city --force
 	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
 		--epoch 1h --out $(DEMO)/traces.parquet --force
 	@echo
@@ -17,7 +17,7 @@ demo: $(VENV)/.package
 	@rm -rf $(DEMO)/audit
 	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 200 \
 		--mechanism raw --mechanism "suppress(k=1)" --mechanism "laplace(eps=0.1, unit=event)" \
-		--targets 40 --releases 10 --seed 1 --out $(DEMO)/audit
+		--seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
 

@@ -154,7 +154,7 @@ class Recommendation:
     candidates
         All protections that were tried, family by family, from weak to strong.
     best
-        The weakest of each family that passes the policy on all attacks.
+        The weakest of each family that passes the policy, as far as it was tried.
     """
 
     candidates: tuple[Candidate, ...]
@@ -162,12 +162,12 @@ class Recommendation:
 
     @property
     def recommended(self) -> Candidate | None:
-        """Of the best, the one that keeps most of the patterns over regions and epochs.
+        """Of the best that passed all attacks, the one that keeps most of the patterns.
 
         None where nothing passes, or only what publishes nothing at all.
         """
-        useful = (candidate for candidate in self.best if candidate.pattern_lost < 1)
-        return min(useful, key=lambda candidate: candidate.pattern_lost, default=None)
+        fit = [one for one in self.best if one.checked and one.pattern_lost < 1]
+        return min(fit, key=lambda candidate: candidate.pattern_lost, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the recommendation as a JSON object."""
@@ -186,13 +186,14 @@ def recommend(
     families: Sequence[str] = DEFAULT_FAMILIES,
     policy: Policy | None = None,
     workers: Workers | None = None,
+    check_all: bool = False,
     on_trial: Callable[[str, str], None] = lambda _mechanism, _what: None,
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy.
 
     Bisects each family with the cheap likelihood ratio, taking for granted that a stronger
-    protection never helps the attacker, and then tries all attacks on what it found. Where one
-    of these breaks the policy, the next stronger protection is tried.
+    protection never helps the attacker. Then tries all attacks on the most useful of what it
+    found. Where one of these breaks the policy, that family goes on to its next stronger member.
 
     Parameters
     ----------
@@ -204,6 +205,8 @@ def recommend(
         Specs with ``?`` for the parameter to find.
     policy, workers
         As for `run_audit`.
+    check_all
+        Whether to try all attacks on the best of every family, and not only until one passes.
     on_trial
         Called before each trial with the mechanism and what is tried.
     """
@@ -218,12 +221,66 @@ def recommend(
             on_trial,
         )
         search.check()
-        found = [search.family(family) for family in search.families]
-    best = [next((c for c in tried if c.passes and c.checked), None) for tried in found]
+        ladders = [_Ladder(search, family) for family in search.families]
+        waiting = [ladder for ladder in ladders if ladder.best is not None]
+        while waiting:
+            most_useful = min(waiting, key=_Ladder.pattern_lost)
+            if most_useful.check():
+                waiting = [ladder for ladder in waiting if check_all and ladder != most_useful]
+            elif most_useful.best is None:
+                waiting.remove(most_useful)
     return Recommendation(
-        tuple(candidate for tried in found for candidate in tried),
-        tuple(candidate for candidate in best if candidate is not None),
+        tuple(candidate for ladder in ladders for candidate in ladder.candidates),
+        tuple(ladder.best for ladder in ladders if ladder.best is not None),
     )
+
+
+class _Ladder:
+    """The members of a family from weak to strong, and the weakest that passes so far."""
+
+    def __init__(self, search: _Search, family: Family) -> None:
+        self._search, self._family = search, family
+        self._members = family.members()
+        self._tried: dict[int, Candidate] = {}
+        self._place = self._bisected()
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All that were tried, from weak to strong."""
+        return [self._tried[place] for place in sorted(self._tried)]
+
+    @property
+    def best(self) -> Candidate | None:
+        """The weakest that passes, None where none does."""
+        return self._tried[self._place] if self._place < len(self._members) else None
+
+    def pattern_lost(self) -> float:
+        """Return what the best one loses of the patterns."""
+        return 1.0 if self.best is None else self.best.pattern_lost
+
+    def check(self) -> bool:
+        """Try all attacks on the best; if it fails, the next one that passes is the best."""
+        self._tried[self._place] = self._search.checked(self._tried[self._place])
+        if self._tried[self._place].passes:
+            return True
+        while self._place < len(self._members) and not self._passes(self._place):
+            self._place += 1
+        return False
+
+    def _bisected(self) -> int:
+        weakest, strongest = 0, len(self._members)
+        while weakest < strongest:
+            middle = (weakest + strongest) // 2
+            if self._passes(middle):
+                strongest = middle
+            else:
+                weakest = middle + 1
+        return weakest
+
+    def _passes(self, place: int) -> bool:
+        if place not in self._tried:
+            self._tried[place] = self._search.searched(self._family, self._members[place])
+        return self._tried[place].passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,26 +317,7 @@ class _Search:
                     fix="Give one of each, and search again for others",
                 )
 
-    def family(self, family: Family) -> list[Candidate]:
-        """Try members of a family until the weakest that passes is known; from weak to strong."""
-        members = family.members()
-        tried: dict[int, Candidate] = {}
-        weakest, strongest = 0, len(members)
-        while weakest < strongest:
-            middle = (weakest + strongest) // 2
-            tried[middle] = self._searched(family, members[middle])
-            if tried[middle].passes:
-                strongest = middle
-            else:
-                weakest = middle + 1
-        for place in range(weakest, len(members)):
-            searched = tried.get(place) or self._searched(family, members[place])
-            tried[place] = self._checked(searched)
-            if tried[place].passes:
-                break
-        return [tried[place] for place in sorted(tried)]
-
-    def _searched(self, family: Family, member: Member) -> Candidate:
+    def searched(self, family: Family, member: Member) -> Candidate:
         """Try a mechanism with the searcher alone."""
         spec = str(member.mechanism)
         self.on_trial(spec, SEARCHER)
@@ -295,11 +333,11 @@ class _Search:
             checked=False,
         )
 
-    def _checked(self, searched: Candidate) -> Candidate:
-        """Try a mechanism that passes with the other attacks too."""
+    def checked(self, searched: Candidate) -> Candidate:
+        """Try a mechanism with the other attacks too."""
         others = tuple(name for name in self.options.attacks if name != SEARCHER)
-        if not searched.passes or not others:
-            return replace(searched, checked=searched.passes)
+        if not others:
+            return replace(searched, checked=True)
         self.on_trial(searched.mechanism, ", ".join(others))
         found = self._measured(replace(self._plan(searched.mechanism), attacks=others))
         # The ceiling is known from the search already.

@@ -63,7 +63,7 @@ def audit(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="quick (40 targets, 20 releases; default) or paper (50, 100)."),
+        typer.Option(help="quick (55 targets, 20 releases; default) or paper (50, 100)."),
     ] = None,
     targets: Annotated[
         int | None, typer.Option(help="How many people to attack, chosen at random.")

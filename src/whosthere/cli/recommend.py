@@ -44,12 +44,16 @@ def recommend(
         str, typer.Option(help="What attackers know of a target; see `whosthere audit`.")
     ] = "all",
     targets: Annotated[
-        int | None, typer.Option(help="How many people to attack, chosen at random; default 40.")
+        int | None, typer.Option(help="How many people to attack, chosen at random; default 55.")
     ] = None,
     min_visits: MinVisits = None,
     releases: Annotated[
         int | None, typer.Option(help="Test releases per target in the last check; default 20.")
     ] = None,
+    check_all: Annotated[
+        bool,
+        typer.Option("--check-all", help="Try all attacks on the best of every family."),
+    ] = False,
     reference_size: ReferenceSize = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     policy: PolicyFile = None,
@@ -64,8 +68,8 @@ def recommend(
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
 
-    Searches with the likelihood ratio, checks what it found with all attacks, and measures what
-    each protection keeps of the truth.
+    Searches each family with the likelihood ratio, checks the most useful of what passes with all
+    attacks, and measures what each protection keeps of the truth.
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1`
     """
@@ -101,6 +105,7 @@ def recommend(
                 families=tuple(family or DEFAULT_FAMILIES),
                 policy=judged_by,
                 workers=chosen_workers(worker_count(workers), cluster),
+                check_all=check_all,
                 on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
             )
     except TrialFailedError as error:
@@ -116,27 +121,23 @@ def recommend(
         console.say(f"Written: {out}")
 
 
-_COLUMNS = (
-    "",
-    "verdict",
-    "mean AUC",
-    "TPR at 1% FPR",
-    "cells lost",
-    "relative error",
-    "pattern lost",
+_COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")
+_LEGEND = (
+    "AUC, and TPR at 1 % FPR, of the strongest attack tried, with 95 % intervals. Lost: share of "
+    "the visited cells published as 0. Error: mean relative error of visited cells. Pattern: how "
+    "far the distributions over regions and over epochs are from the true ones, 0 to 1 (mean of "
+    "both Jensen-Shannon distances). *: tried with every attack chosen, others with the "
+    "likelihood ratio alone."
 )
 
 
 def _show(found: Recommendation, policy: str) -> None:
+    from whosthere.audit.search import SEARCHER
+
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
         console.table(family, _COLUMNS, [_row(candidate) for candidate in own])
-    console.say(
-        "AUC and TPR of the strongest attack tried, with 95 % intervals. Cells lost: share of the "
-        "visited cells published as 0. Relative error: mean over visited cells. Pattern lost: "
-        "Jensen-Shannon distance of the distributions over regions and over epochs, their mean, "
-        "0 to 1. *: tried with every attack chosen, others with the likelihood ratio alone."
-    )
+    console.say(_LEGEND)
     console.say("")
     chosen = found.recommended
     if chosen is None:
@@ -145,10 +146,11 @@ def _show(found: Recommendation, policy: str) -> None:
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
     for candidate in found.best:
-        console.verdict("accept", candidate.mechanism)
+        by = "" if candidate.checked else f"  ({SEARCHER} alone was tried)"
+        console.verdict("accept", f"{candidate.mechanism}{by}")
     console.say(
-        f"Recommended: {chosen.mechanism}, as it keeps most of the patterns over regions and "
-        "epochs of those that pass."
+        f"Recommended: {chosen.mechanism}, as of those that pass it keeps most of the patterns "
+        "over regions and epochs."
     )
     kept = chosen.utility
     console.say(

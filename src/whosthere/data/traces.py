@@ -119,7 +119,7 @@ class Traces:
 
         chosen = self._rows(rows)
         indptr, cells = take_rows(self.indptr, self.cells, chosen)
-        users = tuple(self.users[i] for i in chosen)
+        users = tuple(map(self.users.__getitem__, chosen.tolist()))
         return replace(self, users=users, indptr=indptr, cells=cells)
 
     def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
