@@ -16,8 +16,8 @@ demo: $(VENV)/.package
 	@echo "An audit: could somebody tell who is in counts of 200 of these people?"
 	@rm -rf $(DEMO)/audit
 	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 200 \
-		--mechanism raw --mechanism "suppress(k=1)" --mechanism "laplace(eps=0.1, unit=event)" \
-		--seed 1 --out $(DEMO)/audit
+		--mechanism raw --mechanism "laplace(eps=0.05, unit=event)" \
+		--targets 40 --seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
 
