@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 from abc import ABC, abstractmethod
@@ -152,7 +153,7 @@ class LocalProcesses(Workers):
         if self._pool is None:
             # A fresh interpreter for each: forks of threads that hold a lock can hang.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._n, context, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(self._n, context, initializer=_depend_on_parent)
         return self._pool
 
     def close(self) -> None:
@@ -184,8 +185,9 @@ def _traces(path: str, expected: str) -> Traces:
     return Traces.load(path)
 
 
-def _end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone, even if that was killed."""
+def _depend_on_parent() -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
