@@ -225,11 +225,14 @@ def warnings(plan: Plan, traces: Traces) -> list[str]:
             f"Groups of {largest} are drawn from {pool} people, so test releases share more than "
             "half of their people. The results are about these people more than about others."
         )
-    for setting in plan.settings:
-        left_out = set(plan.attacks) - set(plan.attacks_in(setting, traces))
-        said += [
-            f"{name} does not apply to {setting}: left out there." for name in sorted(left_out)
-        ]
+    usable = {setting: plan.attacks_in(setting, traces) for setting in plan.settings}
+    for name in plan.attacks:
+        without = [str(setting) for setting in plan.settings if name not in usable[setting]]
+        if without:
+            said.append(
+                f"{name} is left out of {len(without)} of {len(plan.settings)} settings, where it "
+                f"does not apply: {'; '.join(without)}."
+            )
     return said
 
 
