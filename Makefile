@@ -44,6 +44,7 @@ benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/foundation.py > benchmarks/results/foundation.json
 	$(BIN)/python benchmarks/attack_speed.py > benchmarks/results/attack_speed.json
 	$(BIN)/python benchmarks/likelihood_speed.py > benchmarks/results/likelihood_speed.json
+	$(BIN)/python benchmarks/audit_speed.py > benchmarks/results/audit_speed.json
 
 clean:
 	rm -rf $(VENV) $(DEMO)
