@@ -375,8 +375,9 @@ class _Search:
 
 def _mean(measured: Sequence[Utility]) -> Utility:
     """Return the mean of each measure over those releases where it is defined."""
-    values: dict[str, list[float]] = {}
-    for one in measured:
-        for name, value in asdict(one).items():
-            values.setdefault(name, []).extend([] if value is None else [value])
-    return Utility(**{name: fmean(some) if some else None for name, some in values.items()})  # type: ignore[arg-type]
+    rows = [asdict(one) for one in measured]
+    means: dict[str, Any] = {}
+    for name in rows[0]:
+        defined = [row[name] for row in rows if row[name] is not None]
+        means[name] = fmean(defined) if defined else None
+    return Utility(**means)

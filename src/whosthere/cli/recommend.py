@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,7 +83,7 @@ def recommend(
 
     if out is not None:
         refuse_existing(out, force=force)
-    given = {
+    given: dict[str, Any] = {
         "attacks": None if attack is None else tuple(attack),
         "targets": targets,
         "min_visits": min_visits,
@@ -94,7 +94,7 @@ def recommend(
         group_sizes=(group_size,),
         knowledge=(knowledge,),
         seed=seed,
-        **{key: value for key, value in given.items() if value is not None},  # type: ignore[arg-type]
+        **{key: value for key, value in given.items() if value is not None},
     )
     judged_by = Policy.default() if policy is None else Policy.read(policy)
     try:
