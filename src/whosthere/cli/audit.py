@@ -148,12 +148,14 @@ def audit(
     for sentence in warnings(chosen, everybody):
         console.say(f"Note: {sentence}")
     n = worker_count(workers)
+    at_work = chosen_workers(n, cluster)
     done = folder.finished(chosen)
     left = [unit for unit in chosen.units if unit not in done]
     with console.working("Trying each attack once, to estimate the time ..."):
         cost = estimate_cost(chosen, everybody, left)
     _show_cost(cost, n, len(left), len(chosen.units), cluster)
     if dry_run:
+        at_work.close()
         return
     del everybody
     with console.steps("units") as move:
@@ -162,7 +164,7 @@ def audit(
             traces,
             out,
             policy=judged_by,
-            workers=chosen_workers(n, cluster),
+            workers=at_work,
             on_progress=move,
             on_failure=lambda unit, why: console.complain(
                 f"{unit} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
