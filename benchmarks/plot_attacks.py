@@ -26,7 +26,7 @@ ATTACKS = {
     "KK": ("Knock-Knock (needs real traces)", "#8a8f98", "s"),
     "ZK": ("Zero Knowledge (the paper)", "#2b6cb0", "o"),
     "LR": ("likelihood ratio (whosthere)", "#c2410c", "D"),
-    "ceiling": ("the best that any attacker can reach", "#111827", "|"),
+    "ceiling": ("one who knows where everybody else was", "#111827", "|"),
 }
 WORDS = {
     "raw": "true counts",
