@@ -147,7 +147,8 @@ class Plan:
         auxiliary = Auxiliary(traces)
         usable = {}
         for name in self.attacks:
-            attack = attack_in(name, setting)
+            sampling = setting.sampling if name in TRAINED else None
+            attack = attack_named(name, sampling=sampling)
             try:
                 attack.check(facts, known, auxiliary)
             except NotApplicableError:
@@ -170,35 +171,21 @@ class Plan:
 
 def make_plan(options: PlanOptions, traces: Traces) -> Plan:
     """Check what a user chose against the data, and fill in what was left open."""
-    attacks = _attacks(options.attacks)
-    settings = _settings(options)
+    attacks, settings = _attacks(options.attacks), _settings(options)
     scale = _scale(options.scale)
-    releases = options.releases if options.releases is not None else scale.releases
-    if releases < 2 or releases % 2:
-        raise InputError(
-            f"{releases} releases cannot be balanced", fix="Give an even number, at least 2"
-        )
+    releases, control_releases = _releases(options, scale)
+    reference_size = _reference_size(options, attacks, traces)
+    _check_groups(settings, options, reference_size, traces)
     if options.seed < 0:
         raise InputError(f"a seed of {options.seed}", fix="Give 0 or more")
-    control = options.control_releases
-    if control is None:
-        control = max(2, releases // _RELEASES_PER_CONTROL)
-    if control < 1:
-        raise InputError(
-            f"{control} control releases cannot show that an audit is sound",
-            fix="Give at least 1",
-        )
-    reference = _reference_size(options, attacks, traces)
-    _check_groups(settings, options, reference, traces)
+    n_targets = scale.targets if options.targets is None else options.targets
     plan = Plan(
         settings=settings,
         attacks=attacks,
-        targets=_targets(
-            options, scale.targets if options.targets is None else options.targets, traces
-        ),
+        targets=_targets(options, n_targets, traces),
         releases=releases,
-        control_releases=control,
-        reference_size=reference,
+        control_releases=control_releases,
+        reference_size=reference_size,
         seed=options.seed,
     )
     for setting in settings:
@@ -208,11 +195,6 @@ def make_plan(options: PlanOptions, traces: Traces) -> Plan:
                 fix="Add another, such as likelihood-ratio",
             )
     return plan
-
-
-def attack_in(name: str, setting: Setting) -> Attack:
-    """Return an attack as it is made in a setting."""
-    return attack_named(name, sampling=setting.sampling if name in TRAINED else None)
 
 
 def warnings(plan: Plan, traces: Traces) -> list[str]:
@@ -278,6 +260,24 @@ def _scale(name: str) -> Scale:
     if name not in SCALES:
         raise InputError(f"there is no scale {name!r}", fix=suggestion(name, SCALES))
     return SCALES[name]
+
+
+def _releases(options: PlanOptions, scale: Scale) -> tuple[int, int]:
+    """Return how many test and how many control releases each unit has."""
+    tests = scale.releases if options.releases is None else options.releases
+    if tests < 2 or tests % 2:
+        raise InputError(
+            f"{tests} releases cannot be balanced", fix="Give an even number, at least 2"
+        )
+    controls = options.control_releases
+    if controls is None:
+        controls = max(2, tests // _RELEASES_PER_CONTROL)
+    if controls < 1:
+        raise InputError(
+            f"{controls} control releases cannot show that an audit is sound",
+            fix="Give at least 1",
+        )
+    return tests, controls
 
 
 def _reference_size(options: PlanOptions, attacks: Sequence[str], traces: Traces) -> int:
