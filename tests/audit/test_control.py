@@ -15,9 +15,9 @@ LABELS = np.arange(N_OUT + N_STAND_IN) < N_STAND_IN
 
 
 def audit_of(scores):
-    """Return stand_in, scores and targets of one attack, from scores by target and release."""
+    """Return scores, stand_in and targets of one attack, from scores by target and release."""
     n_targets = len(scores)
-    return np.tile(LABELS, n_targets), np.ravel(scores), np.repeat(np.arange(n_targets), 14)
+    return np.ravel(scores), np.tile(LABELS, n_targets), np.repeat(np.arange(n_targets), 14)
 
 
 def holds(estimate):
@@ -50,7 +50,7 @@ class TestVariance:
         labels = np.arange(n) < n_stand_in
         targets = np.repeat(np.arange(n_targets), n)
         both = np.concatenate([scores, -scores])
-        estimate = control_auc(np.tile(labels, n_targets), np.tile(both, n_targets // 2), targets)
+        estimate = control_auc(np.tile(both, n_targets // 2), np.tile(labels, n_targets), targets)
         assert estimate.value == pytest.approx(0.5)
         reach = -ndtri(FALSE_ALARMS / 2) * np.sqrt(np.var(aucs) / n_targets)
         assert estimate.high - estimate.value == pytest.approx(reach)
@@ -128,7 +128,7 @@ class TestSmall:
         assert 0 <= estimate.low < estimate.value < estimate.high <= 1
 
     def test_one_stand_in(self):
-        estimate = control_auc(np.array([True, False]), np.array([2.0, 1.0]), np.zeros(2, int))
+        estimate = control_auc(np.array([2.0, 1.0]), np.array([True, False]), np.zeros(2, int))
         assert (estimate.value, estimate.low, estimate.high) == (1, pytest.approx(0), 1)
         assert holds(estimate)
 

@@ -66,31 +66,6 @@ def folder(template, tmp_path, monkeypatch):
     return tmp_path
 
 
-def _files(folder):
-    return {
-        path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))
-    }
-
-
-@pytest.fixture
-def refused(whosthere, folder):
-    """Run a command that must be refused without touching a file; return the message."""
-
-    def run(*arguments):
-        before = _files(folder)
-        code, out, err = whosthere(*arguments)
-        assert code == 2
-        assert out == ""
-        assert err.startswith("error: ")
-        assert err.count("error:") == 1
-        assert err.count("\n") == 1
-        assert "Traceback" not in err
-        assert _files(folder) == before
-        return err
-
-    return run
-
-
 # What is typed, what the message must name, and how it must help.
 WRONG = [
     # traces
@@ -180,42 +155,42 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
         RECOMMEND,
     ],
 )
-def test_wrong_usage_is_refused(whosthere, folder, typed):
-    before = _files(folder)
+def test_wrong_usage_is_refused(whosthere, folder, typed, files):
+    before = files()
     code, out, err = whosthere(*typed.split())
     assert code == 2
     assert out == ""
     assert "Usage: whosthere" in err
     assert "Traceback" not in err
-    assert _files(folder) == before
+    assert files() == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [f"{AUDIT} -M raw", f"{RECOMMEND} -m 20"])
-def test_a_cluster_that_does_not_answer(whosthere, folder, monkeypatch, command):
+def test_a_cluster_that_does_not_answer(whosthere, folder, monkeypatch, command, files):
     cluster = pytest.importorskip("whosthere.audit.cluster")
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "_SECONDS_TO_CONNECT", 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    before = _files(folder)
+    before = files()
     code, _, err = whosthere(*command.split(), "--cluster", address)
     assert code == 2
     assert f"no Dask scheduler answers at {address}" in err
     assert "dask scheduler" in err
     assert "Traceback" not in err
-    assert _files(folder) == before
+    assert files() == before
 
 
-def test_dry_run_says_all_and_writes_nothing(whosthere, folder):
-    before = _files(folder)
+def test_dry_run_says_all_and_writes_nothing(whosthere, folder, files):
+    before = files()
     code, out, err = whosthere(*AUDIT.split(), "-M", "raw", "-M", "suppress(k=1)", "--dry-run")
     assert (code, err) == (0, "")
     for said in ("suppress(k=1), m=20", "likelihood-ratio", "6 units of work, about"):
         assert said in out
     assert "worker" in out
-    assert _files(folder) == before
+    assert files() == before
 
 
 def _scores(folder):
@@ -252,7 +227,7 @@ def test_a_number_of_targets_goes_before_names_in_the_file(whosthere, folder):
     assert len(_manifest(folder / "run")["plan"]["targets"]) == 2
 
 
-def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder):
+def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder, files):
     command = [*AUDIT.split(), "-M", "raw", "--seed", "1"]
     assert whosthere(*command)[0] == 0
     first = _scores(folder / "run")
@@ -260,11 +235,11 @@ def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder):
     assert code == 0
     assert "All 3 units are done already" in out
     assert _scores(folder / "run") == first
-    before = _files(folder)
+    before = files()
     code, _, err = whosthere(*command[:-1], "2")
     assert code == 2
     assert "seed 1 then, 2 now" in err
-    assert _files(folder) == before
+    assert files() == before
 
 
 def _texts(folder):

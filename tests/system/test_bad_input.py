@@ -68,12 +68,6 @@ def folder(template, tmp_path, monkeypatch):
     return tmp_path
 
 
-def _files(folder):
-    return {
-        path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))
-    }
-
-
 INGEST = "ingest {} -o out.parquet"
 RELEASE = "release traces.parquet -o out.parquet -M"
 IMPORT = "import -m 9 -M raw -o out.parquet {}"
@@ -178,25 +172,6 @@ WRONG = [
 ]
 
 
-@pytest.fixture
-def refused(whosthere, folder):
-    """Run a command that must be refused without touching a file; return the message."""
-
-    def run(*arguments):
-        before = _files(folder)
-        code, out, err = whosthere(*arguments)
-        assert code == 2
-        assert out == ""
-        assert err.startswith("error: ")
-        assert err.count("error:") == 1
-        assert err.count("\n") == 1
-        assert "Traceback" not in err
-        assert _files(folder) == before
-        return err
-
-    return run
-
-
 @pytest.mark.parametrize(("typed", "named", "fix"), WRONG, ids=[typed for typed, *_ in WRONG])
 def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
     message = refused(*typed.split())
@@ -267,12 +242,12 @@ def test_permission_denied(whosthere, refused, tmp_path_factory):
         "inspect",
     ],
 )
-def test_wrong_usage_is_refused(whosthere, folder, typed):
-    before = _files(folder)
+def test_wrong_usage_is_refused(whosthere, folder, typed, files):
+    before = files()
     code, out, err = whosthere(*typed.split())
     assert code == 2
     assert out == ""
     assert "Usage: whosthere" in err
     assert "Error" in err
     assert "Traceback" not in err
-    assert _files(folder) == before
+    assert files() == before

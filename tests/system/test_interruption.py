@@ -127,10 +127,6 @@ def folder(traces, tmp_path, monkeypatch):
     return tmp_path
 
 
-def _files(folder):
-    return {file: file.read_bytes() for file in folder.iterdir()}
-
-
 def _interrupted(*_, **__):
     raise KeyboardInterrupt
 
@@ -145,13 +141,13 @@ def _interrupted(*_, **__):
         ("import counts.parquet -m 40 -M raw -o out.csv", (Release, "to_table")),
     ],
 )
-def test_every_step_can_be_interrupted(folder, whosthere, monkeypatch, typed, step):
+def test_every_step_can_be_interrupted(folder, whosthere, monkeypatch, typed, step, files):
     monkeypatch.setattr(*step, _interrupted)
-    before = _files(folder)
+    before = files()
     assert whosthere(*typed.split()) == INTERRUPTED
-    assert _files(folder) == before
+    assert files() == before
     for name in ("out.csv", "out.csv-metadata.json", "out.parquet"):
         (folder / name).write_text("old")
-    before = _files(folder)
+    before = files()
     assert whosthere(*typed.split(), "--force") == INTERRUPTED
-    assert _files(folder) == before
+    assert files() == before

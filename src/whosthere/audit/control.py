@@ -21,8 +21,8 @@ FALSE_ALARMS = 0.01
 
 
 def control_auc(
-    stand_in: NDArray[np.bool_],
     scores: NDArray[np.float64],
+    stand_in: NDArray[np.bool_],
     targets: NDArray[np.integer],
     *,
     n_controls: int = 1,
@@ -35,10 +35,10 @@ def control_auc(
 
     Parameters
     ----------
-    stand_in
-        Whether a stand-in was put in, shape (n_releases,).
-    scores, targets
-        Of the same releases.
+    scores
+        Of releases with and without a stand-in, shape (n_releases,).
+    stand_in, targets
+        Whether a stand-in was put into each of them, and whom they are about.
     n_controls
         How many controls stand side by side in an audit: all their intervals together miss 0.5
         in `FALSE_ALARMS` of sound audits.

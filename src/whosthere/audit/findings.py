@@ -50,9 +50,7 @@ def findings_from(
             found.append(replace(measured.finding("auc", ceiling), attack=CEILING))
         found += measured.findings()
         if (setting, attack) in control_parts:
-            found.append(
-                _control(setting, attack, rows, control_parts[setting, attack], n_controls)
-            )
+            found.append(_control(rows, control_parts[setting, attack], n_controls))
     return found
 
 
@@ -83,27 +81,13 @@ def _by_setting_and_attack(table: pa.Table) -> dict[tuple[str, str], pl.DataFram
     return {(str(setting), str(attack)): rows for (setting, attack), rows in parts.items()}
 
 
-def _control(
-    setting: str, attack: str, tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int
-) -> Finding:
-    """Compare releases with a stand-in to those without the target."""
+def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Finding:
+    """Compare releases with a stand-in to those without the target, of one attack and setting."""
     rows = pl.concat([controls, tests.filter(~pl.col("label"))])
-    stand_in = rows["label"].to_numpy()
-    estimate = control_auc(
-        stand_in, rows["score"].to_numpy(), rows["target"].to_numpy(), n_controls=n_controls
-    )
-    return Finding(
-        setting,
-        attack,
-        CONTROL,
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        rows["target"].n_unique(),
-        int(stand_in.sum()),
-        int((~stand_in).sum()),
-        f"99 % interval for all {n_controls} controls together",
-    )
+    scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
+    estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
+    note = f"99 % interval for all {n_controls} controls together"
+    return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
 @dataclass(frozen=True, eq=False)
