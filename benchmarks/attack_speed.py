@@ -23,7 +23,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"
 
 import numpy as np
 
-from whosthere.adversary.attacks import Auxiliary, Facts, Training, ZeroKnowledge
+from whosthere.adversary.attacks import Auxiliary, Training, ZeroKnowledge
 from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.cities import simulate
@@ -56,7 +56,7 @@ def attack_once(city: str, spec: str, classifier: str, **sizes: int) -> float:
     attack = ZeroKnowledge(Training(classifier=CLASSIFIERS[classifier]()), rule=False)
     known = KnownVisits(traces.trace(target))
     begun = time.perf_counter()
-    attack.fit(Facts.of(release), known, Auxiliary(), seed=SEED).score(release)
+    attack.fit(release.facts, known, Auxiliary(), seed=SEED).score(release)
     return time.perf_counter() - begun
 
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from whosthere.audit.plan import PlanOptions, make_plan
-from whosthere.audit.run import local_workers, run_audit
-from whosthere.audit.search import recommend
+from whosthere.auditing.plan import PlanOptions, make_plan
+from whosthere.auditing.run import local_workers, run_audit
+from whosthere.auditing.search import recommend
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
 

@@ -36,7 +36,7 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
 )
 from whosthere.adversary.knowledge import KnownVisits
-from whosthere.audit.omniscient import omniscient_over_releases
+from whosthere.auditing.omniscient import omniscient_over_releases
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
 from whosthere.privacy.mechanism import Mechanism
@@ -97,7 +97,7 @@ def score_target(task: dict) -> list[dict]:
     known = KnownVisits(traces.trace(target))
     auxiliary = Auxiliary(traces.select(reference))
     common = {"setting": task["setting"], "target": target, "visits": int(known.cells.size)}
-    facts = Facts.of(releases[0])
+    facts = releases[0].facts
     rows = []
     for name in task["attacks"]:
         if name != CEILING:
@@ -136,7 +136,7 @@ def test_releases(
         others.append(everybody.counts(group).reshape(-1)[everybody.trace(target)])
         rows = np.append(group, target) if inside else group
         counts = mechanism.apply(everybody.counts(rows), m, rng)
-        releases.append(Release(counts, m, everybody.regions, everybody.epochs, mechanism))
+        releases.append(Release(counts, Facts(everybody.regions, everybody.epochs, m, mechanism)))
     return releases, labels, np.array(others)
 
 

@@ -56,7 +56,7 @@ def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], KnownVisit
         regions = Regions([str(i) for i in range(10_000)])
         published = mechanism.apply(counts, 10**6, rng)
         chosen = rng.choice(rates.size, 117, replace=False, p=(rates / rates.sum()).ravel())
-        release = Release(published, 10**6, regions, epochs, mechanism)
+        release = Release(published, Facts(regions, epochs, 10**6, mechanism))
         return [release] * n, KnownVisits(chosen)
     traces = simulate(case, seed=SEED).traces()
     target = int(np.argsort(traces.visits_per_user())[traces.n_users * 3 // 4])
@@ -67,7 +67,7 @@ def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], KnownVisit
 def measure(case: str, spec: str) -> dict[str, float]:
     """Time the tables, then each release; the best and the middle one."""
     releases, known = releases_of(case, spec, 3 if case == "national" else 20)
-    facts = Facts.of(releases[0])
+    facts = releases[0].facts
     begun = time.perf_counter()
     fitted = LikelihoodRatio().fit(facts, known, Auxiliary(), seed=SEED)
     tables = time.perf_counter() - begun

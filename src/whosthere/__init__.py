@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         attack_named,
     )
     from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-    from whosthere.audit.finding import Finding
-    from whosthere.audit.plan import Plan, PlanOptions, make_plan
-    from whosthere.audit.policy import Policy, Verdict
-    from whosthere.audit.run import Audited, run_audit
-    from whosthere.audit.search import Recommendation, recommend
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.plan import Plan, PlanOptions, make_plan
+    from whosthere.auditing.policy import Policy, Verdict
+    from whosthere.auditing.run import Audited, run_audit
+    from whosthere.auditing.search import Recommendation, recommend
     from whosthere.data.cities import City, simulate
     from whosthere.data.columns import Columns
     from whosthere.data.epochs import Epochs
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 # that the command line answers at once.
 _HOMES = {
     "Answer": "adversary.attacks",
-    "Audited": "audit.run",
+    "Audited": "auditing.run",
     "Auxiliary": "adversary.attacks",
     "City": "data.cities",
     "Columns": "data.columns",
@@ -65,7 +65,7 @@ _HOMES = {
     "Epochs": "data.epochs",
     "Facts": "adversary.attacks",
     "Filters": "data.read",
-    "Finding": "audit.finding",
+    "Finding": "auditing.finding",
     "Grid": "data.partition",
     "GridShape": "data.partition",
     "H3Cells": "data.partition",
@@ -83,12 +83,12 @@ _HOMES = {
     "NearestAntenna": "data.partition",
     "NotApplicableError": "adversary.attacks",
     "PastGroups": "adversary.attacks",
-    "Plan": "audit.plan",
-    "PlanOptions": "audit.plan",
-    "Policy": "audit.policy",
+    "Plan": "auditing.plan",
+    "PlanOptions": "auditing.plan",
+    "Policy": "auditing.policy",
     "Polygons": "data.partition",
     "Publication": "privacy.publish",
-    "Recommendation": "audit.search",
+    "Recommendation": "auditing.search",
     "RegionIds": "data.partition",
     "Regions": "data.regions",
     "Release": "privacy.release",
@@ -96,14 +96,14 @@ _HOMES = {
     "Traces": "data.traces",
     "Training": "adversary.attacks",
     "Utility": "privacy.utility",
-    "Verdict": "audit.policy",
+    "Verdict": "auditing.policy",
     "ZeroKnowledge": "adversary.attacks",
     "attack_named": "adversary.attacks",
-    "make_plan": "audit.plan",
+    "make_plan": "auditing.plan",
     "publish": "privacy.publish",
     "read_records": "data.read",
-    "recommend": "audit.search",
-    "run_audit": "audit.run",
+    "recommend": "auditing.search",
+    "run_audit": "auditing.run",
     "simulate": "data.cities",
     "utility": "privacy.utility",
 }

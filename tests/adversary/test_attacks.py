@@ -66,7 +66,7 @@ def _releases(people, target, spec, n=30, seed=0):
         rows = rng.choice(pool, M - (i % 2 == 0), replace=False)
         rows = np.append(rows, target) if i % 2 == 0 else rows
         counts = mechanism.apply(people.counts(rows), M, rng)
-        releases.append(Release(counts, M, people.regions, people.epochs, mechanism))
+        releases.append(Release(counts, Facts(people.regions, people.epochs, M, mechanism)))
     return releases, np.arange(n) % 2 == 0
 
 
@@ -75,7 +75,7 @@ def _past(releases, labels):
 
 
 def _auc(attack, releases, labels, knowledge, auxiliary):
-    fitted = attack.fit(Facts.of(releases[0]), knowledge, auxiliary, seed=1)
+    fitted = attack.fit(releases[0].facts, knowledge, auxiliary, seed=1)
     scores = np.array([fitted.score(release).score for release in releases])
     difference = scores[labels][:, None] - scores[~labels]
     return (difference > 0).mean() + (difference == 0).mean() / 2
@@ -108,7 +108,7 @@ def test_strong_noise_leaves_nothing(people, target, reference):
 def test_the_rule_never_rules_out_a_member(people, target):
     releases, labels = _releases(people, target, "raw", n=60)
     known = KnownVisits(people.trace(target))
-    rule = ContradictionRule().fit(Facts.of(releases[0]), known, Auxiliary(), seed=0)
+    rule = ContradictionRule().fit(releases[0].facts, known, Auxiliary(), seed=0)
     answers = [rule.score(release) for release in releases]
     assert all(a.says_in for a, inside in zip(answers, labels, strict=True) if inside)
     assert any(
@@ -149,7 +149,7 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, k
     allowed = {"reference": reference, "friends": (1, 2, 3), "past": past}
     given = {k: v if k in kind.uses else _Forbidden() for k, v in allowed.items()}
     known = KnownVisits(people.trace(target))
-    fitted = _attack(kind).fit(Facts.of(releases[0]), known, Auxiliary(**given), seed=0)
+    fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(**given), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
 
@@ -169,7 +169,7 @@ def test_answers_depend_on_seed_and_release_alone(people, target, reference, kin
     past = _past(releases, labels)
     auxiliary = Auxiliary(reference, (1, 2, 3), past)
     known = KnownVisits(people.trace(target))
-    facts = Facts.of(releases[0])
+    facts = releases[0].facts
     forwards = _attack(kind).fit(facts, known, auxiliary, seed=4)
     backwards = _attack(kind).fit(facts, known, auxiliary, seed=4)
     first = [forwards.score(r) for r in releases[:3]]
@@ -182,7 +182,10 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
     by cell, as on raw counts."""
     order = rng.permutation(len(people.regions))
     releases, _ = _releases(people, target, "raw", n=6)
-    moved = [replace(r, counts=r.counts[order], regions=r.regions.select(order)) for r in releases]
+    moved = [
+        Release(r.counts[order], replace(r.facts, regions=r.regions.select(order)))
+        for r in releases
+    ]
     place = np.argsort(order)
 
     def relabelled(cells):
@@ -200,8 +203,8 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
     cells = people.trace(target)
     exact = replace(SMALL, classifier=ExactL1(tolerance=1e-8))
     attack = _attack(kind, exact)
-    one = attack.fit(Facts.of(releases[0]), KnownVisits(cells), Auxiliary(reference), seed=2)
-    two = attack.fit(Facts.of(moved[0]), KnownVisits(relabelled(cells)), Auxiliary(other), seed=2)
+    one = attack.fit(releases[0].facts, KnownVisits(cells), Auxiliary(reference), seed=2)
+    two = attack.fit(moved[0].facts, KnownVisits(relabelled(cells)), Auxiliary(other), seed=2)
     for a, b in zip(releases, moved, strict=True):
         # Cells that agree in training can share a weight in any way: the optimum is no point.
         assert one.score(a).score == pytest.approx(two.score(b).score, rel=0.02, abs=0.02)
@@ -242,7 +245,7 @@ def test_the_log_likelihood_is_that_of_the_formula(people, target, reference):
     releases, _ = _releases(people, target, "raw", n=2)
     known = KnownVisits(people.trace(target))
     attack = LogLikelihood()
-    fitted = attack.fit(Facts.of(releases[0]), known, Auxiliary(reference), seed=0)
+    fitted = attack.fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     p = (releases[0].counts.ravel() + 0.5) / (M + 1)
     q = (reference.counts().ravel() + 0.5) / (reference.n_users + 1)
     x = np.zeros(p.size)
@@ -280,9 +283,9 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
 
 def test_zero_knowledge_works_without_positions(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
-    bare = [replace(r, regions=Regions(r.regions.ids)) for r in releases]
+    bare = [Release(r.counts, replace(r.facts, regions=Regions(r.regions.ids))) for r in releases]
     known = KnownVisits(people.trace(target))
-    fitted = ZeroKnowledge(SMALL).fit(Facts.of(bare[0]), known, Auxiliary(), seed=0)
+    fitted = ZeroKnowledge(SMALL).fit(bare[0].facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(bare[0]).score)
 
 
@@ -291,7 +294,7 @@ def test_zero_knowledge_works_without_positions(people, target):
 def test_places_alone_can_be_attacked_with(people, target, reference, kind, guess):
     releases, _ = _releases(people, target, "raw", n=2)
     known = KnownRegions.most_visited(people.trace(target), people.epochs.n, top=2, guess=guess)
-    fitted = _attack(kind).fit(Facts.of(releases[0]), known, Auxiliary(reference), seed=0)
+    fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
 
@@ -308,16 +311,17 @@ def test_places_alone_can_be_attacked_with(people, target, reference, kind, gues
 def test_any_mechanism_can_be_attacked(people, target, reference, kind, spec):
     releases, _ = _releases(people, target, spec, n=2)
     known = KnownVisits(people.trace(target))
-    fitted = _attack(kind).fit(Facts.of(releases[0]), known, Auxiliary(reference), seed=0)
+    fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
 
 def test_an_all_zero_release_is_survived(people, target):
     empty = Release(
-        np.zeros((16, 72), np.int32), M, people.regions, people.epochs, Mechanism.parse("flowkit")
+        np.zeros((16, 72), np.int32),
+        Facts(people.regions, people.epochs, M, Mechanism.parse("flowkit")),
     )
     known = KnownVisits(people.trace(target))
-    fitted = ZeroKnowledge(SMALL).fit(Facts.of(empty), known, Auxiliary(), seed=0)
+    fitted = ZeroKnowledge(SMALL).fit(empty.facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(empty).score)
 
 

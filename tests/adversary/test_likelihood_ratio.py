@@ -62,7 +62,7 @@ def _release(rates, spec, rng, target=()):
     true.reshape(-1)[list(target)] += 1
     mechanism = Mechanism.parse(spec)
     counts = mechanism.apply(np.minimum(true, M).astype(np.int32), M, rng)
-    return Release(counts, M, *_places(*rates.shape), mechanism)
+    return Release(counts, Facts(*_places(*rates.shape), M, mechanism))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -161,8 +161,8 @@ def test_strange_releases_stay_finite(spec, rng):
     one_hot = np.zeros((6, 10), np.int32)
     one_hot[2, 3] = M
     for counts in (np.zeros((6, 10), np.int32), np.full((6, 10), M, np.int32), one_hot):
-        release = Release(counts, M, regions, epochs, mechanism)
-        answer = LikelihoodRatio().fit(Facts.of(release), known, Auxiliary(), seed=0).score(release)
+        release = Release(counts, Facts(regions, epochs, M, mechanism))
+        answer = LikelihoodRatio().fit(release.facts, known, Auxiliary(), seed=0).score(release)
         assert np.isfinite(answer.score)
         assert 0 <= answer.p_value <= 1
         assert 0 <= answer.posterior(0.3) <= 1
@@ -172,7 +172,7 @@ def test_the_contradiction_rule_is_a_special_case(rng):
     rates = _world(rng)
     release = _release(rates, "raw", rng)
     empty = np.flatnonzero(release.counts.ravel() == 0)[:3]
-    test = LikelihoodRatio().fit(Facts.of(release), KnownVisits(empty), Auxiliary(), seed=0)
+    test = LikelihoodRatio().fit(release.facts, KnownVisits(empty), Auxiliary(), seed=0)
     assert test.score(release).score == RULED_OUT
     assert not test.score(release).says_in
 
@@ -241,7 +241,7 @@ def test_visits_that_the_bound_may_drop_count_less():
     regions, epochs = _places(30, 24)
     mechanism = Mechanism.parse("laplace(eps=20, unit=user-day, max_visits=2)")
     counts = np.ones((30, 24), np.int32)
-    release = Release(counts, M, regions, epochs, mechanism)
+    release = Release(counts, Facts(regions, epochs, M, mechanism))
     many = KnownVisits(np.arange(20) * 24)
     few = KnownVisits(np.arange(2) * 24)
     rates = fit_rates(release)
@@ -281,7 +281,7 @@ def test_mechanism_marginals_beat_the_papers_rules_on_its_own_cities():
             rng = np.random.default_rng(seed)
             counts = traces.counts(rng.choice(traces.n_users, M, replace=False))
             published = mechanism.apply(counts, M, rng)
-            release = Release(published, M, traces.regions, traces.epochs, mechanism)
+            release = Release(published, Facts(traces.regions, traces.epochs, M, mechanism))
             for i, found in enumerate(
                 (mechanism_marginals(release), estimate_marginals(release, rng=rng))
             ):
@@ -303,15 +303,15 @@ def test_both_flavours_find_an_active_person():
         rows = rng.choice(pool, 150 - inside, replace=False)
         rows = np.append(rows, target) if inside else rows
         counts = mechanism.apply(people.counts(rows), 150, rng)
-        releases.append(Release(counts, 150, people.regions, people.epochs, mechanism))
+        releases.append(Release(counts, Facts(people.regions, people.epochs, 150, mechanism)))
     known = KnownVisits(people.trace(target))
     for attack in (LikelihoodRatio(), LikelihoodRatioWithReference()):
-        fitted = attack.fit(Facts.of(releases[0]), known, Auxiliary(reference), seed=0)
+        fitted = attack.fit(releases[0].facts, known, Auxiliary(reference), seed=0)
         assert _auc([fitted.score(r).score for r in releases], labels) > 0.8
 
 
 def test_a_release_of_another_kind_is_refused(rng):
     one, other = _release(_world(rng), "raw", rng), _release(_world(rng), "suppress(k=1)", rng)
-    fitted = LikelihoodRatio().fit(Facts.of(one), KnownVisits(np.array([3])), Auxiliary(), seed=0)
+    fitted = LikelihoodRatio().fit(one.facts, KnownVisits(np.array([3])), Auxiliary(), seed=0)
     with pytest.raises(InputError, match="other regions"):
         fitted.score(other)

@@ -23,6 +23,7 @@ from whosthere.adversary.synthetic import UnicityModel
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
@@ -287,7 +288,9 @@ def small_release(counts, mechanism, m=20):
         [f"r{i}" for i in range(n_regions)], np.linspace(9, 9.1, n_regions), [45.0] * n_regions
     )
     epochs = Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), n_epochs)
-    return Release(np.array(counts, np.int32), m, regions, epochs, Mechanism.parse(mechanism))
+    return Release(
+        np.array(counts, np.int32), Facts(regions, epochs, m, Mechanism.parse(mechanism))
+    )
 
 
 SHAPES = {

@@ -169,7 +169,7 @@ def test_small_batches_and_merges_change_nothing(records, tmp_path, monkeypatch)
     assert whole.ledger == pieces.ledger
 
 
-def test_whole_numbers_as_users(records, tmp_path):
+def test_derived_seeds_as_users(records, tmp_path):
     numbered = records.with_columns(user_id=pl.col("user_id").str.slice(1).cast(pl.Int32))
     traces = _read(_write_parquet(numbered, tmp_path))
     assert traces.users == tuple(sorted(str(int(u[1:])) for u in set(records["user_id"])))

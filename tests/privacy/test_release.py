@@ -1,6 +1,7 @@
 """A release reads back as it was written, holds nothing secret, and damage is refused."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -14,6 +15,7 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
@@ -58,13 +60,13 @@ def releases(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     counts = rng.integers(0, group_size, (len(ids), epochs.n), endpoint=True)
     mechanism = Mechanism.parse(draw(st.sampled_from(SPECS)))
-    return Release(counts, group_size, Regions(ids, lon, lat), epochs, mechanism)
+    return Release(counts, Facts(Regions(ids, lon, lat), epochs, group_size, mechanism))
 
 
 @pytest.fixture
 def release(rng, regions, epochs):
     counts = rng.integers(0, 20, (7, 72), endpoint=True)
-    return Release(counts, 20, regions, epochs, Mechanism.parse("suppress(k=1)"))
+    return Release(counts, Facts(regions, epochs, 20, Mechanism.parse("suppress(k=1)")))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -100,7 +102,7 @@ def test_the_table_has_each_cell_once_in_order(release):
 
 def test_a_csv_can_be_read_with_other_programs(tmp_path):
     epochs = Epochs(datetime(2013, 10, 27, tzinfo=UTC), timedelta(hours=1), 2, "Europe/Rome")
-    Release(np.array([[3, 0]]), 5, Regions(['via "Roma", 1']), epochs, Mechanism()).save(
+    Release(np.array([[3, 0]]), Facts(Regions(['via "Roma", 1']), epochs, 5, Mechanism())).save(
         tmp_path / "r.csv"
     )
     assert (tmp_path / "r.csv").read_text() == (
@@ -114,16 +116,15 @@ def _unequal(release):
     """Give releases that differ in one thing each."""
     counts = release.counts.copy()
     counts[0, 0] = (counts[0, 0] + 1) % 2
+    yield Release(counts, release.facts)
     parts = {
-        "counts": counts,
         "group_size": release.group_size + 1,
         "regions": Regions([f"x{i}" for i in range(7)]),
         "epochs": Epochs(release.epochs.start, timedelta(hours=2), 72, "Europe/Rome"),
         "mechanism": Mechanism(),
     }
-    names = ("counts", "group_size", "regions", "epochs", "mechanism")
-    for changed in names:
-        yield Release(*(parts[n] if n == changed else getattr(release, n) for n in names))
+    for name, other in parts.items():
+        yield Release(release.counts, replace(release.facts, **{name: other}))
 
 
 def test_releases_differ_in_anything_public(release):
@@ -132,7 +133,9 @@ def test_releases_differ_in_anything_public(release):
 
 
 def test_sizes_may_be_numpy_numbers(release, tmp_path):
-    same = Release(release.counts, np.int64(20), release.regions, release.epochs, release.mechanism)
+    same = Release(
+        release.counts, Facts(release.regions, release.epochs, np.int64(20), release.mechanism)
+    )
     same.save(tmp_path / "r.parquet")
     assert Release.load(tmp_path / "r.parquet") == release
 
@@ -154,7 +157,7 @@ def test_sizes_may_be_numpy_numbers(release, tmp_path):
 )
 def test_impossible_counts_are_refused(regions, epochs, counts, group_size, message):
     with pytest.raises(InputError, match=message):
-        Release(counts, group_size, regions, epochs, Mechanism())
+        Release(counts, Facts(regions, epochs, group_size, Mechanism()))
 
 
 def _secret_traces(rng):

@@ -173,7 +173,7 @@ def test_delta_must_lie_between_0_and_1(bad):
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, math.nan, None, True, 10**30])
-def test_whole_number_parameters(bad):
+def test_derived_seed_parameters(bad):
     with pytest.raises(SpecError, match="k must"):
         Suppress(bad)
     with pytest.raises(SpecError, match="to must"):

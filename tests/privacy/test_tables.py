@@ -13,6 +13,7 @@ from whosthere.data.columns import Columns
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.privacy.tables import TableReader
@@ -27,7 +28,9 @@ def release(rng):
     """Two days of hours in three regions; the first and last hour have somebody in them."""
     counts = rng.integers(0, 4, (3, 48))
     counts[:, [0, -1]] += 1
-    return Release(counts, 9, Regions(["a", "b", "c"]), Epochs(START, timedelta(hours=1), 48), RAW)
+    return Release(
+        counts, Facts(Regions(["a", "b", "c"]), Epochs(START, timedelta(hours=1), 48), 9, RAW)
+    )
 
 
 def read(path, *, group_size=9, mechanism=RAW, **options):
@@ -126,7 +129,7 @@ def tables(draw):
     length = draw(st.sampled_from([timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)]))
     n = draw(st.integers(2, 20))
     counts = np.random.default_rng(draw(st.integers(0, 999))).integers(0, 50, (len(ids), n))
-    return Release(counts, 50, Regions(sorted(ids)), Epochs(start, length, n, zone), RAW)
+    return Release(counts, Facts(Regions(sorted(ids)), Epochs(start, length, n, zone), 50, RAW))
 
 
 @pytest.mark.parametrize("write", [_as_csv, _as_parquet])
@@ -141,7 +144,7 @@ def test_a_release_of_ours_reads_back_without_its_description(tmp_path, write, r
 
 def test_the_zone_of_a_column_is_the_local_one(tmp_path):
     epochs = Epochs(START, timedelta(hours=1), 4, "America/Bogota")
-    release = Release(np.ones((1, 4), int), 9, Regions(["a"]), epochs, RAW)
+    release = Release(np.ones((1, 4), int), Facts(Regions(["a"]), epochs, 9, RAW))
     path, _ = _as_parquet(release, tmp_path)
     assert read(path) == release
     assert read(path, timezone="UTC").epochs.timezone == "UTC"

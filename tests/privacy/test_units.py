@@ -55,7 +55,7 @@ def test_sensitivities_and_budget_of_a_person(unit, l1, l2, budget):
 
 @pytest.mark.parametrize("kind", [UserDay, User])
 @pytest.mark.parametrize("bad", [0, -3, 1.5, math.nan, True, "10", None, 2**31])
-def test_a_bound_must_be_a_positive_whole_number(kind, bad):
+def test_a_bound_must_be_a_positive_derived_seed(kind, bad):
     with pytest.raises(SpecError, match="max_visits must"):
         kind(bad)
 

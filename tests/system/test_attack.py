@@ -9,6 +9,7 @@ import pytest
 from whosthere.adversary.targets import read_target
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
@@ -29,7 +30,7 @@ def folder(tmp_path_factory):
         for ending, spec in {"": "raw", "-noisy": "laplace(eps=3, unit=event)"}.items():
             mechanism = Mechanism.parse(spec)
             counts = mechanism.apply(traces.counts(rows), M, np.random.default_rng(0))
-            release = Release(counts, M, traces.regions, traces.epochs, mechanism)
+            release = Release(counts, Facts(traces.regions, traces.epochs, M, mechanism))
             release.save(folder / f"{name}{ending}.parquet")
     region, epoch = np.divmod(traces.trace(target), traces.epochs.n)
     known = pl.DataFrame(

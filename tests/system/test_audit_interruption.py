@@ -14,11 +14,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from whosthere.audit import work
-from whosthere.audit.cluster import DaskCluster
-from whosthere.audit.plan import PlanOptions, make_plan
-from whosthere.audit.run import InterruptedAudit, run_audit
-from whosthere.audit.work import Job, LocalProcesses, ThisProcess
+from whosthere.auditing import work
+from whosthere.auditing.cluster import DaskCluster
+from whosthere.auditing.plan import PlanOptions, make_plan
+from whosthere.auditing.run import InterruptedAudit, run_audit
+from whosthere.auditing.work import Job, LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 
 OPTIONS = PlanOptions(

@@ -67,7 +67,6 @@ def attack(
     from whosthere.adversary.attacks import (
         RULED_OUT,
         Auxiliary,
-        Facts,
         LikelihoodAnswer,
         NotApplicableError,
         attack_named,
@@ -86,7 +85,7 @@ def attack(
     published = Release.load(release)
     known = read_target(target, published.regions, published.epochs, guess=parse_guess(guess))
     auxiliary = Auxiliary(None if reference is None else Traces.load(reference))
-    facts = Facts.of(published)
+    facts = published.facts
     chosen.check(facts, known, auxiliary)
     with console.working(f"Attacking with {name} ..."):
         answer = chosen.fit(facts, known, auxiliary, seed=seed).score(published)

@@ -20,8 +20,8 @@ from whosthere.cli.options import (
 from whosthere.cli.results import show_audit
 
 if TYPE_CHECKING:
-    from whosthere.audit.estimate import Cost
-    from whosthere.audit.plan import Plan
+    from whosthere.auditing.estimate import Cost
+    from whosthere.auditing.plan import Plan
 
 SOMETHING_FAILED = 1
 
@@ -107,12 +107,12 @@ def audit(
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
-    from whosthere.audit.estimate import estimate_cost
-    from whosthere.audit.plan import PlanOptions, make_plan, warnings
-    from whosthere.audit.policy import Policy
-    from whosthere.audit.run import run_audit
-    from whosthere.audit.store import RESULTS, RunFolder, fingerprint, identity_of
-    from whosthere.audit.toml import checked_table
+    from whosthere.auditing.estimate import estimate_cost
+    from whosthere.auditing.plan import PlanOptions, make_plan, warnings
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.run import run_audit
+    from whosthere.auditing.store import RESULTS, RunFolder, fingerprint, identity_of
+    from whosthere.auditing.toml import checked_table
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.traces import Traces
 

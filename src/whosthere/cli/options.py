@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from whosthere.audit.work import Workers
+    from whosthere.auditing.work import Workers
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -92,7 +92,7 @@ def worker_count(given: int | None) -> int:
 
 def chosen_workers(n: int, cluster: str | None) -> Workers:
     """Return who does the work: a cluster where one is named, else processes of this machine."""
-    from whosthere.audit.cluster import DaskCluster
-    from whosthere.audit.run import local_workers
+    from whosthere.auditing.cluster import DaskCluster
+    from whosthere.auditing.run import local_workers
 
     return local_workers(n) if cluster is None else DaskCluster(cluster)

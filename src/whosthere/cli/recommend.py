@@ -21,7 +21,7 @@ from whosthere.cli.options import (
 from whosthere.cli.results import shown
 
 if TYPE_CHECKING:
-    from whosthere.audit.search import Candidate, Recommendation
+    from whosthere.auditing.search import Candidate, Recommendation
 
 
 def recommend(
@@ -73,11 +73,11 @@ def recommend(
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1`
     """
-    from whosthere.audit.plan import PlanOptions
-    from whosthere.audit.policy import Policy
-    from whosthere.audit.search import DEFAULT_FAMILIES, TrialFailedError
-    from whosthere.audit.search import recommend as search
-    from whosthere.audit.store import write_json
+    from whosthere.auditing.plan import PlanOptions
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.search import DEFAULT_FAMILIES, TrialFailedError
+    from whosthere.auditing.search import recommend as search
+    from whosthere.auditing.store import write_json
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
 
@@ -132,7 +132,7 @@ _LEGEND = (
 
 
 def _show(found: Recommendation, policy: str) -> None:
-    from whosthere.audit.search import SEARCHER
+    from whosthere.auditing.search import SEARCHER
 
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]

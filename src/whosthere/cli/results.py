@@ -9,9 +9,9 @@ from whosthere.cli import console
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.audit.finding import Finding
-    from whosthere.audit.policy import Policy
-    from whosthere.audit.run import Audited
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.run import Audited
 
 _COLUMNS = {
     "auc": "mean AUC",
@@ -50,7 +50,7 @@ def show_audit(result: Audited, policy: Policy) -> None:
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
-    from whosthere.audit.vocabulary import CEILING
+    from whosthere.auditing.vocabulary import CEILING
 
     by_metric = {(finding.attack, finding.metric): finding for finding in findings}
     attacks = dict.fromkeys(finding.attack for finding in findings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.errors import GroupError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 
 if TYPE_CHECKING:
@@ -66,5 +67,5 @@ def publish(
     group = traces.select(np.sort(for_group.choice(traces.n_users, size=m, replace=False)))
     bounded = mechanism.bound(group, for_bounding)
     published = mechanism.apply(bounded.traces.counts(), m, for_noise)
-    release = Release(published, m, traces.regions, traces.epochs, mechanism)
+    release = Release(published, Facts(traces.regions, traces.epochs, m, mechanism))
     return Publication(release, group.counts(), bounded.share_dropped)

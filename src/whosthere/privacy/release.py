@@ -16,6 +16,7 @@ from whosthere.data.files import existing, new_file, read_table, write_table
 from whosthere.data.regions import Regions
 from whosthere.data.times import to_utc_micros
 from whosthere.errors import FileError, InputError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -36,23 +37,16 @@ class Release:
     ----------
     counts
         Published counts, shape (n_regions, n_epochs), int32, within 0..group_size.
-    group_size
-        How many people were counted over, m.
-    regions, epochs
-        What the rows and columns mean.
-    mechanism
-        What was done to the true counts.
+    facts
+        What is public about them.
     """
 
     counts: NDArray[np.int32]
-    group_size: int
-    regions: Regions
-    epochs: Epochs
-    mechanism: Mechanism
+    facts: Facts
 
     def __post_init__(self) -> None:
         counts = np.asarray(self.counts)
-        expected = (len(self.regions), self.epochs.n)
+        expected = self.facts.shape
         if counts.shape != expected:
             raise InputError(
                 f"counts of shape {counts.shape} do not fit "
@@ -60,8 +54,6 @@ class Release:
             )
         if counts.dtype.kind not in "iu":
             raise InputError(f"published counts must be whole numbers, not {counts.dtype}")
-        if self.group_size < 1:
-            raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
         if counts.min() < 0 or counts.max() > self.group_size:
             raise InputError(
                 f"published counts reach from {counts.min()} to {counts.max()}, "
@@ -69,18 +61,31 @@ class Release:
                 fix="Correct the group size, or the counts",
             )
         object.__setattr__(self, "counts", frozen(counts, np.int32))
-        object.__setattr__(self, "group_size", int(self.group_size))
+
+    @property
+    def regions(self) -> Regions:
+        """What the rows mean."""
+        return self.facts.regions
+
+    @property
+    def epochs(self) -> Epochs:
+        """What the columns mean."""
+        return self.facts.epochs
+
+    @property
+    def group_size(self) -> int:
+        """How many people were counted, m."""
+        return self.facts.group_size
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What was done to the true counts."""
+        return self.facts.mechanism
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return (
-            np.array_equal(self.counts, other.counts)
-            and self.group_size == other.group_size
-            and self.regions == other.regions
-            and self.epochs == other.epochs
-            and self.mechanism == other.mechanism
-        )
+        return self.facts == other.facts and np.array_equal(self.counts, other.counts)
 
     def __hash__(self) -> int:
         return hash((self.group_size, self.epochs, self.mechanism, self.counts.tobytes()))
@@ -137,13 +142,9 @@ class Release:
             raise FileError("has an ending that is not known", where=path, fix=_ENDINGS)
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
-            release = cls(
-                table["count"].to_numpy().reshape(len(regions), epochs.n),
-                int(head["group_size"]),
-                regions,
-                epochs,
-                Mechanism.parse(head["mechanism"]),
-            )
+            mechanism = Mechanism.parse(head["mechanism"])
+            facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
+            release = cls(table["count"].to_numpy().reshape(facts.shape), facts)
             release._check_rows(table)
         except _DAMAGES as error:
             reason = str(error).rstrip(".")

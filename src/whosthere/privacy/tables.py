@@ -18,6 +18,7 @@ from whosthere.data.sources import open_sources, readable
 from whosthere.data.times import to_utc_micros
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import EmptyError, InputError, RecordsError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class TableReader:
             )
         counts = np.zeros((len(regions), epochs.n), dtype=np.int32)
         counts[row.to_numpy(), column] = given
-        return Release(counts, group_size, regions, epochs, mechanism)
+        return Release(counts, Facts(regions, epochs, group_size, mechanism))
 
     def _epochs(self, micros: pl.Series, timezone: str) -> Epochs:
         times = micros.unique().sort()

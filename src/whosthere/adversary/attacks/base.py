@@ -11,6 +11,7 @@ import numpy as np
 
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.errors import InputError
+from whosthere.privacy.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
-    from whosthere.data.epochs import Epochs
-    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import Release
 
 # The score of a release that cannot hold the target: below any other, and still finite.
@@ -30,26 +28,6 @@ RULED_OUT = -1e9
 
 class NotApplicableError(InputError):
     """An attack was given something that it cannot work on."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is public about a release before its counts are looked at."""
-
-    regions: Regions
-    epochs: Epochs
-    group_size: int
-    mechanism: Mechanism
-
-    @classmethod
-    def of(cls, release: Release) -> Facts:
-        """Take the facts of a release."""
-        return cls(release.regions, release.epochs, release.group_size, release.mechanism)
-
-    @property
-    def n_cells(self) -> int:
-        """Regions times epochs."""
-        return len(self.regions) * self.epochs.n
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class _Test(FittedAttack):
     shape: NDArray[np.float64]
 
     def score(self, release: Release) -> LikelihoodAnswer:
-        if Facts.of(release) != self.facts:
+        if release.facts != self.facts:
             raise InputError("the release has other regions, epochs, group size or mechanism")
         return log_likelihood_ratio(release, self.knowledge, fit_rates(release, self.shape))
 

@@ -52,7 +52,7 @@ class PastGroups(Attack):
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
         """Refuse a past that cannot be learned from."""
         super().check(facts, knowledge, auxiliary)
-        if not all(_is_alike(Facts.of(past.release), facts) for past in auxiliary.past):
+        if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
                 "the past releases have other regions, another number or length of epochs, or "
                 "another mechanism or group size",

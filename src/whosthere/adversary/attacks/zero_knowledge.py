@@ -117,7 +117,7 @@ class OnEachRelease(FittedAttack):
         To score other releases by the result is cheaper, and slightly flattering where that
         release was not chosen at random.
         """
-        if Facts.of(release) != self.facts:
+        if release.facts != self.facts:
             raise InputError("the release has other regions, epochs, group size or mechanism")
         rng = generator_for(self.seed, release, self.attack.name)
         reference = self.attack.synthetic_reference(release, rng)

@@ -9,24 +9,24 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.audit.findings import control_holds, findings_from
-from whosthere.audit.plan import Plan, PlanOptions, make_plan
-from whosthere.audit.policy import Policy, Verdict, judge
-from whosthere.audit.scores import tests_and_controls
-from whosthere.audit.seeds import whole_number
-from whosthere.audit.vocabulary import CEILING
-from whosthere.audit.work import Job, ThisProcess, Workers
+from whosthere.auditing.findings import control_holds, findings_from
+from whosthere.auditing.plan import Plan, PlanOptions, make_plan
+from whosthere.auditing.policy import Policy, Verdict, judge
+from whosthere.auditing.scores import tests_and_controls
+from whosthere.auditing.vocabulary import CEILING
+from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import Utility, utility
+from whosthere.seeds import derived_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from whosthere.audit.finding import Finding
+    from whosthere.auditing.finding import Finding
 
 SEARCHER = LikelihoodRatio.name
 """The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
@@ -367,7 +367,7 @@ class _Search:
         [m] = self.options.group_sizes
         measured = []
         for i in range(_RELEASES_FOR_UTILITY):
-            seed = whole_number(self.options.seed, m, i, "utility")
+            seed = derived_seed(self.options.seed, m, i, "utility")
             made = publish(self.everybody, mechanism=mechanism, group_size=m, seed=seed)
             measured.append(utility(made.release.counts, made.truth))
         return _mean(measured)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from whosthere.audit.finding import Finding
-from whosthere.audit.policy import Limit, Policy, Verdict, judge, least_sample
-from whosthere.audit.vocabulary import METRICS
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.policy import Limit, Policy, Verdict, judge, least_sample
+from whosthere.auditing.vocabulary import METRICS
 from whosthere.errors import FileError, InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
@@ -317,7 +317,7 @@ class TestPolicy:
         }
 
     def test_default_is_packaged_and_explained(self):
-        text = (files("whosthere.audit") / "default_policy.toml").read_text()
+        text = (files("whosthere.auditing") / "default_policy.toml").read_text()
         assert set(tomllib.loads(text)["limits"]) <= set(LIMITABLE)
         for name in LIMITABLE:
             assert name in text

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from whosthere.audit.plan import PlanOptions, Unit, make_plan
-from whosthere.audit.scores import SCHEMA
-from whosthere.audit.unit import Scene, score_unit
+from whosthere.auditing.plan import PlanOptions, Unit, make_plan
+from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.unit import Scene, score_unit
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions

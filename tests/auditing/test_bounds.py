@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from whosthere.audit.bounds import dp_auc_bound, dp_tpr_bound, person_budget
-from whosthere.audit.omniscient import omniscient, omniscient_over_releases
+from whosthere.auditing.bounds import dp_auc_bound, dp_tpr_bound, person_budget
+from whosthere.auditing.omniscient import omniscient, omniscient_over_releases
 from whosthere.errors import InputError
 from whosthere.privacy.mechanism import Mechanism
 

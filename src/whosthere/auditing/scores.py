@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whosthere.audit.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Unit
 
 SCHEMA = pa.schema(
     [

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Self
 
 from threadpoolctl import threadpool_limits
 
-from whosthere.audit.store import fingerprint, versions
-from whosthere.audit.unit import score_unit
+from whosthere.auditing.store import fingerprint, versions
+from whosthere.auditing.unit import score_unit
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whosthere.audit.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Unit
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 

@@ -14,15 +14,15 @@ from dataclasses import asdict, dataclass
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from whosthere.audit.toml import checked_table
-from whosthere.audit.vocabulary import CEILING, CONTROL, METRICS
+from whosthere.auditing.toml import checked_table
+from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from whosthere.audit.finding import Finding
+    from whosthere.auditing.finding import Finding
 
 Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
@@ -73,7 +73,7 @@ class Policy:
     @classmethod
     def default(cls) -> Policy:
         """Return the policy that comes with whosthere."""
-        with as_file(files("whosthere.audit") / "default_policy.toml") as path:
+        with as_file(files("whosthere.auditing") / "default_policy.toml") as path:
             return cls.read(path)
 
     @classmethod

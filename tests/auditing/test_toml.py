@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.audit.toml import checked_table
+from whosthere.auditing.toml import checked_table
 from whosthere.errors import FileError, InputError
 
 
@@ -76,7 +76,7 @@ def test_only_what_is_given_comes_back(read, text, expected):
     assert [type(value) for value in found.values()] == [type(v) for v in expected.values()]
 
 
-def test_whole_numbers_become_floats(read):
+def test_derived_seeds_become_floats(read):
     found = read("level = 1\nbudgets = [1, 2]\nlimits.auc = 1")
     values = [found["level"], *found["budgets"], found["limits"]["auc"]]
     assert {type(value) for value in values} == {float}

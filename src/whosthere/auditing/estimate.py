@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from whosthere.audit.plan import Unit
-from whosthere.audit.unit import Scene
+from whosthere.auditing.plan import Unit
+from whosthere.auditing.unit import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from whosthere.audit.plan import Plan
-    from whosthere.audit.setting import Setting
+    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.setting import Setting
     from whosthere.data.traces import Traces
 
 # Settings are tried until this many seconds are over; the others are taken to be like them.

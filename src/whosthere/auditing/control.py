@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from whosthere.audit.metrics import Estimate, auc
+from whosthere.auditing.metrics import Estimate, auc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.audit.log_ratios import CellLaws
+    from whosthere.auditing.log_ratios import CellLaws
 
 # Chance of a sum outside the grid, on either side.
 _OUTSIDE = 1e-12

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from whosthere.audit.plan import DEFAULT_ATTACKS, SCALES, PlanOptions, make_plan, warnings
-from whosthere.audit.setting import Known, Setting
+from whosthere.auditing.plan import DEFAULT_ATTACKS, SCALES, PlanOptions, make_plan, warnings
+from whosthere.auditing.setting import Known, Setting
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.privacy.mechanism import Mechanism
 

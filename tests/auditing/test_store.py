@@ -8,13 +8,13 @@ import sys
 import pyarrow as pa
 import pytest
 
-from whosthere.audit import store
-from whosthere.audit.plan import Plan, PlanOptions, make_plan
-from whosthere.audit.run import run_audit
-from whosthere.audit.scores import SCHEMA
-from whosthere.audit.setting import Setting
-from whosthere.audit.store import RunFolder, identity_of, json_object, write_json
-from whosthere.audit.work import ThisProcess
+from whosthere.auditing import store
+from whosthere.auditing.plan import Plan, PlanOptions, make_plan
+from whosthere.auditing.run import run_audit
+from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.setting import Setting
+from whosthere.auditing.store import RunFolder, identity_of, json_object, write_json
+from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.privacy.mechanism import Mechanism
 
@@ -228,7 +228,7 @@ class TestRefusals:
 HOLD = """
 import sys
 from pathlib import Path
-from whosthere.audit.store import RunFolder
+from whosthere.auditing.store import RunFolder
 with RunFolder(Path(sys.argv[1])).alone():
     print("in", flush=True)
     sys.stdin.read()

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binom, binomtest, norm, spearmanr, t
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
-from whosthere.audit.metrics import (
+from whosthere.auditing.metrics import (
     Estimate,
     _spearman,
     accuracy,

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from whosthere.audit.plan import PlanOptions
-from whosthere.audit.policy import Limit, Policy
-from whosthere.audit.scores import SCHEMA
-from whosthere.audit.search import DEFAULT_FAMILIES, SEARCHER, Family, recommend
-from whosthere.audit.work import Outcome, Workers
+from whosthere.auditing.plan import PlanOptions
+from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.search import DEFAULT_FAMILIES, SEARCHER, Family, recommend
+from whosthere.auditing.work import Outcome, Workers
 from whosthere.data.cities import simulate
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism

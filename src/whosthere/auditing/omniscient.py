@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.audit.log_ratios import alike, cell_laws
-from whosthere.audit.loss_grid import Sum, sum_over_cells
+from whosthere.auditing.log_ratios import alike, cell_laws
+from whosthere.auditing.loss_grid import Sum, sum_over_cells
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError
 from whosthere.privacy.parameters import MOST_COUNT

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.audit.findings import control_holds, findings_from, per_target
-from whosthere.audit.policy import Policy, Verdict, judge
-from whosthere.audit.store import RunFolder, identity_of, write_json
-from whosthere.audit.work import Job, LocalProcesses, ThisProcess, Workers
+from whosthere.auditing.findings import control_holds, findings_from, per_target
+from whosthere.auditing.policy import Policy, Verdict, judge
+from whosthere.auditing.store import RunFolder, identity_of, write_json
+from whosthere.auditing.work import Job, LocalProcesses, ThisProcess, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from whosthere.audit.finding import Finding
-    from whosthere.audit.plan import Plan, Unit
-    from whosthere.audit.work import Outcome
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.plan import Plan, Unit
+    from whosthere.auditing.work import Outcome
 
 
 @dataclass(frozen=True)

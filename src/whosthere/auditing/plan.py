@@ -19,10 +19,10 @@ from whosthere.adversary.attacks import (
     attack_named,
 )
 from whosthere.adversary.groups import Sampling
-from whosthere.audit.seeds import generator
-from whosthere.audit.setting import Known, Setting
+from whosthere.auditing.setting import Known, Setting
 from whosthere.errors import EmptyError, GroupError, InputError, suggestion
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ class PlanOptions:
     releases
         Test releases for each target and setting, half of them with the target.
     control_releases
-        Further ones with a stand-in for the target; see `whosthere.audit.control`.
+        Further ones with a stand-in for the target; see `whosthere.auditing.control`.
     reference_size
         How many people an attacker has real traces of; half of all by default.
     seed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whosthere.audit.work import Job, Outcome, Workers, work_on
+from whosthere.auditing.work import Job, Outcome, Workers, work_on
 from whosthere.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.audit.plan import Unit
+    from whosthere.auditing.plan import Unit
 
 _SECONDS_TO_CONNECT = 15
 _LOST = "the cluster gave it up, or is lost"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from whosthere._version import __version__
-from whosthere.audit.scores import tests_and_controls
+from whosthere.auditing.scores import tests_and_controls
 from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
 from whosthere.errors import FileError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whosthere.audit.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Unit
 
 KIND = "audit unit"
 FORMAT_VERSION = 1

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from whosthere.audit.control import FALSE_ALARMS, control_auc
-from whosthere.audit.metrics import auc
+from whosthere.auditing.control import FALSE_ALARMS, control_auc
+from whosthere.auditing.metrics import auc
 
 N_OUT, N_STAND_IN = 10, 4
 LABELS = np.arange(N_OUT + N_STAND_IN) < N_STAND_IN

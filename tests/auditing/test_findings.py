@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from whosthere.audit import scores as score_tables
-from whosthere.audit.findings import control_holds, findings_from
-from whosthere.audit.metrics import eps_ceiling
-from whosthere.audit.plan import PlanOptions, make_plan
-from whosthere.audit.unit import score_unit
-from whosthere.audit.vocabulary import CEILING, CONTROL, METRICS
+from whosthere.auditing import scores as score_tables
+from whosthere.auditing.findings import control_holds, findings_from
+from whosthere.auditing.metrics import eps_ceiling
+from whosthere.auditing.plan import PlanOptions, make_plan
+from whosthere.auditing.unit import score_unit
+from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS
 from whosthere.data.cities import simulate
 
 TARGETS = (11, 3, 7, 5, 2, 19)

@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from whosthere.audit import metrics
-from whosthere.audit.control import control_auc
-from whosthere.audit.finding import Finding
-from whosthere.audit.vocabulary import CEILING, CONTROL
+from whosthere.auditing import metrics
+from whosthere.auditing.control import control_auc
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.vocabulary import CEILING, CONTROL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from whosthere.audit.metrics import Estimate
+    from whosthere.auditing.metrics import Estimate
 
 _RATES = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 

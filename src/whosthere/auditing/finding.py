@@ -13,7 +13,7 @@ class Finding:
     Attributes
     ----------
     setting, attack, metric
-        What was measured; the metrics' names and meanings are in `whosthere.audit.vocabulary`.
+        What was measured; the metrics' names and meanings are in `whosthere.auditing.vocabulary`.
     estimate, low, high
         The value and its 95 % confidence interval; None where the sample cannot resolve it.
     n_targets, n_in, n_out

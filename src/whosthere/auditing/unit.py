@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from whosthere.adversary.attacks import Attack, Auxiliary, Facts, FittedAttack
-from whosthere.audit.omniscient import omniscient_over_releases
-from whosthere.audit.scores import SCHEMA
-from whosthere.audit.seeds import generator, whole_number
+from whosthere.auditing.omniscient import omniscient_over_releases
+from whosthere.auditing.scores import SCHEMA
 from whosthere.privacy.release import Release
+from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
-    from whosthere.audit.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Unit
     from whosthere.data.traces import Traces
 
 
@@ -98,7 +98,7 @@ class Scene:
 
     def fit(self, attack: Attack) -> FittedAttack:
         """Prepare an attack on the target."""
-        seed = whole_number(
+        seed = derived_seed(
             self.plan.seed, self.unit.target, str(self.unit.setting), attack.name, "attack"
         )
         return attack.fit(self.facts, self.knowledge, self.auxiliary, seed=seed)
@@ -131,7 +131,9 @@ class Scene:
         group = facts.mechanism.bound(self.traces.select(rows), rng).traces
         truth = group.counts()
         counts = facts.mechanism.apply(truth, facts.group_size, rng)
-        release = Release(counts, facts.group_size, facts.regions, facts.epochs, facts.mechanism)
+        release = Release(
+            counts, Facts(facts.regions, facts.epochs, facts.group_size, facts.mechanism)
+        )
         own = group.trace(group.n_users - 1)
         return Published(release, truth.reshape(-1)[own] - 1 if put_in else None)
 

@@ -1,0 +1,48 @@
+"""What is public about a release before its counts are looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.regions import Regions
+    from whosthere.privacy.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about counts without the counts themselves.
+
+    Parameters
+    ----------
+    regions, epochs
+        What the rows and columns of the counts mean.
+    group_size
+        How many people were counted, m.
+    mechanism
+        What was done to the true counts.
+    """
+
+    regions: Regions
+    epochs: Epochs
+    group_size: int
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        if self.group_size < 1:
+            raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
+        object.__setattr__(self, "group_size", int(self.group_size))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the counts: (regions, epochs)."""
+        return len(self.regions), self.epochs.n
+
+    @property
+    def n_cells(self) -> int:
+        """Regions times epochs."""
+        return len(self.regions) * self.epochs.n

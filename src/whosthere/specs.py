@@ -1,0 +1,591 @@
+"""Text for everything that can be chosen: ``name(key=value, ...)``.
+
+Mechanisms, attacks, knowledge and families are all written in this one grammar::
+
+    chain    = spec {"|" spec}
+    spec     = name ["(" [argument {"," argument}] ")"]
+    argument = [key "="] value
+    value    = spec
+
+A number or a plain word is a spec without arguments. Letter case and white space are free. What a
+class takes is declared at its fields with `parameter`; a `Catalogue` lists the classes of one kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from whosthere.errors import InputError, SpecError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+OPEN = "?"
+"""Stands for a value that is to be found, in the spec of a family."""
+_METADATA = "whosthere.specs"
+_MARKS = frozenset("|(),=")
+_TOKEN = re.compile(r"[|(),=]|[^\s|(),=]+")
+_SHOWN = 60
+_MOST_DEPTH = 20
+
+
+class UnreadableError(Exception):
+    """A written value that is not what its parameter takes."""
+
+    def __init__(self, problem: str, *, key: str | None = None, fix: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.key, self.fix = problem, key, fix
+
+
+@dataclass(frozen=True)
+class Written:
+    """A spec as it stands in a text, before anybody knows what it means.
+
+    Attributes
+    ----------
+    name
+        The word, in lower case.
+    place
+        Number of its first character in the text, from 1.
+    arguments
+        Keys and values in order; a value without a key has the key "". None without parentheses.
+    """
+
+    name: str
+    place: int
+    arguments: tuple[tuple[str, Written], ...] | None = None
+
+    def __str__(self) -> str:
+        if self.arguments is None:
+            return self.name
+        inside = (f"{key}={value}" if key else str(value) for key, value in self.arguments)
+        return f"{self.name}({', '.join(inside)})"
+
+    def word(self) -> str:
+        """Return the word, for values that take no arguments."""
+        if self.arguments is not None:
+            raise UnreadableError(f"{quoted(str(self))} is not a plain value")
+        return self.name
+
+
+class Value(ABC):
+    """A kind of value that a parameter can take."""
+
+    words: str
+    """What such a value is called, such as ``a whole number``."""
+
+    @abstractmethod
+    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401 - any kind of value
+        """Return the value that was written for a key, or raise `UnreadableError`."""
+
+    def write(self, value: Any) -> str:  # noqa: ANN401
+        """Write a value so that `read` gives it back."""
+        return str(value)
+
+
+class _Whole(Value):
+    words = "a whole number"
+
+    def read(self, written: Written, key: str) -> int:
+        try:
+            return int(written.word())
+        except ValueError:
+            raise UnreadableError(
+                f"{key} must be a whole number, not {quoted(written.name)}"
+            ) from None
+
+
+class _Number(Value):
+    words = "a number"
+
+    def read(self, written: Written, key: str) -> float:
+        try:
+            return float(written.word())
+        except ValueError:
+            raise UnreadableError(f"{key} must be a number, not {quoted(written.name)}") from None
+
+    def write(self, value: float) -> str:
+        return format_number(value)
+
+
+class _YesNo(Value):
+    words = "yes or no"
+
+    def read(self, written: Written, key: str) -> bool:
+        word = written.word()
+        if word not in {"yes", "no"}:
+            raise UnreadableError(f"{key} must be yes or no, not {quoted(word)}")
+        return word == "yes"
+
+    def write(self, value: bool) -> str:  # noqa: FBT001 - the value itself
+        return "yes" if value else "no"
+
+
+@dataclass(frozen=True)
+class OneOf(Value):
+    """One of a few words."""
+
+    choices: tuple[str, ...]
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """The choices."""
+        return " or ".join(self.choices)
+
+    def read(self, written: Written, key: str) -> str:
+        """Return the word, if it is one of the choices."""
+        word = written.word()
+        if word not in self.choices:
+            raise UnreadableError(
+                f"there is no {key} {quoted(word)}", fix=suggestion(word, self.choices)
+            )
+        return word
+
+
+@dataclass(frozen=True)
+class Text(Value):
+    """A word that some other part of the program understands.
+
+    Parameters
+    ----------
+    words
+        What such a word is called.
+    check
+        Raises `InputError` for a word that means nothing.
+    """
+
+    words: str
+    check: Callable[[str], object]
+
+    def read(self, written: Written, key: str) -> str:  # noqa: ARG002
+        """Return the word, if it means something."""
+        word = written.word()
+        try:
+            self.check(word)
+        except InputError as error:
+            raise UnreadableError(error.problem, fix=error.fix) from None
+        return word
+
+
+@dataclass(frozen=True)
+class Nested(Value):
+    """A spec of another catalogue, such as a classifier within an attack."""
+
+    catalogue: Callable[[], Catalogue]
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """What the catalogue holds."""
+        return " or ".join(self.catalogue().kinds)
+
+    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
+        """Return what the spec describes."""
+        return self.catalogue().make(written)
+
+    def write(self, value: Any) -> str:  # noqa: ANN401
+        """Write the value as a spec."""
+        return write(value)
+
+
+WHOLE, NUMBER, YES_NO = _Whole(), _Number(), _YesNo()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a spec may say about one field.
+
+    Parameters
+    ----------
+    value
+        What can be written.
+    meaning
+        A few words for lists and help texts.
+    key
+        How it is called in a spec; the field's own name where empty.
+    always
+        Whether it is written even where it has its default.
+    bare
+        Whether it is written without its key, as in ``share(0.1)``.
+    ladder
+        Values that a search tries, from the weakest protection to the strongest.
+    """
+
+    value: Value
+    meaning: str
+    key: str = ""
+    always: bool = False
+    bare: bool = False
+    ladder: tuple[float, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that it reads; more than one where they make sense only together."""
+        return (self.key,)
+
+    def read(self, given: Mapping[str, Written]) -> Any:  # noqa: ANN401
+        """Return the value that was given, of which there is at least one key."""
+        return self.value.read(given[self.key], self.key)
+
+    def write(self, value: Any) -> str:  # noqa: ANN401
+        """Write the value with its key or keys."""
+        text = self.value.write(value)
+        return text if self.bare else f"{self.key}={text}"
+
+
+def parameter(
+    value: Value,
+    meaning: str,
+    *,
+    default: Any = MISSING,  # noqa: ANN401
+    default_factory: Any = MISSING,  # noqa: ANN401
+    key: str = "",
+    always: bool = False,
+    bare: bool = False,
+    ladder: Sequence[float] = (),
+) -> Any:  # noqa: ANN401 - stands where a field's default stands
+    """Declare a field of a dataclass that specs can set; see `Parameter`."""
+    declared = Parameter(value, meaning, key, always, bare, tuple(ladder))
+    return declared_field(declared, default=default, default_factory=default_factory)
+
+
+def declared_field(
+    declared: Parameter,
+    *,
+    default: Any = MISSING,  # noqa: ANN401
+    default_factory: Any = MISSING,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Return a dataclass field that a given parameter sets."""
+    metadata = {_METADATA: declared}
+    if default_factory is not MISSING:
+        return dataclasses.field(default_factory=default_factory, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class _Plain(Value):
+    """A field that its class does not declare: it can be written, but not read."""
+
+    words = "a Python value"
+
+    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
+        raise UnreadableError(f"{key} can only be set from Python")
+
+
+class Field(NamedTuple):
+    """A field of a class, and the parameter that sets it."""
+
+    name: str
+    parameter: Parameter
+    default: Any
+    """`MISSING` where it must be given."""
+
+
+@cache
+def fields_of(kind: type) -> tuple[Field, ...]:
+    """Return the fields of a dataclass that specs write, in their order."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    found = []
+    for field in dataclasses.fields(kind):
+        if not field.init:
+            continue
+        declared = field.metadata.get(_METADATA, Parameter(_Plain(), ""))
+        if not declared.key:
+            declared = dataclasses.replace(declared, key=field.name)
+        default = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        found.append(Field(field.name, declared, default))
+    return tuple(found)
+
+
+class Named(Protocol):
+    """Something with a name that specs call it by."""
+
+    name: ClassVar[str]
+
+
+def write(thing: Named) -> str:
+    """Write a value as its canonical spec: defaults left out, except where always written."""
+    inside = ", ".join(
+        field.parameter.write(value)
+        for field, value in _values(thing)
+        if field.parameter.always or value != field.default
+    )
+    return f"{thing.name}({inside})" if inside else thing.name
+
+
+def content(thing: Named) -> str:
+    """Return a text that is the same exactly for equal values, for keys of random numbers.
+
+    It says what the value is and not how it is shown: rewording a spec leaves it as it is, and so
+    does a new parameter at its default.
+    """
+    return repr((thing.name, *sorted(_content(thing))))
+
+
+def _content(thing: Named) -> Iterator[tuple[str, str]]:
+    for field, value in _values(thing):
+        if value != field.default:
+            inner = hasattr(value, "name") and dataclasses.is_dataclass(value)
+            yield field.name, content(value) if inner else repr(value)
+
+
+def _values(thing: Named) -> Iterator[tuple[Field, Any]]:
+    for field in fields_of(type(thing)):
+        yield field, getattr(thing, field.name)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a name stands for.
+
+    Parameters
+    ----------
+    make
+        Called with the fields that were given, by their names.
+    fields
+        What may be given.
+    example
+        How it is written.
+    summary
+        One line for lists.
+    """
+
+    make: Callable[..., Any]
+    fields: tuple[Field, ...] = ()
+    example: str = ""
+    summary: str = ""
+
+    @classmethod
+    def of(cls, kind: Any) -> Kind:  # noqa: ANN401 - a class with a name
+        """Return the kind of a class; it may have an `example` and a `summary`."""
+        example = getattr(kind, "example", kind.name)
+        return cls(kind, fields_of(kind), example, getattr(kind, "summary", ""))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that may be given."""
+        return tuple(key for field in self.fields for key in field.parameter.keys)
+
+    def signature(self) -> str:
+        """Write the parameters with their defaults, for lists."""
+        return ", ".join(
+            field.parameter.key
+            if field.default is MISSING
+            else f"{field.parameter.key}={field.parameter.value.write(field.default)}"
+            for field in self.fields
+        )
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All that can be named in one place.
+
+    Parameters
+    ----------
+    noun
+        What one of them is called, such as ``mechanism``.
+    kinds
+        By name.
+    """
+
+    noun: str
+    kinds: Mapping[str, Kind]
+
+    @classmethod
+    def of(cls, noun: str, *classes: Any) -> Catalogue:  # noqa: ANN401
+        """Return a catalogue of classes, each under its own name."""
+        return cls(noun, {kind.name: Kind.of(kind) for kind in classes})
+
+    def parse(self, text: str) -> Any:  # noqa: ANN401
+        """Return what a text describes."""
+        with _located(self.noun, text) as reader:
+            return self.make(reader.single())
+
+    def parse_chain(self, text: str) -> list[Any]:
+        """Return what each part of a text describes, in order."""
+        with _located(self.noun, text) as reader:
+            return [self.make(part) for part in reader.chain()]
+
+    def read_chain(self, text: str) -> list[Written]:
+        """Return the parts of a text without making anything of them."""
+        with _located(self.noun, text) as reader:
+            return reader.chain()
+
+    def make(self, written: Written) -> Any:  # noqa: ANN401
+        """Return what a spec describes."""
+        kind = self.kinds.get(written.name)
+        if kind is None:
+            raise _MisplacedError(
+                f"there is no {self.noun} {quoted(written.name)}",
+                written.place,
+                fix=suggestion(written.name, self.kinds),
+            )
+        given = _by_key(written, kind)
+        try:
+            return kind.make(**dict(_read(kind, given)))
+        except UnreadableError as error:
+            place = given[error.key].place if error.key in given else written.place
+            raise _MisplacedError(
+                error.problem, place, fix=error.fix or f"Write it like {kind.example}"
+            ) from None
+        except InputError as error:
+            raise _MisplacedError(error.problem, written.place, fix=error.fix) from None
+
+
+def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
+    """Return the values of a spec by key, or refuse keys that the kind does not have."""
+    given: dict[str, Written] = {}
+    for key, value in written.arguments or ():
+        first = kind.fields[0].parameter if kind.fields else None
+        name = first.key if not key and first is not None and first.bare else key
+        if not name:
+            problem = f"{quoted(str(value))} stands without a key"
+            raise _MisplacedError(problem, value.place, fix=f"Write it like {kind.example}")
+        if name not in kind.keys:
+            fix = suggestion(name, kind.keys) if kind.keys else f"Write {kind.example}"
+            problem = f"{written.name} has no parameter {quoted(name)}"
+            raise _MisplacedError(problem, value.place, fix=fix)
+        if name in given:
+            problem = f"{quoted(name)} is given twice"
+            raise _MisplacedError(problem, value.place, fix="Keep one of them")
+        given[name] = value
+    return given
+
+
+def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]:
+    for field in kind.fields:
+        if not any(key in given for key in field.parameter.keys):
+            if field.default is MISSING:
+                key = field.parameter.key
+                raise UnreadableError(f"the parameter {key} is missing", key=key)
+            continue
+        try:
+            yield field.name, field.parameter.read(given)
+        except UnreadableError as error:
+            raise UnreadableError(
+                error.problem, key=error.key or field.parameter.key, fix=error.fix
+            ) from None
+
+
+class _MisplacedError(Exception):
+    """Something wrong at one place of a text."""
+
+    def __init__(self, problem: str, place: int, *, fix: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.place, self.fix = problem, place, fix
+
+
+class _Token(NamedTuple):
+    """A word or mark of the text, and the number of its first character, from 1."""
+
+    text: str
+    place: int
+
+
+class _located:  # noqa: N801 - used like a function
+    """Gives a reader of a text, and turns what is wrong at a place of it into a `SpecError`."""
+
+    def __init__(self, noun: str, text: str) -> None:
+        self._noun, self._text = noun, text
+
+    def __enter__(self) -> _Reader:
+        return _Reader(self._noun, self._text)
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, _MisplacedError):
+            where = f"{self._noun} {quoted(self._text)}, character {error.place}"
+            raise SpecError(error.problem, where=where, fix=error.fix) from None
+
+
+class _Reader:
+    """Goes through the words and marks of one text."""
+
+    def __init__(self, noun: str, text: str) -> None:
+        self._noun = noun
+        end = _Token("", len(text) + 1)
+        self._tokens = [_Token(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)] + [end]
+        self._next = 0
+        self._depth = 0
+
+    def chain(self) -> list[Written]:
+        """Read the whole text as specs joined by ``|``."""
+        parts = [self._spec(self._what)]
+        while self._peek().text:
+            self._expect("|", after=parts[-1])
+            parts.append(self._spec(self._what))
+        return parts
+
+    def single(self) -> Written:
+        """Read the whole text as one spec."""
+        spec = self._spec(self._what)
+        if self._peek().text:
+            raise self._unexpected("the end" if spec.arguments is not None else "'(' or the end")
+        return spec
+
+    @property
+    def _what(self) -> str:
+        article = "an" if self._noun[0] in "aeiou" else "a"
+        return f"{article} {self._noun}"
+
+    def _spec(self, wanted: str) -> Written:
+        name = self._word(wanted)
+        if self._peek().text != "(":
+            return Written(name.text, name.place)
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise _MisplacedError("has too many parentheses within one another", name.place)
+        self._next += 1
+        arguments: list[tuple[str, Written]] = []
+        while self._peek().text != ")":
+            if arguments:
+                self._expect(",", "or ')'")
+            arguments.append(self._argument(name.text))
+        self._next += 1
+        self._depth -= 1
+        return Written(name.text, name.place, tuple(arguments))
+
+    def _argument(self, name: str) -> tuple[str, Written]:
+        first = self._spec(f"a parameter of {name}")
+        if first.arguments is not None or self._peek().text in {",", ")"}:
+            return "", first
+        self._expect("=")
+        value = self._spec(f"a value for {quoted(first.name)}")
+        return first.name, dataclasses.replace(value, place=first.place)
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _word(self, wanted: str) -> _Token:
+        token = self._peek()
+        if not token.text or token.text in _MARKS:
+            raise self._unexpected(wanted)
+        self._next += 1
+        return token
+
+    def _expect(self, mark: str, alternative: str = "", *, after: Written | None = None) -> None:
+        if self._peek().text != mark:
+            open_too = after is not None and after.arguments is None
+            wanted = f"'(' or {mark!r}" if open_too else f"{mark!r} {alternative}".rstrip()
+            raise self._unexpected(wanted)
+        self._next += 1
+
+    def _unexpected(self, wanted: str) -> _MisplacedError:
+        token = self._peek()
+        found = quoted(token.text) if token.text else "the end"
+        return _MisplacedError(f"expected {wanted}, found {found}", token.place)
+
+
+def quoted(text: str) -> str:
+    """Write a text in quotes, cut where it is long."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def format_number(value: float) -> str:
+    """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
+    return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))
