@@ -56,5 +56,5 @@ $(VENV)/.package: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package
-	@$(PIP) --editable '.[cluster,geo,learn,dev]'
+	@$(PIP) --editable '.[cluster,geo,learn,pandas,plot,dev]'
 	@touch $@

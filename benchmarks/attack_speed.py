@@ -23,8 +23,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"
 
 import numpy as np
 
-from whosthere.adversary.attacks import Auxiliary, Training, ZeroKnowledge
-from whosthere.adversary.classifiers import CLASSIFIERS
+from whosthere.adversary.attacks import Auxiliary, ZeroKnowledge
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
@@ -53,7 +52,7 @@ def attack_once(city: str, spec: str, classifier: str, **sizes: int) -> float:
     target = int(np.argsort(traces.visits_per_user())[traces.n_users * 3 // 4])
     m = min(1000, traces.n_users // 2)
     release = publish(traces, mechanism=Mechanism.parse(spec), group_size=m, seed=SEED).release
-    attack = ZeroKnowledge(Training(classifier=CLASSIFIERS[classifier]()), rule=False)
+    attack = ZeroKnowledge(classifier=classifier, rule=False)
     known = KnownVisits(traces.trace(target))
     begun = time.perf_counter()
     attack.fit(release.facts, known, Auxiliary(), seed=SEED).score(release)

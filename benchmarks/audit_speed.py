@@ -15,30 +15,31 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from whosthere.auditing.plan import PlanOptions, make_plan
-from whosthere.auditing.run import local_workers, run_audit
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.search import recommend
+from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
-from whosthere.data.traces import Traces
 
-ALL = PlanOptions(
+ALL = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)", "laplace(eps=1, unit=event)"),
-    group_sizes=(1000,),
+    group_sizes=1000,
     targets=4,
     releases=20,
     seed=1,
 )
-CHEAP = replace(ALL, attacks=("likelihood-ratio",), targets=40, releases=100)
+CHEAP = replace(ALL.with_block(attacks="likelihood-ratio"), targets=40, releases=100)
 
 
-def audit(traces: Path, out: Path, options: PlanOptions, workers: int) -> dict:
-    plan = make_plan(options, Traces.load(traces))
+def audit(traces: Path, out: Path, options: AuditOptions, workers: int) -> dict:
+    prepared = prepare_audit(traces, options, out)
+    plan = prepared.plan
     begun = time.perf_counter()
-    run_audit(plan, traces, out, workers=local_workers(workers))
+    prepared.run(workers=local_workers(workers))
     seconds = time.perf_counter() - begun
-    scored = len(plan.units) * (plan.releases + plan.control_releases) * len(plan.attacks)
+    scored = len(plan.contests) * len(plan.targets) * (plan.releases + plan.control_releases)
     return {
-        "attacks": list(plan.attacks),
+        "attacks": [str(attack) for attack in plan.attacks],
         "workers": workers,
         "targets": len(plan.targets),
         "releases": plan.releases,
@@ -52,13 +53,13 @@ def main() -> None:
         traces = Path(folder) / "traces.parquet"
         simulate("milan-like", seed=1).traces().save(traces)
         audits = [
-            audit(traces, Path(folder) / f"{len(options.attacks)}-{workers}", options, workers)
+            audit(traces, Path(folder) / f"{options.targets}-{workers}", options, workers)
             for options in (CHEAP, ALL)
             for workers in (1, 2)
         ]
         begun = time.perf_counter()
         found = recommend(
-            traces, PlanOptions(group_sizes=(1000,), seed=1), workers=local_workers(2)
+            traces, AuditOptions.of(group_sizes=1000, seed=1), workers=local_workers(2)
         )
         seconds = time.perf_counter() - begun
     chosen = found.recommended

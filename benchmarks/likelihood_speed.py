@@ -25,11 +25,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from whosthere.adversary.attacks import Auxiliary, Facts, LikelihoodRatio
+from whosthere.adversary.attacks import Auxiliary, LikelihoodRatio
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release

@@ -1,139 +1,190 @@
-"""Variants of the likelihood ratio that were tried, on the same releases, as a Markdown table.
+"""Variants of the likelihood ratio that were tried, as attacks of our own in an ordinary audit.
 
-    python benchmarks/likelihood_variants.py --data milan-like --reference-size 2500
-    python benchmarks/likelihood_variants.py --data traces.parquet --group-size 500
+    python benchmarks/likelihood_variants.py milan-like.parquet benchmarks/plans/milan-like.toml
 
 The columns are mean AUCs over targets:
-  LR           as it is: Poisson, rates fitted to the release, region times epoch
-  no shrink    sums taken as they are, however noisy
-  reference    rates shaped by reference traces
-  true rates   the population's own mean of every cell: what no attacker has
-  overdispersed  negative binomial counts of dispersion 16 and 4 instead of Poisson ones
-  covariance   a linear test with the population's own covariance between the target's cells
-               (noise only): what no attacker has either
+  likelihood-ratio   as it is: Poisson, rates fitted to the release, region times epoch
+  no-shrink          sums taken as they are, however noisy
+  ...-reference      rates shaped by reference traces
+  true-rates         the population's own mean of every cell: what no attacker has
+  overdispersed      negative binomial counts of dispersion 16 and 4 instead of Poisson ones
+  covariance         a linear test with the population's own covariance between the target's cells
+                     (noise only): what no attacker has either
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
-from compare_attacks import SETTINGS, auc, chosen_targets, population, test_releases
-from whosthere.adversary import published, rates
-from whosthere.adversary.published import PublishedCounts, published_counts
-from whosthere.data.traces import Traces
-from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.release import Release
+import whosthere as wt
+from tables import markdown
+from whosthere.adversary import count_tables as law
+from whosthere.adversary import rates
+from whosthere.adversary.attacks.base import needed
+from whosthere.attacks import Answer, Attack, FittedAttack, LikelihoodRatio, NotApplicableError
 
-DISPERSIONS = (16.0, 4.0)
+Score = Callable[[wt.Release, np.ndarray], np.ndarray]
 
 
-def overdispersed(mechanism: Mechanism, m: int, dispersion: float) -> PublishedCounts:
-    """Make the tables of negative binomial counts with variance rate + rate^2 / dispersion."""
+@dataclass(frozen=True, eq=False)
+class Sum(FittedAttack):
+    """Adds up what a test says about each of the target's cells."""
+
+    cells: np.ndarray
+    by_cell: Score
+
+    def score(self, release: wt.Release) -> Answer:
+        counts = release.counts.reshape(-1)[self.cells]
+        return Answer(float(np.maximum(self.by_cell(release, counts), -1e6).sum()), 0.0)
+
+
+@dataclass(frozen=True)
+class NoShrink(Attack):
+    """Rates are fitted to the sums as they are."""
+
+    name: ClassVar[str] = "no-shrink"
+    summary: ClassVar[str] = "the likelihood ratio without drawing noisy sums together"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+        cells = needed(knowledge).certain
+        tables = law.count_tables(facts.mechanism, facts.group_size)
+        quiet = replace(tables, empty_variance=0.0)
+
+        def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
+            usual = rates.count_tables
+            try:
+                rates.count_tables = lambda *_: quiet
+                fitted = rates.fit_rates(release)
+            finally:
+                rates.count_tables = usual
+            return tables.log_ratio_of(counts, fitted.log_rates(cells))
+
+        return Sum(cells, by_cell)
+
+
+@dataclass(frozen=True)
+class Overdispersed(Attack):
+    """Counts are negative binomial with variance rate + rate^2 / dispersion."""
+
+    dispersion: float
+
+    name: ClassVar[str] = "overdispersed"
+    summary: ClassVar[str] = "the likelihood ratio with negative binomial counts"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+        cells = needed(knowledge).certain
+        tables = wide_tables(facts.mechanism, facts.group_size, self.dispersion)
+
+        def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
+            fitted = rates.fit_rates(release).log_rates(cells)
+            return tables.log_ratio_of(counts, np.minimum(fitted, np.log(250)))
+
+        return Sum(cells, by_cell)
+
+
+@dataclass(frozen=True)
+class TrueRates(Attack):
+    """The rates are the population's own, which no attacker has."""
+
+    path: str
+
+    name: ClassVar[str] = "true-rates"
+    summary: ClassVar[str] = "the likelihood ratio with the population's own rates"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+        cells, everybody = needed(knowledge).certain, population(self.path)
+        tables = law.count_tables(facts.mechanism, facts.group_size)
+        mean = (everybody.counts().reshape(-1)[cells] - 1.0) / (everybody.n_users - 1)
+        log_rates = np.log(np.maximum(mean * (facts.group_size - 1), 1e-3))
+        return Sum(cells, lambda _, counts: tables.log_ratio_of(counts, log_rates))
+
+
+@dataclass(frozen=True)
+class Covariance(Attack):
+    """The best linear test, with the population's own covariance, which no attacker has."""
+
+    path: str
+
+    name: ClassVar[str] = "covariance"
+    summary: ClassVar[str] = "a linear test with the population's own covariance"
+
+    def check(self, facts, knowledge, auxiliary) -> None:  # noqa: ANN001
+        super().check(facts, knowledge, auxiliary)
+        if len(facts.mechanism.steps) != 1 or not facts.mechanism.units:
+            raise NotApplicableError("the linear test is for noise alone")
+
+    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+        cells, everybody = needed(knowledge).certain, population(self.path)
+        noise = 2 * facts.mechanism.steps[0].scale ** 2
+        at = np.full(everybody.n_cells, -1)
+        at[cells] = np.arange(cells.size)
+        row = np.repeat(np.arange(everybody.n_users), everybody.visits_per_user())
+        column = at[everybody.cells]
+        visits = np.zeros((everybody.n_users, cells.size), np.float32)
+        visits[row[column >= 0], column[column >= 0]] = 1
+        m = facts.group_size
+        covariance = np.cov(visits.T).reshape(cells.size, -1) * m + noise * np.eye(cells.size)
+        weights = np.linalg.solve(covariance, np.ones(cells.size))
+        centre = visits.mean(axis=0) * m
+        return Sum(cells, lambda _, counts: weights * (counts - centre))
+
+
+@lru_cache
+def population(path: str) -> wt.Traces:
+    """Load everybody, once for each process."""
+    return wt.Traces.load(path)
+
+
+@lru_cache
+def wide_tables(mechanism: wt.Mechanism, m: int, dispersion: float) -> law.CountTables:
+    """Make the tables of negative binomial counts."""
 
     def chances(n: np.ndarray, by_rate: np.ndarray) -> np.ndarray:
         r, mean = dispersion, by_rate[:, None]
         log_chance = gammaln(n + r) - gammaln(r) - gammaln(n + 1.0)
         return np.exp(log_chance + r * np.log(r / (r + mean)) + n * np.log(mean / (r + mean)))
 
-    usual = published._poisson
+    usual = law._poisson
     try:
-        published._poisson = chances
-        return published_counts.__wrapped__(mechanism, m)
+        law._poisson = chances
+        return law.count_tables.__wrapped__(mechanism, m)
     finally:
-        published._poisson = usual
-
-
-def unshrunk_rates(release: Release) -> rates.Rates:
-    """Fit rates to the sums as they are."""
-    usual = published_counts(release.mechanism, release.group_size)
-    quiet = replace(usual, empty_variance=0.0)
-    original = rates.published_counts
-    try:
-        rates.published_counts = lambda *_: quiet
-        return rates.fit_rates(release)
-    finally:
-        rates.published_counts = original
-
-
-def linear_weights(traces: Traces, target: int, cells: np.ndarray, m: int, noise: float) -> tuple:
-    """Return the weights and centre of the best linear test, from everybody's traces."""
-    at = np.full(traces.n_cells, -1)
-    at[cells] = np.arange(cells.size)
-    row = np.repeat(np.arange(traces.n_users), traces.visits_per_user())
-    column = at[traces.cells]
-    visits = np.zeros((traces.n_users, cells.size), np.float32)
-    visits[row[column >= 0], column[column >= 0]] = 1
-    visits = np.delete(visits, target, axis=0)
-    covariance = np.cov(visits.T).reshape(cells.size, -1) * m + noise * np.eye(cells.size)
-    return np.linalg.solve(covariance, np.ones(cells.size)), visits.mean(axis=0) * m
-
-
-def scores_of_target(
-    traces: Traces, target: int, mechanism: Mechanism, options: argparse.Namespace
-) -> dict:
-    """Return the AUC of every variant for one target."""
-    rng = np.random.default_rng([options.seed, 2, target])
-    others = np.setdiff1d(rng.permutation(traces.n_users), target, assume_unique=True)
-    reference, pool = np.split(others, [options.reference_size or traces.n_users // 2])
-    everybody = mechanism.bound(traces.select(np.append(pool, target)), rng).traces
-    m = options.group_size
-    releases, labels, _ = test_releases(everybody, mechanism, m, options.releases, rng)
-    cells = traces.trace(target)
-    tables = published_counts(mechanism, m)
-    shape = rates.reference_shape(traces.select(reference))
-    population_mean = traces.counts().reshape(-1)[cells] - 1.0
-    true_rates = np.log(np.maximum(population_mean / (traces.n_users - 1) * (m - 1), 1e-3))
-    wide = {f"overdispersed {d:g}": overdispersed(mechanism, m, d) for d in DISPERSIONS}
-    scores: dict[str, list[float]] = {}
-
-    def note(name: str, values: np.ndarray) -> None:
-        scores.setdefault(name, []).append(float(np.maximum(values, -1e6).sum()))
-
-    for release in releases:
-        counts = release.counts.reshape(-1)[cells]
-        fitted = rates.fit_rates(release).log_rates(cells)
-        note("LR", tables.log_ratio_of(counts, fitted))
-        note("no shrink", tables.log_ratio_of(counts, unshrunk_rates(release).log_rates(cells)))
-        shaped = rates.fit_rates(release, shape).log_rates(cells)
-        note("reference", tables.log_ratio_of(counts, shaped))
-        note("true rates", tables.log_ratio_of(counts, true_rates))
-        for name, others_tables in wide.items():
-            note(name, others_tables.log_ratio_of(counts, np.minimum(fitted, np.log(250))))
-        if mechanism.noise_steps and len(mechanism.steps) == 1:
-            noise = 2 * mechanism.noise_steps[0].scale ** 2
-            weights, centre = linear_weights(traces, target, cells, m, noise)
-            note("covariance", weights * (counts - centre))
-    return {name: auc(np.array(values), labels) for name, values in scores.items()}
+        law._poisson = usual
 
 
 def main() -> None:
-    """Print the table."""
+    """Audit the variants in the settings of a plan, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="milan-like")
-    parser.add_argument("--targets", type=int, default=30)
+    parser.add_argument("traces")
+    parser.add_argument("plan")
     parser.add_argument("--releases", type=int, default=20)
-    parser.add_argument("--group-size", type=int, default=1_000)
-    parser.add_argument("--reference-size", type=int)
-    parser.add_argument("--min-visits", type=int, default=10)
-    parser.add_argument("--bound", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", help="folder to keep the audit in")
     options = parser.parse_args()
-    traces = population(options.data, options.seed)
-    names = ["LR", "no shrink", "reference", "true rates"]
-    names += [f"overdispersed {d:g}" for d in DISPERSIONS] + ["covariance"]
-    print(f"| setting | {' | '.join(names)} |")
-    print("|---" * (len(names) + 1) + "|")
-    for setting in SETTINGS:
-        spec = setting.replace("BOUND", str(options.bound))
-        targets = chosen_targets(traces, options.min_visits, options.targets, options.seed)
-        found = [scores_of_target(traces, t, Mechanism.parse(spec), options) for t in targets]
-        cells = [f"{np.mean([f[n] for f in found]):.3f}" if n in found[0] else "" for n in names]
-        shown = spec.replace("|", "\\|")
-        print(f"| `{shown}` | {' | '.join(cells)} |", flush=True)
+    variants = [
+        LikelihoodRatio(),
+        NoShrink(),
+        "likelihood-ratio-reference",
+        TrueRates(options.traces),
+        Overdispersed(16.0),
+        Overdispersed(4.0),
+        Covariance(options.traces),
+    ]
+    result = wt.audit(
+        options.traces,
+        plan=options.plan,
+        attacks=variants,
+        releases=options.releases,
+        control_releases=0,
+        out=options.out,
+    )
+    print(markdown(result.scores))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Draw the results of compare_attacks.py: mean AUC by protection, a panel for each data set.
+"""Draw what tables.py wrote: mean AUC by protection, a panel for each data set.
 
-    python benchmarks/plot_attacks.py "a simulated city=milan.jsonl" --out docs/images/attacks.svg
+    python benchmarks/plot_attacks.py "a simulated city=milan.csv" --out docs/images/attacks.svg
 
 Needs matplotlib.
 """
@@ -8,12 +8,12 @@ Needs matplotlib.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "whosthere"
@@ -23,9 +23,9 @@ mpl.rcParams["font.family"] = "sans-serif"
 from matplotlib import pyplot as plt
 
 ATTACKS = {
-    "KK": ("Knock-Knock (needs real traces)", "#8a8f98", "s"),
-    "ZK": ("Zero Knowledge (the paper)", "#2b6cb0", "o"),
-    "LR": ("likelihood ratio (whosthere)", "#c2410c", "D"),
+    "knock-knock": ("Knock-Knock (needs real traces)", "#8a8f98", "s"),
+    "zero-knowledge": ("Zero Knowledge (the paper)", "#2b6cb0", "o"),
+    "likelihood-ratio": ("likelihood ratio (whosthere)", "#c2410c", "D"),
     "ceiling": ("one who knows where everybody else was", "#111827", "|"),
 }
 WORDS = {
@@ -46,20 +46,17 @@ WORDS = {
 
 def short(setting: str) -> str:
     """Return the key of a setting's words."""
-    if "user-day" not in setting:
-        return setting
-    return f"user-day {setting.split('eps=')[1].split(',', maxsplit=1)[0]}"
+    mechanism = setting.rsplit(", m=", 1)[0]
+    if "user-day" not in mechanism:
+        return mechanism
+    return f"user-day {mechanism.split('eps=')[1].split(',', maxsplit=1)[0]}"
 
 
 def aucs(path: Path) -> dict[tuple[str, str], list[float]]:
-    """Read AUCs by setting and attack; the last line of a target counts."""
-    latest = {}
-    for line in path.open():
-        row = json.loads(line)
-        latest[short(row["setting"]), row["attack"], row["target"]] = row["auc"]
+    """Read AUCs by setting and attack."""
     found = defaultdict(list)
-    for (setting, attack, _), auc in latest.items():
-        found[setting, attack].append(auc)
+    for row in pl.read_csv(path).iter_rows(named=True):
+        found[short(row["setting"]), row["attack"]].append(row["auc"])
     return found
 
 

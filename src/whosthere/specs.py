@@ -296,8 +296,9 @@ def fields_of(kind: type) -> tuple[Field, ...]:
         declared = field.metadata.get(_METADATA, Parameter(_Plain(), ""))
         if not declared.key:
             declared = dataclasses.replace(declared, key=field.name)
-        default = field.default
-        if field.default_factory is not MISSING:
+        # By type: a class that was sent to another process has another MISSING than we do.
+        default = MISSING if isinstance(field.default, type(MISSING)) else field.default
+        if not isinstance(field.default_factory, type(MISSING)):
             default = field.default_factory()
         found.append(Field(field.name, declared, default))
     return tuple(found)
@@ -372,14 +373,12 @@ class Kind:
         """The keys that may be given."""
         return tuple(key for field in self.fields for key in field.parameter.keys)
 
-    def signature(self) -> str:
-        """Write the parameters with their defaults, for lists."""
-        return ", ".join(
-            field.parameter.key
-            if field.default is MISSING
-            else f"{field.parameter.key}={field.parameter.value.write(field.default)}"
-            for field in self.fields
-        )
+    def parameters(self) -> Iterator[tuple[Parameter, str | None]]:
+        """Return what may be given, each with its default as it is written, if it has one."""
+        for field in self.fields:
+            usual = field.default
+            written = usual is not MISSING and usual is not None
+            yield field.parameter, field.parameter.value.write(usual) if written else None
 
 
 @dataclass(frozen=True)
@@ -404,17 +403,17 @@ class Catalogue:
 
     def parse(self, text: str) -> Any:  # noqa: ANN401
         """Return what a text describes."""
-        with _located(self.noun, text) as reader:
+        with _located(self, text) as reader:
             return self.make(reader.single())
 
     def parse_chain(self, text: str) -> list[Any]:
         """Return what each part of a text describes, in order."""
-        with _located(self.noun, text) as reader:
+        with _located(self, text) as reader:
             return [self.make(part) for part in reader.chain()]
 
     def read_chain(self, text: str) -> list[Written]:
         """Return the parts of a text without making anything of them."""
-        with _located(self.noun, text) as reader:
+        with _located(self, text) as reader:
             return reader.chain()
 
     def make(self, written: Written) -> Any:  # noqa: ANN401
@@ -491,23 +490,27 @@ class _Token(NamedTuple):
 class _located:  # noqa: N801 - used like a function
     """Gives a reader of a text, and turns what is wrong at a place of it into a `SpecError`."""
 
-    def __init__(self, noun: str, text: str) -> None:
-        self._noun, self._text = noun, text
+    def __init__(self, catalogue: Catalogue, text: str) -> None:
+        if not isinstance(text, str):
+            raise SpecError(
+                f"{quoted(repr(text))} is no {catalogue.noun}", fix="Give its spec, as a text"
+            )
+        self._catalogue, self._text = catalogue, text
 
     def __enter__(self) -> _Reader:
-        return _Reader(self._noun, self._text)
+        return _Reader(self._catalogue, self._text)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, _MisplacedError):
-            where = f"{self._noun} {quoted(self._text)}, character {error.place}"
+            where = f"{self._catalogue.noun} {quoted(self._text)}, character {error.place}"
             raise SpecError(error.problem, where=where, fix=error.fix) from None
 
 
 class _Reader:
     """Goes through the words and marks of one text."""
 
-    def __init__(self, noun: str, text: str) -> None:
-        self._noun = noun
+    def __init__(self, catalogue: Catalogue, text: str) -> None:
+        self._catalogue = catalogue
         end = _Token("", len(text) + 1)
         self._tokens = [_Token(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)] + [end]
         self._next = 0
@@ -515,26 +518,27 @@ class _Reader:
 
     def chain(self) -> list[Written]:
         """Read the whole text as specs joined by ``|``."""
-        parts = [self._spec(self._what)]
+        parts = [self._named()]
         while self._peek().text:
             self._expect("|", after=parts[-1])
-            parts.append(self._spec(self._what))
+            parts.append(self._named())
         return parts
 
     def single(self) -> Written:
         """Read the whole text as one spec."""
-        spec = self._spec(self._what)
+        spec = self._named()
         if self._peek().text:
             raise self._unexpected("the end" if spec.arguments is not None else "'(' or the end")
         return spec
 
-    @property
-    def _what(self) -> str:
-        article = "an" if self._noun[0] in "aeiou" else "a"
-        return f"{article} {self._noun}"
+    def _named(self) -> Written:
+        """Read a spec of the catalogue."""
+        noun = self._catalogue.noun
+        article = "an" if noun[0] in "aeiou" else "a"
+        return self._spec(f"{article} {noun}", fix=suggestion("", self._catalogue.kinds))
 
-    def _spec(self, wanted: str) -> Written:
-        name = self._word(wanted)
+    def _spec(self, wanted: str, *, fix: str | None = None) -> Written:
+        name = self._word(wanted, fix=fix)
         if self._peek().text != "(":
             return Written(name.text, name.place)
         self._depth += 1
@@ -551,7 +555,7 @@ class _Reader:
         return Written(name.text, name.place, tuple(arguments))
 
     def _argument(self, name: str) -> tuple[str, Written]:
-        first = self._spec(f"a parameter of {name}")
+        first = self._spec(f"a parameter of {shortened(name)}")
         if first.arguments is not None or self._peek().text in {",", ")"}:
             return "", first
         self._expect("=")
@@ -561,10 +565,10 @@ class _Reader:
     def _peek(self) -> _Token:
         return self._tokens[self._next]
 
-    def _word(self, wanted: str) -> _Token:
+    def _word(self, wanted: str, *, fix: str | None = None) -> _Token:
         token = self._peek()
         if not token.text or token.text in _MARKS:
-            raise self._unexpected(wanted)
+            raise self._unexpected(wanted, fix=fix)
         self._next += 1
         return token
 
@@ -575,15 +579,20 @@ class _Reader:
             raise self._unexpected(wanted)
         self._next += 1
 
-    def _unexpected(self, wanted: str) -> _MisplacedError:
+    def _unexpected(self, wanted: str, *, fix: str | None = None) -> _MisplacedError:
         token = self._peek()
         found = quoted(token.text) if token.text else "the end"
-        return _MisplacedError(f"expected {wanted}, found {found}", token.place)
+        return _MisplacedError(f"expected {wanted}, found {found}", token.place, fix=fix)
 
 
 def quoted(text: str) -> str:
     """Write a text in quotes, cut where it is long."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(shortened(text))
+
+
+def shortened(text: str) -> str:
+    """Cut a text where it is long."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def format_number(value: float) -> str:

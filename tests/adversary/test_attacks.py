@@ -1,38 +1,42 @@
 """The attacks: what they may see, what they refuse, what they find."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from whosthere.adversary.attacks import (
     ATTACKS,
     RULED_OUT,
     Auxiliary,
     ContradictionRule,
-    Facts,
     KnockKnock,
-    Labelled,
     LocMia,
     LogLikelihood,
     NotApplicableError,
     PastGroups,
-    Training,
+    PastRelease,
+    TrainedAttack,
     ZeroKnowledge,
-    attack_named,
+    attack,
 )
 from whosthere.adversary.attacks.loc_mia import proxy_trace
+from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
 M = 150
-SMALL = Training(groups=100, validation_groups=40)
+SMALL = {"groups": 100, "validation_groups": 40}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,7 @@ def _releases(people, target, spec, n=30, seed=0):
 
 
 def _past(releases, labels):
-    return [Labelled(r, bool(inside)) for r, inside in zip(releases, labels, strict=True)]
+    return [PastRelease(r, bool(inside)) for r, inside in zip(releases, labels, strict=True)]
 
 
 def _auc(attack, releases, labels, knowledge, auxiliary):
@@ -81,8 +85,14 @@ def _auc(attack, releases, labels, knowledge, auxiliary):
     return (difference > 0).mean() + (difference == 0).mean() / 2
 
 
-def _attack(kind, training=SMALL):
-    return kind(training=training) if kind in {KnockKnock, ZeroKnowledge, LocMia} else kind()
+def _attack(kind, **more):
+    return kind(**SMALL, **more) if issubclass(kind, TrainedAttack) else kind(**more)
+
+
+EVERY_ATTACK = [
+    *(_attack(kind.make) for kind in ATTACKS.kinds.values()),
+    _attack(ZeroKnowledge, fit_on="per-target"),
+]
 
 
 @pytest.mark.parametrize("kind", [KnockKnock, ZeroKnowledge], ids=lambda k: k.name)
@@ -97,12 +107,20 @@ def test_trained_attacks_find_an_active_person(people, target, reference, kind, 
     assert _auc(_attack(kind), releases, labels, known, Auxiliary(reference)) >= least
 
 
-def test_strong_noise_leaves_nothing(people, target, reference):
-    """Noise of scale 1000 drowns everything: AUC near 1/2 (within 4 standard errors)."""
-    releases, labels = _releases(people, target, "laplace(eps=0.001, unit=event)", n=60)
+@pytest.mark.parametrize(("eps", "is_found"), [(0.001, False), (0.5, True)])
+def test_strong_noise_leaves_nothing(people, target, reference, eps, is_found):
+    """Noise of scale 1000 drowns everything, and noise of scale 2 does not.
+
+    Without any signal the AUC of n and n releases has the mean 1/2 and the variance
+    (2 n + 1) / (12 n^2), exactly. 500 and 500 give a standard deviation of 0.018, and the normal
+    interval, within 0.071 of 1/2, a false alarm rate of 1e-4.
+    """
+    releases, labels = _releases(people, target, f"laplace(eps={eps}, unit=event)", n=1000)
     known = KnownVisits(people.trace(target))
-    found = _auc(KnockKnock(SMALL), releases, labels, known, Auxiliary(reference))
-    assert abs(found - 0.5) < 4 * 0.075
+    found = _auc(KnockKnock(**SMALL), releases, labels, known, Auxiliary(reference))
+    n = 500
+    deviation = np.sqrt((2 * n + 1) / (12 * n**2))
+    assert (abs(found - 0.5) > norm.isf(0.5e-4) * deviation) == is_found
 
 
 def test_the_rule_never_rules_out_a_member(people, target):
@@ -142,19 +160,21 @@ class _Forbidden:
         raise AssertionError("an attack measured data that it may not see")
 
 
-@pytest.mark.parametrize("kind", ATTACKS.values(), ids=list(ATTACKS))
-def test_no_attack_touches_what_it_does_not_declare(people, target, reference, kind):
+@pytest.mark.parametrize("attack", EVERY_ATTACK, ids=str)
+def test_no_attack_touches_what_it_does_not_declare(people, target, reference, attack):
     releases, labels = _releases(people, target, "raw", n=20)
     past = _past(releases, labels)
-    allowed = {"reference": reference, "friends": (1, 2, 3), "past": past}
-    given = {k: v if k in kind.uses else _Forbidden() for k, v in allowed.items()}
+    friends = people.select([1, 2, 3])
+    allowed = {"reference": reference, "friends": friends, "past": past, "example": releases[1]}
+    assert attack.uses <= set(allowed)
+    given = {k: v if k in attack.uses else _Forbidden() for k, v in allowed.items()}
     known = KnownVisits(people.trace(target))
-    fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(**given), seed=0)
+    fitted = attack.fit(releases[0].facts, known, Auxiliary(**given), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
 
 def test_only_the_named_attacks_read_real_traces():
-    readers = {name for name, kind in ATTACKS.items() if "reference" in kind.uses}
+    readers = {attack.name for attack in EVERY_ATTACK if "reference" in attack.uses}
     assert readers == {
         "knock-knock",
         "likelihood-ratio-reference",
@@ -163,15 +183,15 @@ def test_only_the_named_attacks_read_real_traces():
     }
 
 
-@pytest.mark.parametrize("kind", ATTACKS.values(), ids=list(ATTACKS))
-def test_answers_depend_on_seed_and_release_alone(people, target, reference, kind):
+@pytest.mark.parametrize("attack", EVERY_ATTACK, ids=str)
+def test_answers_depend_on_seed_and_release_alone(people, target, reference, attack):
     releases, labels = _releases(people, target, "raw", n=20)
     past = _past(releases, labels)
-    auxiliary = Auxiliary(reference, (1, 2, 3), past)
+    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), past, releases[5])
     known = KnownVisits(people.trace(target))
     facts = releases[0].facts
-    forwards = _attack(kind).fit(facts, known, auxiliary, seed=4)
-    backwards = _attack(kind).fit(facts, known, auxiliary, seed=4)
+    forwards = attack.fit(facts, known, auxiliary, seed=4)
+    backwards = attack.fit(facts, known, auxiliary, seed=4)
     first = [forwards.score(r) for r in releases[:3]]
     assert [backwards.score(r) for r in releases[2::-1]][::-1] == first
 
@@ -201,8 +221,9 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
         people.epochs,
     )
     cells = people.trace(target)
-    exact = replace(SMALL, classifier=ExactL1(tolerance=1e-8))
-    attack = _attack(kind, exact)
+    attack = _attack(kind)
+    if kind is KnockKnock:
+        attack = replace(attack, classifier=ExactL1(tolerance=1e-8))
     one = attack.fit(releases[0].facts, KnownVisits(cells), Auxiliary(reference), seed=2)
     two = attack.fit(moved[0].facts, KnownVisits(relabelled(cells)), Auxiliary(other), seed=2)
     for a, b in zip(releases, moved, strict=True):
@@ -229,8 +250,12 @@ def test_friends_places_say_more_than_chance(city, people):
             continue
         own = people.trace(row) // people.epochs.n
         strangers = rng.choice(people.n_users, friends.size)
-        shared += np.isin(proxy_trace(people, tuple(friends)) // people.epochs.n, own).mean()
-        strange += np.isin(proxy_trace(people, tuple(strangers)) // people.epochs.n, own).mean()
+        for_friends, for_strangers = (
+            np.isin(proxy_trace(people.select(rows)) // people.epochs.n, own).mean()
+            for rows in (friends, strangers)
+        )
+        shared += for_friends
+        strange += for_strangers
     assert shared > 1.2 * strange
 
 
@@ -258,6 +283,7 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
     facts = Facts(people.regions, people.epochs, M, Mechanism())
     known = KnownVisits(people.trace(target))
     few = reference.select(np.arange(10))
+    silent = Traces(("a", "b"), np.zeros(3, int), np.zeros(0), people.regions, people.epochs)
     elsewhere = Traces(
         reference.users,
         reference.indptr,
@@ -265,27 +291,32 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
         Regions([f"x{i}" for i in range(16)]),
         reference.epochs,
     )
-    for attack, knowledge, auxiliary, message in [
+    for chosen, knowledge, auxiliary, message in [
         (KnockKnock(), known, Auxiliary(), "needs reference traces"),
         (KnockKnock(), known, Auxiliary(few), "at least 150 reference traces"),
         (KnockKnock(), known, Auxiliary(elsewhere), "other regions or epochs"),
         (KnockKnock(), None, Auxiliary(reference), "know something of the target"),
-        (LocMia(), None, Auxiliary(reference), "friends"),
-        (LocMia(), None, Auxiliary(reference, (100_000,)), "not in the reference"),
-        (PastGroups(), None, Auxiliary(), "past releases"),
+        (LocMia(), None, Auxiliary(reference), "needs traces of the target's friends"),
+        (LocMia(), None, Auxiliary(friends=few), "needs reference traces"),
+        (LocMia(), None, Auxiliary(reference, elsewhere), "other regions or epochs"),
+        (LocMia(), None, Auxiliary(reference, few.select([])), "no friends with a visit"),
+        (LocMia(), None, Auxiliary(reference, silent), "no friends with a visit"),
+        (PastGroups(), None, Auxiliary(), "needs past releases"),
+        (PastGroups(), None, Auxiliary(past=[]), "needs past releases"),
+        (ZeroKnowledge(fit_on="per-target"), known, Auxiliary(), "needs a release like"),
         (ZeroKnowledge(), None, Auxiliary(), "know something of the target"),
         (ZeroKnowledge(), KnownVisits(np.array([10**8])), Auxiliary(), "outside the release"),
         (ZeroKnowledge(), KnownRegions((99,)), Auxiliary(), "outside the release"),
     ]:
         with pytest.raises(NotApplicableError, match=message):
-            attack.check(facts, knowledge, auxiliary)
+            chosen.check(facts, knowledge, auxiliary)
 
 
 def test_zero_knowledge_works_without_positions(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     bare = [Release(r.counts, replace(r.facts, regions=Regions(r.regions.ids))) for r in releases]
     known = KnownVisits(people.trace(target))
-    fitted = ZeroKnowledge(SMALL).fit(bare[0].facts, known, Auxiliary(), seed=0)
+    fitted = ZeroKnowledge(**SMALL).fit(bare[0].facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(bare[0]).score)
 
 
@@ -321,25 +352,242 @@ def test_an_all_zero_release_is_survived(people, target):
         Facts(people.regions, people.epochs, M, Mechanism.parse("flowkit")),
     )
     known = KnownVisits(people.trace(target))
-    fitted = ZeroKnowledge(SMALL).fit(empty.facts, known, Auxiliary(), seed=0)
+    fitted = ZeroKnowledge(**SMALL).fit(empty.facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(empty).score)
 
 
 def test_names_lead_to_attacks():
-    for name, kind in ATTACKS.items():
-        assert isinstance(attack_named(name), kind)
+    for name, kind in ATTACKS.kinds.items():
+        assert isinstance(attack(name), kind.make)
         assert kind.summary
     with pytest.raises(InputError, match="zero-knowledge"):
-        attack_named("zero-knowlege")
+        attack("zero-knowlege")
 
 
 def test_trained_attacks_can_be_given_a_classifier_and_sampling():
-    attack = attack_named("knock-knock", classifier="forest", sampling="independent")
-    assert attack.training == Training(sampling="independent", classifier=Forest())
+    given = attack("knock-knock(classifier=forest, sampling=independent)")
+    assert given == KnockKnock(sampling="independent", classifier=Forest())
+    assert given == KnockKnock(sampling="independent", classifier="forest")
+    assert attack(given) is given
     for wrong in (
-        {"name": "likelihood-ratio", "classifier": "forest"},
-        {"name": "knock-knock", "classifier": "tree"},
-        {"name": "knock-knock", "sampling": "pairs"},
+        "likelihood-ratio(classifier=forest)",
+        "knock-knock(classifier=tree)",
+        "knock-knock(sampling=pairs)",
     ):
         with pytest.raises(InputError):
-            attack_named(**wrong)
+            attack(wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KnockKnock(sampling="pairs"), "Did you mean 'paired'"),
+        (lambda: KnockKnock(classifier="tree"), "no classifier 'tree'"),
+        (lambda: KnockKnock(groups=3), "cannot be balanced"),
+        (lambda: KnockKnock(groups=0), "groups must lie between 2"),
+        (lambda: KnockKnock(groups="200"), "groups must be a whole number"),
+        (lambda: KnockKnock(validation_groups=7), "cannot be balanced"),
+        (lambda: LogLikelihood(validation_groups=7), "cannot be balanced"),
+        (lambda: ZeroKnowledge(reference_size=0), "reference must lie between 1"),
+        (lambda: ZeroKnowledge(marginals="papers"), "Did you mean 'paper'"),
+        (lambda: ZeroKnowledge(fit_on="per-relase"), "Did you mean 'per-release'"),
+        (lambda: ZeroKnowledge(activity="constent"), "Did you mean 'constant'"),
+        (lambda: PastGroups(held_out=1.0), "held_out must be between 0 and 1"),
+        (lambda: PastGroups(classifier="l2"), "no classifier 'l2'"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+# What an attacker does with a bound on visits
+
+
+BOUNDED = {
+    "laplace(eps=1, unit=user-day, max_visits=2)": True,
+    "laplace(eps=1, unit=user, max_visits=5)": False,
+}
+
+
+@pytest.mark.parametrize("spec", BOUNDED)
+def test_groups_are_bounded_as_the_publisher_bounds(people, target, reference, rng, spec):
+    """Of the target and of everybody else, exactly as many visits are left as the bound lets."""
+    mechanism = Mechanism.parse(spec)
+    facts = Facts(people.regions, people.epochs, M, mechanism)
+    own = people.trace(target)
+    sampler = sampler_over(reference, facts, KnownVisits(own), rng)
+    most = mechanism.units[0].most_visits
+    period = people.epochs.days if BOUNDED[spec] else np.zeros(people.epochs.n, np.int32)
+
+    def visits(cells):
+        return np.bincount(period[cells % people.epochs.n], minlength=period.max() + 1)
+
+    assert visits(own).max() > most
+    assert np.isin(sampler.target, own).all()
+    assert np.array_equal(visits(sampler.target), np.minimum(visits(own), most))
+    before, after = (traces.visits_per_period(period) for traces in (reference, sampler.reference))
+    assert before.max() > most
+    assert np.array_equal(after, np.minimum(before, most))
+
+
+def test_what_is_believed_of_a_target_is_bounded_too(people, reference, rng):
+    """A greedy guess is in every epoch, and the publisher would count two visits of each day."""
+    mechanism = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=2)")
+    facts = Facts(people.regions, people.epochs, M, mechanism)
+    sampler = sampler_over(reference, facts, KnownRegions((3, 5)), rng)
+    assert sampler.target.size == 2 * people.epochs.n_days
+    assert set(sampler.target // people.epochs.n) <= {3, 5}
+
+
+def test_without_a_bound_nobody_loses_a_visit(people, target, reference, rng):
+    facts = Facts(people.regions, people.epochs, M, Mechanism.parse("laplace(eps=1)"))
+    sampler = sampler_over(reference, facts, KnownVisits(people.trace(target)), rng)
+    assert np.array_equal(sampler.target, people.trace(target))
+    assert np.array_equal(sampler.reference.cells, reference.cells)
+
+
+# Zero knowledge and its parameters
+
+
+class _Unplaced(Regions):
+    """Regions whose positions are there, and must not be looked at."""
+
+    @property
+    def neighbours(self):
+        raise AssertionError("an attack looked at the regions' positions")
+
+    degrees = neighbours
+
+
+def test_positions_are_used_only_where_they_may_be(people, target):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=1)
+    known = KnownVisits(people.trace(target))
+
+    def score(regions, **chosen):
+        release = Release(releases[0].counts, replace(releases[0].facts, regions=regions))
+        fitted = ZeroKnowledge(**SMALL, **chosen).fit(release.facts, known, Auxiliary(), seed=3)
+        return fitted.score(release).score
+
+    whole = people.regions
+    hidden, bare = _Unplaced(whole.ids, whole.lon, whole.lat), Regions(whole.ids)
+    without = score(whole, positions=False)
+    assert score(hidden, positions=False) == without
+    assert score(bare, positions=False) == without
+    assert score(bare, positions=True) == without
+    assert score(whole, positions=True) != without
+    with pytest.raises(AssertionError, match="positions"):
+        score(hidden, positions=True)
+
+
+@pytest.mark.parametrize("changed", [{"marginals": "mechanism"}, {"marginals": "empirical"},
+                                     {"activity": "lognormal:1.2"}, {"activity": "constant"},
+                                     {"reference_size": 300}, {"sampling": "independent"},
+                                     {"classifier": "l1-paper"}], ids=str)  # fmt: skip
+def test_every_parameter_makes_a_difference(people, target, changed):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=1)
+    known = KnownVisits(people.trace(target))
+    usual, other = (
+        ZeroKnowledge(**SMALL, **given).fit(releases[0].facts, known, Auxiliary(), seed=3)
+        for given in ({}, changed)
+    )
+    assert usual.score(releases[0]) != other.score(releases[0])
+
+
+def test_fit_per_target_trains_once_on_the_example(people, target):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=4)
+    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    each = ZeroKnowledge(**SMALL).fit(facts, known, Auxiliary(), seed=5)
+    once = ZeroKnowledge(**SMALL, fit_on="per-target").fit(
+        facts, known, Auxiliary(example=releases[1]), seed=5
+    )
+    assert isinstance(each, OnEachRelease)
+    on_example = each.trained_on(releases[1])
+    for release in releases:
+        assert once.score(release) == on_example.score(release)
+    assert once.score(releases[1]) == each.score(releases[1])
+    assert once.score(releases[2]) != each.score(releases[2])
+    other = replace(facts, group_size=M + 1)
+    with pytest.raises(InputError, match="other regions, epochs, group size or mechanism"):
+        ZeroKnowledge(**SMALL, fit_on="per-target").fit(
+            other, known, Auxiliary(example=releases[1]), seed=5
+        )
+
+
+@pytest.mark.parametrize("fit_on", ["per-release", "per-target"])
+@pytest.mark.parametrize("rule", [True, False])
+def test_the_rule_goes_first_if_it_may(people, target, fit_on, rule):
+    """Of a release without anybody the rule is certain, and a classifier is not."""
+    releases, _ = _releases(people, target, "raw", n=2)
+    known = KnownVisits(people.trace(target))
+    fitted = ZeroKnowledge(**SMALL, rule=rule, fit_on=fit_on).fit(
+        releases[0].facts, known, Auxiliary(example=releases[0]), seed=0
+    )
+    empty = Release(np.zeros_like(releases[0].counts), releases[0].facts)
+    assert fitted.score(empty).is_certain == rule
+
+
+# Friends and the past
+
+
+def test_a_stand_in_is_where_most_friends_were(people):
+    """Cells that more friends visited come first; as many as a friend visits on average."""
+    n = people.epochs.n
+    traces = [[3, 7, n + 1], [3, 7, 2 * n], [3, 5 * n, 5 * n + 1]]
+    friends = Traces(
+        ("a", "b", "c"), np.array([0, 3, 6, 9]), np.concatenate(traces), people.regions,
+        people.epochs,
+    )  # fmt: skip
+    proxy = proxy_trace(friends)
+    assert proxy.size == 3
+    assert {3, 7} < set(proxy.tolist())
+    # Of cells that one friend visited, those where and when friends are most.
+    assert proxy.tolist() == [3, 7, 5 * n]
+
+
+def test_loc_mia_knows_the_friends_and_nothing_of_the_target(people, target, reference):
+    """What is given of the target changes nothing; other friends change the score."""
+    releases, _ = _releases(people, target, "suppress(k=1)", n=1)
+    fit = _attack(LocMia).fit
+    some, others = people.select([11, 12, 13]), people.select([21, 22])
+    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    scores = [
+        fit(facts, knowledge, Auxiliary(reference, friends), seed=2).score(releases[0])
+        for knowledge, friends in ((None, some), (known, some), (None, others))
+    ]
+    assert scores[0] == scores[1]
+    assert scores[0] != scores[2]
+
+
+def test_friends_as_close_as_the_target_find_the_target(people, target, reference):
+    """A friend who is always there is as good as the target; 15 and 15 releases as above."""
+    releases, labels = _releases(people, target, "raw")
+    auxiliary = Auxiliary(reference, people.select([target]))
+    assert _auc(_attack(LocMia), releases, labels, None, auxiliary) >= 0.95
+
+
+def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, target):
+    releases, labels = _releases(people, target, "suppress(k=1)", n=20)
+    earlier = replace(people.epochs, start=people.epochs.start - timedelta(days=7))
+    facts = releases[0].facts
+
+    def past(**changed):
+        alike = [Release(r.counts, replace(r.facts, **changed)) for r in releases]
+        return Auxiliary(past=_past(alike, labels))
+
+    now, before = (
+        PastGroups().fit(facts, None, auxiliary, seed=1).score(releases[0])
+        for auxiliary in (past(), past(epochs=earlier))
+    )
+    assert now == before
+    for changed in (
+        {"group_size": M + 1},
+        {"mechanism": Mechanism.parse("suppress(k=2)")},
+        {"epochs": replace(people.epochs, length=timedelta(minutes=30))},
+        {"regions": Regions([f"x{i}" for i in range(16)])},
+    ):
+        with pytest.raises(NotApplicableError, match="made in the same way"):
+            PastGroups().check(facts, None, past(**changed))
+    only_in = Auxiliary(past=_past(releases, np.ones(20, bool)))
+    with pytest.raises(NotApplicableError, match="20 and 0"):
+        PastGroups().check(facts, None, only_in)

@@ -8,12 +8,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
+from whosthere import specs
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     ExactL1,
+    Forest,
     PaperL1,
+    Perceptron,
+    classifier,
     youden_threshold,
 )
+from whosthere.errors import InputError
 
 
 def _problem(rng, n, p, signal, dtype=np.uint8):
@@ -69,10 +74,10 @@ def test_both_solvers_give_the_same_auc_within_noise(rng):
     assert aucs[0] == pytest.approx(aucs[1], abs=0.01)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", CLASSIFIERS.kinds)
 def test_every_classifier_finds_a_clear_signal(rng, name):
     counts, labels = _problem(rng, 200, 60, 6)
-    decision = CLASSIFIERS[name]().fit(counts[:150], labels[:150])
+    decision = classifier(name).fit(counts[:150], labels[:150])
     scores = decision(counts[150:][:, decision.cells])
     assert np.isfinite(scores).all()
     assert roc_auc_score(labels[150:], scores) > 0.95
@@ -107,3 +112,28 @@ def test_the_threshold_maximises_youdens_j(rows):
 
     found = youden_threshold(scores, labels)
     assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ExactL1(c=0.0),
+        lambda: ExactL1(c=float("nan")),
+        lambda: ExactL1(tolerance=-1.0),
+        lambda: PaperL1(c=float("inf")),
+        lambda: PaperL1(most_iterations=0),
+        lambda: Forest(trees=0),
+        lambda: Forest(trees=2.5),
+        lambda: Perceptron(hidden=0),
+        lambda: classifier("forest(trees=-1)"),
+        lambda: classifier(5),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_equal_numbers_are_the_same_classifier():
+    assert ExactL1(c=2) == classifier("l1(c=2)")
+    assert specs.content(ExactL1(c=2)) == specs.content(classifier("l1(c=2.0)"))

@@ -10,20 +10,20 @@ from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
-    Facts,
     LikelihoodRatio,
     LikelihoodRatioWithReference,
 )
 from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio
+from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
-from whosthere.adversary.published import published_counts
 from whosthere.adversary.rates import fit_rates, mechanism_marginals, reference_shape
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
@@ -70,7 +70,7 @@ def _release(rates, spec, rng, target=()):
 def test_ratios_are_those_of_the_definition(spec, rate):
     """f_1(a) / f_0(a) with f_j(a) = sum over n of Poisson(n; rate) P(a | n + j)."""
     mechanism = Mechanism.parse(spec)
-    tables = published_counts(mechanism, M)
+    tables = count_tables(mechanism, M)
     n = np.arange(180)
     weights = poisson.pmf(n, rate)
     likely = [0, 1, 2, 5, 10, int(rate), int(rate) + 5]
@@ -88,7 +88,7 @@ def test_ratios_are_those_of_the_definition(spec, rate):
 def test_means_and_variances_are_those_of_draws(spec, rng):
     """200,000 draws; false alarm rate below 1e-4 (5 standard errors, few checks)."""
     mechanism = Mechanism.parse(spec)
-    tables = published_counts(mechanism, M)
+    tables = count_tables(mechanism, M)
     for rate in (0.05, 2.0, 30.0):
         drawn = mechanism.apply(rng.poisson(rate, 200_000).astype(np.int32), M, rng)
         place = (np.log(rate) - tables.first) / tables.step
@@ -101,7 +101,7 @@ def test_means_and_variances_are_those_of_draws(spec, rng):
 
 def test_raw_counts_have_the_plain_ratio():
     """Of Poisson counts, log(a / rate)."""
-    tables = published_counts(Mechanism(), M)
+    tables = count_tables(Mechanism(), M)
     rates = np.array([0.01, 0.5, 3.0, 100.0, 900.0])
     values = np.array([1, 1, 4, 90, 930])
     found = tables.log_ratio_of(values, np.log(rates))
@@ -146,7 +146,7 @@ def test_a_reference_without_structure_has_no_shape():
     city = simulate("milan-like", seed=1).traces()
     space, time = city.counts().sum(axis=1), city.counts().sum(axis=0)
     mean = Exponential(city.n_visits / city.n_users)
-    model = UnicityModel(space, time, mean, city.regions, city.epochs, places="anywhere")
+    model = UnicityModel(space, time, mean, city.regions, city.epochs, haunts="anywhere")
     without = model.generate(city.n_users, np.random.default_rng(0))
     shapes = [np.abs(reference_shape(traces)).mean() for traces in (without, city)]
     assert shapes[0] < 0.01
@@ -221,7 +221,7 @@ def test_nothing_beats_it_in_its_own_model(rng):
     rates = _world(rng, 30, 60)
     target = rng.choice(1800, 15, replace=False)
     known = KnownVisits(target)
-    tables = published_counts(Mechanism.parse("laplace(eps=1, unit=event)"), M)
+    tables = count_tables(Mechanism.parse("laplace(eps=1, unit=event)"), M)
     fitted, oracle, labels = [], [], np.arange(400) % 2 == 0
     for inside in labels:
         release = _release(rates, "laplace(eps=1, unit=event)", rng, target if inside else ())
@@ -315,3 +315,63 @@ def test_a_release_of_another_kind_is_refused(rng):
     fitted = LikelihoodRatio().fit(one.facts, KnownVisits(np.array([3])), Auxiliary(), seed=0)
     with pytest.raises(InputError, match="other regions"):
         fitted.score(other)
+
+
+# Scores of an earlier version, which asked each kind of knowledge by itself: for twenty visits,
+# for three, and for two regions, each with its p-value.
+KNOWN_ANSWERS = {
+    "raw": [
+        (0.12624354756018208, 0.15403540525560458),
+        (1.31391741519458, 0.017407549714849598),
+        (-0.4540761246855168, None),
+    ],
+    "suppress(k=2)": [
+        (0.003009142272107801, 0.20149050459924828),
+        (1.3446128318038941, 0.01563184747363232),
+        (-0.22866765839765452, None),
+    ],
+    "round(to=5)": [
+        (-0.3396445437150383, 0.2967179487755357),
+        (1.1003325224651976, 0.03863254266760771),
+        (-0.08851254954704166, None),
+    ],
+    "laplace(eps=1, unit=event)": [
+        (0.42389723937262785, 0.15090083367977214),
+        (1.051381353102785, 0.018932591777684953),
+        (-0.19007857317923688, None),
+    ],
+    "gaussian(eps=2, unit=event)": [
+        (0.5246176800610352, 0.1479485716632043),
+        (0.847871308730265, 0.0262377058860273),
+        (-0.12762436679566203, None),
+    ],
+    "laplace(eps=5, unit=user-day, max_visits=3)": [
+        (0.3061779532129748, 0.14898366808951408),
+        (1.1611565079404151, 0.018281880326451398),
+        (-0.30363795321984205, None),
+    ],
+    "opensafely": [(160.1953008284557, 0.0), (40.44322909123362, 0.0), (1270.8563963007762, None)],
+}
+
+
+@pytest.mark.parametrize("spec", KNOWN_ANSWERS)
+def test_scores_are_those_that_they_always_were(spec):
+    """Of counts that no generator draws, so that nothing but the attack can change them."""
+    region, epoch = np.indices((12, 48))
+    counts = 1 + (region * 7 + epoch * 11 + region * epoch) % 13 + (epoch % 5 == 0) * 2
+    if "suppress" in spec:
+        counts[counts <= 2] = 0
+    if "round" in spec or spec == "opensafely":
+        counts = counts // 5 * 5
+    facts = Facts(*_places(12, 48), 200, Mechanism.parse(spec))
+    release = Release(counts.astype(np.int32), facts)
+    many, few, places = (
+        KnownVisits(np.arange(3, 576, 29)),
+        KnownVisits(np.array([7, 61, 300])),
+        KnownRegions((3, 7)),
+    )
+    for known, (score, p_value) in zip((many, few, places), KNOWN_ANSWERS[spec], strict=True):
+        found = LikelihoodRatio().fit(facts, known, Auxiliary(), seed=0).score(release)
+        assert found.score == pytest.approx(score, rel=1e-12, abs=1e-12)
+        assert found.p_value == (p_value if p_value is None else pytest.approx(p_value, rel=1e-9))
+        assert found.threshold == 0

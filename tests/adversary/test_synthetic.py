@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2_contingency, chisquare
 
 from whosthere.adversary.activity import Constant, Exponential
-from whosthere.adversary.synthetic import UnicityModel, usual_places
+from whosthere.adversary.synthetic import UnicityModel, usual_haunts
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -79,8 +79,8 @@ def test_even_weights_show_every_region_of_a_connected_ten(model):
 
 
 def test_scattered_people_have_ten_regions_at_most_and_others_any(model):
-    for places, most in (("scattered", 10), ("anywhere", 60)):
-        chosen = replace(model, places=places, space=np.ones(60), activity=Constant(400.0))
+    for haunts, most in (("scattered", 10), ("anywhere", 60)):
+        chosen = replace(model, haunts=haunts, space=np.ones(60), activity=Constant(400.0))
         traces = chosen.generate(50, np.random.default_rng(1))
         sizes = [regions_of(traces, row).size for row in range(50)]
         assert max(sizes) <= most
@@ -88,9 +88,9 @@ def test_scattered_people_have_ten_regions_at_most_and_others_any(model):
         assert min(sizes) > most / 2
 
 
-@pytest.mark.parametrize("places", ["anywhere", "connected", "scattered"])
-def test_epochs_of_an_original_trace_are_distinct(model, places):
-    model = replace(model, variant="original", places=places)
+@pytest.mark.parametrize("haunts", ["anywhere", "connected", "scattered"])
+def test_epochs_of_an_original_trace_are_distinct(model, haunts):
+    model = replace(model, variant="original", haunts=haunts)
     traces = model.generate(300, np.random.default_rng(1))
     for row in range(300):
         epochs = traces.trace(row) % 48
@@ -110,15 +110,15 @@ def test_visits_to_a_cell_count_once(model):
 # What a population shares with its input
 
 
-@pytest.mark.parametrize(("variant", "places"), KINDS)
-def test_the_time_marginal_is_reproduced(model, variant, places):
-    model = replace(model, variant=variant, places=places)
+@pytest.mark.parametrize(("variant", "haunts"), KINDS)
+def test_the_time_marginal_is_reproduced(model, variant, haunts):
+    model = replace(model, variant=variant, haunts=haunts)
     seen = one_visit_each(model).sum(axis=0)
     assert chisquare(seen, model.time * seen.sum()).pvalue > FALSE_ALARMS
 
 
 def test_the_space_marginal_is_reproduced_where_people_go_anywhere(model):
-    model = replace(model, places="anywhere")
+    model = replace(model, haunts="anywhere")
     seen = one_visit_each(model).sum(axis=1)
     often = model.space * seen.sum() >= 5
     expected = np.append(model.space[often], model.space[~often].sum()) * seen.sum()
@@ -153,9 +153,9 @@ def test_other_region_labels_change_labels_only(model):
 # Values and errors
 
 
-@pytest.mark.parametrize(("variant", "places"), KINDS)
-def test_an_aggregate_counts_the_same_people(model, variant, places):
-    model = replace(model, variant=variant, places=places)
+@pytest.mark.parametrize(("variant", "haunts"), KINDS)
+def test_an_aggregate_counts_the_same_people(model, variant, haunts):
+    model = replace(model, variant=variant, haunts=haunts)
     traces = model.generate(100, np.random.default_rng(6))
     counts = model.aggregate(100, np.random.default_rng(6))
     assert np.array_equal(counts, traces.counts())
@@ -182,9 +182,9 @@ def test_connected_places_need_positions(model):
     bare = Regions(model.regions.ids)
     with pytest.raises(InputError, match=r"need the regions' positions.*scattered places"):
         replace(model, regions=bare)
-    assert usual_places(bare) == "scattered"
-    assert usual_places(model.regions) == "connected"
-    assert replace(model, regions=bare, places="scattered").generate(
+    assert usual_haunts(bare) == "scattered"
+    assert usual_haunts(model.regions) == "connected"
+    assert replace(model, regions=bare, haunts="scattered").generate(
         5, np.random.default_rng(1)
     ).shape == (60, 48)
 
@@ -197,7 +197,7 @@ def test_connected_places_need_positions(model):
         ({"time": np.full(48, np.nan)}, "finite"),
         ({"space": -np.ones(60)}, "weights from 0"),
         ({"n_rois": 0}, "at least one region"),
-        ({"places": "conected"}, "Did you mean 'connected'"),
+        ({"haunts": "conected"}, "Did you mean 'connected'"),
         ({"variant": "new"}, "Known: adapted, original"),
     ],
 )
@@ -206,11 +206,11 @@ def test_wrong_input_is_named(model, change, message):
         replace(model, **change)
 
 
-@pytest.mark.parametrize(("variant", "places"), KINDS)
-def test_one_region_and_one_epoch(variant, places):
+@pytest.mark.parametrize(("variant", "haunts"), KINDS)
+def test_one_region_and_one_epoch(variant, haunts):
     epochs = Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=1), 1)
     regions = Regions(["all"], [9.0], [45.0])
     one = np.ones(1)
-    model = UnicityModel(one, one, Constant(3.0), regions, epochs, variant=variant, places=places)
+    model = UnicityModel(one, one, Constant(3.0), regions, epochs, variant=variant, haunts=haunts)
     assert model.aggregate(7, np.random.default_rng(1)).tolist() == [[7]]
     assert model.generate(0, np.random.default_rng(1)).n_users == 0

@@ -33,6 +33,15 @@ SPECS = [
     "round(to=3) | discrete-laplace(eps=1) | suppress(k=4) | round(to=5)",
     "laplace(eps=1) | gaussian(eps=3)",
     "laplace(eps=1) | suppress(k=2) | discrete-laplace(eps=0.7) | round(to=3)",
+    "random-round(to=3)",
+    "random-round(to=20)",
+    "suppress(k=2) | random-round(to=4)",
+    "random-round(to=4) | suppress(k=2)",
+    "random-round(to=2) | random-round(to=3)",
+    "random-round(to=3) | round(to=5) | random-round(to=2)",
+    "laplace(eps=1) | random-round(to=3)",
+    "random-round(to=3) | laplace(eps=1)",
+    "random-round(to=3) | gaussian(eps=2) | suppress(k=1) | random-round(to=5)",
 ]
 PURE = ["laplace(eps={eps})", "discrete-laplace(eps={eps})", "laplace(eps={eps}) | suppress(k=1)"]
 FPR = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
@@ -151,6 +160,9 @@ class TestAgainstEnumeration:
             "gaussian(eps=0.2) | round(to=7)",
             "laplace(eps=1, unit=user, max_visits=300) | opensafely",
             "round(to=5) | laplace(eps=0.5)",
+            "random-round(to=5) | laplace(eps=0.5)",
+            "laplace(eps=0.05) | random-round(to=7)",
+            "discrete-laplace(eps=0.02) | suppress(k=20) | random-round(to=5)",
         ],
     )
     def test_wide_noise(self, text, others):
@@ -201,7 +213,7 @@ class TestClosedForms:
     def test_gaussian(self, n_cells):
         """Far from the edges, and wide enough that rounding down hardly matters."""
         mechanism = parse("gaussian(eps=0.25)")
-        d = math.sqrt(n_cells) / mechanism.noise_steps[0].scale
+        d = math.sqrt(n_cells) / mechanism.steps[0].scale
         found = omniscient(mechanism, np.full(n_cells, 5000), 3_000_000)
         assert found.auc == pytest.approx(norm.cdf(d / math.sqrt(2)), abs=3e-4)
         assert found.tpr_at(0.01) == pytest.approx(norm.cdf(d + norm.ppf(0.01)), abs=1e-3)
@@ -230,6 +242,8 @@ class TestAgainstSimulation:
             ("gaussian(eps=1)", 50, 100),
             ("suppress(k=3) | gaussian(eps=2) | suppress(k=2)", 25, 100),
             ("laplace(eps=2) | discrete-laplace(eps=1)", 10, 60),
+            ("random-round(to=5)", 3, 500),
+            ("laplace(eps=0.5) | random-round(to=3)", 30, 500),
         ],
     )
     def test_the_optimal_test(self, text, n_cells, m):
@@ -294,7 +308,9 @@ class TestProperties:
     @pytest.mark.parametrize(
         "text", ["laplace(eps=0.5)", "gaussian(eps=2)", "discrete-laplace(eps=2)"]
     )
-    @pytest.mark.parametrize("after", ["suppress(k=1)", "suppress(k=8)", "round(to=5)", "flowkit"])
+    @pytest.mark.parametrize(
+        "after", ["suppress(k=1)", "suppress(k=8)", "round(to=5)", "flowkit", "random-round(to=3)"]
+    )
     def test_processing_never_helps(self, text, after):
         others = np.random.default_rng(7).integers(0, 20, 25)
         before = omniscient(parse(text), others, 200)
@@ -341,6 +357,8 @@ class TestSize:
             "laplace(eps=1)",
             "laplace(eps=1, unit=user-day, max_visits=10) | suppress(k=3)",
             "gaussian(eps=1, unit=user-day, max_visits=10)",
+            "random-round(to=5)",
+            "laplace(eps=1) | random-round(to=3)",
         ],
     )
     def test_quick(self, text):

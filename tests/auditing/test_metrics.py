@@ -376,6 +376,18 @@ class TestMeanOverTargets:
         found = mean_over_targets(rng.exponential(size=30))
         assert found.high - found.value > 1.2 * (found.value - found.low)
 
+    def test_resamples_of_equal_values_have_a_third_of_the_standard_error(self):
+        """One of ten differs, and is missing in 35 % of the resamples.
+
+        These all have the mean 0 instead of 0.1, one standard error below, and no spread of
+        their own. Taken for a third of a standard error, it puts them 3 of their own below: by
+        so much the upper end is above the mean. Student's t would have 2.26.
+        """
+        found = mean_over_targets([0.0] * 9 + [1.0])
+        assert found.standard_error == pytest.approx(0.1)
+        assert found.high == pytest.approx(0.1 + 3 * 0.1)
+        assert found.low == pytest.approx(0.1 - t.isf(0.025, 9) * 0.1)
+
     def test_same_answer_again(self, rng):
         values = rng.random(12)
         assert mean_over_targets(values, seed=3) == mean_over_targets(values, seed=3)
@@ -383,6 +395,8 @@ class TestMeanOverTargets:
         assert mean_over_targets(values, seed=3).low == pytest.approx(
             mean_over_targets(values, seed=4).low, abs=0.03
         )
+        # Published numbers rest on the defaults.
+        assert mean_over_targets(values) == mean_over_targets(values, seed=0, n_resamples=10_000)
 
     def test_moves_with_the_values(self, rng):
         values = rng.random(12)
@@ -481,6 +495,8 @@ class TestRankCorrelation:
         assert reverse.value == pytest.approx(-found.value)
         assert (reverse.low, reverse.high) == pytest.approx((-found.high, -found.low))
         assert found.low < found.value < found.high
+        # Published numbers rest on the defaults.
+        assert found == rank_correlation(x, values, seed=0, n_resamples=10_000)
 
     def test_edges(self):
         assert rank_correlation([1, 2, 3], [1, 2, 3]).note == "not resolvable with n = 3 targets"

@@ -1,13 +1,16 @@
-"""Policies and verdicts: what is accepted and rejected, why, and what cannot be told."""
+"""Policies and verdicts: what is accepted, rejected or left open, and for which reasons."""
 
 from __future__ import annotations
 
 import json
 import math
+import pickle
 import tomllib
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +18,7 @@ from scipy.stats import binomtest
 
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy, Verdict, judge, least_sample
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS, glossary
 from whosthere.errors import FileError, InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
@@ -123,6 +126,13 @@ class TestDecision:
         (reason,) = verdict.reasons
         assert "control failed" in reason
 
+    @pytest.mark.parametrize("auc", [(0.9, 0.8, 1), (0.5, 0.45, 0.55)])
+    def test_nothing_is_decided_without_a_control(self, auc):
+        verdict = only([found(*auc)], trusted=None)
+        assert verdict.decision == "cannot tell"
+        (reason,) = verdict.reasons
+        assert reason.startswith("There was no control")
+
     def test_nothing_measured(self):
         assert judge([], AUC) == []
 
@@ -138,9 +148,9 @@ class TestReasons:
         verdict = only(findings, BOTH)
         assert verdict.strongest == "likelihood-ratio"
         assert verdict.reasons == (
-            "likelihood-ratio, the strongest attacker, reaches a mean AUC of 0.948 (0.925 to "
-            "0.969), above the limit of 0.6.",
-            "other reaches a share of people with AUC of 0.9 or more of 0.990 (0.700 to 1.000), "
+            "For likelihood-ratio, the strongest attack, the mean AUC is 0.948 (0.925 to 0.969), "
+            "above the limit of 0.6.",
+            "For other, the share of people with an AUC of 0.9 or more is 0.990 (0.700 to 1.000), "
             "above the limit of 0.1.",
         )
 
@@ -158,12 +168,7 @@ class TestReasons:
         for estimate in (2.1, None):
             finding = found(estimate, 2.1, None, metric="empirical_eps")
             (reason,) = only([finding], policy).reasons
-            assert reason == "a reaches a certified eps of at least 2.100, above the limit of 1."
-
-    def test_article(self):
-        policy = Policy("p", (Limit("advantage", 0.1),))
-        (reason,) = only([found(0.5, 0.4, 0.6, metric="advantage")], policy).reasons
-        assert "reaches an advantage of" in reason
+            assert reason == "For a, the certified eps is at least 2.100, above the limit of 1."
 
     def test_accept(self):
         findings = [
@@ -176,10 +181,10 @@ class TestReasons:
         verdict = only(findings, BOTH)
         assert verdict.strongest == "likelihood-ratio"
         assert verdict.reasons == (
-            "No attacker exceeds a limit: the strongest, likelihood-ratio, reaches a mean AUC of "
-            "0.530 (0.500 to 0.560; limit 0.6).",
-            "The largest share of people with AUC of 0.9 or more is 0.000 (0.000 to 0.070; limit "
-            "0.1), by other.",
+            "No attack exceeds a limit.",
+            "The largest mean AUC is 0.530 (0.500 to 0.560; limit 0.6), by likelihood-ratio.",
+            "The largest share of people with an AUC of 0.9 or more is 0.000 (0.000 to 0.070; "
+            "limit 0.1), by other.",
             "An attacker who knows where everybody else was would reach a mean AUC of 0.580.",
         )
 
@@ -191,39 +196,41 @@ class TestReasons:
         ],
     )
     def test_ceiling_without_auc(self, ceiling):
-        assert len(only([found(0.5, 0.5, 0.55), ceiling]).reasons) == 1
+        with_ceiling = only([found(0.5, 0.5, 0.55), ceiling])
+        assert with_ceiling.reasons == only([found(0.5, 0.5, 0.55)]).reasons
 
     @pytest.mark.parametrize(
-        ("n", "most", "told"),
+        ("n", "most", "help_"),
         [
-            (10, 0.1, "to show less, 36 or more targets are needed instead of 10"),
-            (36, 0.1, "more targets are needed to tell"),
-            (10, 0, "no number of targets can show exactly 0"),
+            (10, 0.1, "Too few targets (10): at least 36 are needed to show 0.1 or less."),
+            (35, 0.1, "Too few targets (35): at least 36 are needed to show 0.1 or less."),
+            (36, 0.1, "More targets are needed to decide."),
+            (10, 0, "No number of targets can show exactly 0."),
         ],
     )
-    def test_few_targets(self, n, most, told):
+    def test_few_targets(self, n, most, help_):
         policy = Policy("share", (Limit("share_auc_90", most),))
         findings = [
             found(0, 0, 0.2, metric="share_auc_90", attack="weak", n=n),
             found(0, 0, 0.308, metric="share_auc_90", attack="likelihood-ratio", n=n),
         ]
         assert only(findings, policy).reasons == (
-            "The share of people with AUC of 0.9 or more may be up to 0.308 for likelihood-ratio "
-            f"(limit {most:g}): {told}.",
+            "For likelihood-ratio, the share of people with an AUC of 0.9 or more may be as high "
+            f"as 0.308 (limit {most:g}). {help_}",
         )
 
     def test_few_releases(self):
         policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
         (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
         assert reason.endswith(
-            "to show less, 368 or more releases with a target are needed instead of 100."
+            "Too few releases with a target (100): at least 368 are needed to show 0.01 or less."
         )
 
     def test_undecided_auc_with_its_ceiling(self):
         findings = [found(0.58, 0.55, 0.61), found(0.6, 0.5, 0.7, attack="omniscient")]
         assert only(findings).reasons == (
-            "The mean AUC may be up to 0.610 for a (limit 0.6): more targets or releases are "
-            "needed to tell.",
+            "For a, the mean AUC may be as high as 0.610 (limit 0.6). More targets or releases are "
+            "needed to decide.",
             "An attacker who knows where everybody else was would reach a mean AUC of 0.600.",
         )
 
@@ -232,25 +239,26 @@ class TestReasons:
         [
             (found(None, None, None, note="with n = 100"), "is not known (with n = 100)"),
             (found(None, 0.5, 0.55), "is not known"),
+            (found(None, 0.5, 0.6), "is not known"),
             (found(0.5, None, None), "has no confidence interval"),
             (found(0.5, None, None, note="n = 1"), "has no confidence interval (n = 1)"),
-            (found(0.5, 0.4, None), "is at least 0.400, with no upper end"),
+            (found(0.5, 0.4, None), "is at least 0.400, with no upper bound"),
             (found(0.5, 0.4, 0.6, metric="accuracy"), "was not measured"),
         ],
     )
     def test_open_ends(self, finding, what):
         assert only([finding]).reasons == (
-            f"The mean AUC of a {what}, so nothing shows that it is 0.6 or less.",
+            f"For a, the mean AUC {what}, so the audit cannot show that it is 0.6 or less.",
         )
 
     def test_the_attack_with_the_open_end_is_named(self):
         (reason,) = only([found(0.5, 0.45, 0.55), found(None, None, None, attack="b")]).reasons
-        assert reason.startswith("The mean AUC of b is not known")
+        assert reason.startswith("For b, the mean AUC is not known")
 
     def test_numbers_close_to_the_limit_show_the_difference(self):
         (reason,) = only([found(0.7, 0.60004, 0.8)]).reasons
         assert "(0.60004 to 0.800), above the limit of 0.6" in reason
-        (reason,) = only([found(0.6, 0.5, 0.6)]).reasons
+        (_, reason) = only([found(0.6, 0.5, 0.6)]).reasons
         assert "0.600 (0.500 to 0.600; limit 0.6)" in reason
 
     def test_only_the_ceiling_was_measured(self):
@@ -281,6 +289,15 @@ def test_verdict_to_json():
     assert json.loads(json.dumps(verdict.to_json())) == expected
 
 
+def test_verdict_in_short_and_in_notebooks():
+    verdict = Verdict("raw, m<5", "cannot tell", ("Too few.", "a & b."), None)
+    assert repr(verdict) == "<Verdict 'cannot tell' on 'raw, m<5'>"
+    assert verdict._repr_html_() == (
+        "<div><strong>CANNOT TELL</strong> raw, m&lt;5"
+        "<ul><li>Too few.</li><li>a &amp; b.</li></ul></div>"
+    )
+
+
 class TestLeastSample:
     @pytest.mark.parametrize("limit", [0.9, 0.5, 0.2, 0.1, 0.05, 0.013])
     @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
@@ -304,8 +321,9 @@ class TestLeastSample:
     def test_refusals(self, limit):
         with pytest.raises(InputError, match="no sample shows"):
             least_sample(limit)
-        with pytest.raises(InputError):
-            least_sample(0.1, confidence=1)
+        for confidence in (0, 1, math.nan):
+            with pytest.raises(InputError):
+                least_sample(0.1, confidence=confidence)
 
 
 class TestPolicy:
@@ -321,7 +339,7 @@ class TestPolicy:
         assert set(tomllib.loads(text)["limits"]) <= set(LIMITABLE)
         for name in LIMITABLE:
             assert name in text
-        assert f"{least_sample(0.1)} or more targets" in text
+        assert f"At least {least_sample(0.1)} targets" in text
 
     def test_read(self, tmp_path):
         path = tmp_path / "strict.toml"
@@ -345,8 +363,8 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("text", "problem", "fix"),
         [
-            ("", "the policy has no limits", "Give one, such as limits.auc = 0.6"),
-            ("[limits]", "the policy has no limits", "Give one, such as limits.auc = 0.6"),
+            ("", "the policy has no limits", "Limit at least one metric, such as auc to 0.6"),
+            ("[limits]", "the policy has no limits", "Limit at least one metric"),
             ("[limit]\nauc = 0.6", "there is no key 'limit'", "Did you mean 'limits'?"),
             ("auc = 0.6", "there is no key 'auc'", "Known: name, limits"),
             ("limits = 0.6", "limits is the number 0.6, not a table of numbers", "Write it like"),
@@ -384,6 +402,70 @@ class TestPolicy:
         with pytest.raises(FileError, match="does not exist"):
             Policy.read(tmp_path / "none.toml")
 
+    def test_from_a_mapping(self):
+        policy = Policy(name="mine", limits={"auc": 0.6, "tpr_at_fpr_1pct": 0.05})
+        assert policy.limits == (Limit("auc", 0.6), Limit("tpr_at_fpr_1pct", 0.05))
+        same = Policy("mine", iter(policy.limits))
+        assert policy == same
+        assert hash(policy) == hash(same)
+        assert policy != Policy("other", policy.limits)
+        assert policy != Policy("mine", {"auc": 0.6})
+        assert replace(policy, name="other") == Policy("other", policy.limits)
+        assert pickle.loads(pickle.dumps(policy)) == policy
+
+    def test_cannot_be_changed(self):
+        with pytest.raises(FrozenInstanceError):
+            AUC.name = "other"
+        with pytest.raises(FrozenInstanceError):
+            AUC.limits[0].most = 1
+        with pytest.raises(FrozenInstanceError):
+            only([found(0.5, 0.45, 0.55)]).decision = "reject"
+
+    @pytest.mark.parametrize(
+        ("limits", "problem", "fix"),
+        [
+            ({}, "the policy has no limits", "auc to 0.6"),
+            ((), "the policy has no limits", "auc to 0.6"),
+            ({"auc": "0.6"}, "the limit of auc cannot be '0.6'", "a number from 0 to 1"),
+            ({"auc": True}, "the limit of auc cannot be True", "a number from 0 to 1"),
+            ({"auc": None}, "the limit of auc cannot be None", "a number from 0 to 1"),
+            ({"auk": 0.6}, "there is no metric 'auk' to limit", "Did you mean 'auc'?"),
+            ({1: 0.6}, "there is no metric 1 to limit", "Known: auc"),
+            ("auc", "'auc' cannot be the limits of a policy", "such as {'auc': 0.6}"),
+            (("auc", 0.6), "cannot be the limits of a policy", "such as {'auc': 0.6}"),
+            (0.6, "0.6 cannot be the limits of a policy", "such as {'auc': 0.6}"),
+        ],
+    )
+    def test_bad_limits(self, limits, problem, fix):
+        with pytest.raises(InputError) as error:
+            Policy("mine", limits)
+        assert problem in error.value.problem
+        assert fix in error.value.fix
+
+    def test_numbers_of_other_kinds(self):
+        limit = Limit("auc", np.float32(0.5))
+        assert type(limit.most) is float
+        assert limit == Limit("auc", Fraction(1, 2))
+
+    def test_of_whatever_stands_for_one(self, tmp_path):
+        path = tmp_path / "strict.toml"
+        path.write_text("limits.auc = 0.55")
+        read = Policy("strict", {"auc": 0.55})
+        assert Policy.of(path) == Policy.of(str(path)) == Policy.read(str(path)) == read
+        assert Policy.of() == Policy.of(None) == Policy.default()
+        assert Policy.of(AUC) is AUC
+        assert Policy.of({"auc": 0.55}) == Policy("custom", {"auc": 0.55})
+        with pytest.raises(FileError, match="does not exist"):
+            Policy.of(str(tmp_path / "none.toml"))
+
+    def test_shown_in_short_and_in_notebooks(self):
+        policy = Policy("<mine>", {"auc": 0.6, "empirical_eps": 2})
+        assert repr(policy) == "<Policy '<mine>': auc <= 0.6, empirical_eps <= 2>"
+        html = policy._repr_html_()
+        assert "Policy: &lt;mine&gt;" in html
+        assert "<td>mean AUC</td><td>0.6</td>" in html
+        assert "<td>certified eps</td><td>2</td>" in html
+
     def test_limited_twice(self):
         with pytest.raises(InputError, match="auc is limited twice"):
             Policy("p", (Limit("auc", 0.6), Limit("accuracy", 0.6), Limit("auc", 0.7)))
@@ -419,9 +501,20 @@ class TestVocabulary:
         assert len({metric.words for metric in METRICS.values()}) == len(METRICS)
 
     def test_explanations_are_whole_sentences(self):
-        for metric in METRICS.values():
-            assert metric.explanation[0].isupper()
-            assert metric.explanation.endswith(".")
+        for _, explanation in glossary([*METRICS, CEILING]):
+            assert explanation[0].isupper()
+            assert explanation.endswith(".")
+
+    def test_glossary(self):
+        auc, control = METRICS["auc"], METRICS[CONTROL]
+        found = glossary(["auc", CEILING, "auc", CONTROL])
+        assert [words for words, _ in found] == ["mean AUC", "omniscient", "AUC of the control"]
+        assert found[0] == (auc.words, auc.explanation)
+        assert "knows where everybody else was" in found[1][1]
+        assert found[2] == (control.words, control.explanation)
+        assert glossary([]) == []
+        with pytest.raises(InputError, match=r"there is no metric 'auk'\. Did you mean 'auc'"):
+            glossary(["auk"])
 
 
 METRIC_NAMES = st.sampled_from(["auc", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps"])

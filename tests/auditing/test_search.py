@@ -2,24 +2,28 @@
 
 import json
 import math
-from dataclasses import replace
 
-import pyarrow as pa
+import polars as pl
 import pytest
 
-from whosthere.auditing.plan import PlanOptions
+from whosthere.auditing import search as searching
+from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.scores import SCHEMA
-from whosthere.auditing.search import DEFAULT_FAMILIES, SEARCHER, Family, recommend
+from whosthere.auditing.search import DEFAULT_FAMILIES, TrialFailedError, recommend
+from whosthere.auditing.vocabulary import CONTROL
 from whosthere.auditing.work import Outcome, Workers
 from whosthere.data.cities import simulate
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.families import Family
 from whosthere.privacy.mechanism import Mechanism
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
 # The interval of an accuracy is narrow with few targets too.
 POLICY = Policy("only accuracy", (Limit("accuracy", 0.9),))
-OPTIONS = PlanOptions(group_sizes=(8,), attacks=(SEARCHER,), targets=2, releases=4)
+SEARCHER = str(searching.SEARCHER)
+CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 2, "releases": 4}
+OPTIONS = AuditOptions.of(**CHOSEN)
 
 
 def specs(template):
@@ -39,23 +43,23 @@ class Pretender(Workers):
         self.breaks = breaks
         self.closed = False
 
-    def do(self, job, units):
-        for unit in units:
+    def do(self, job, tasks):
+        for task in tasks:
             rows = [
-                self._row(unit, attack, release, control)
-                for attack in job.plan.attacks
+                self._row(task, contest, release, control)
+                for contest in job.plan.contests_under(task.scheme)
                 for control in (False, True)
                 for release in range(job.plan.control_releases if control else job.plan.releases)
             ]
-            yield Outcome(unit, pa.Table.from_pylist(rows, schema=SCHEMA))
+            yield Outcome(task, pl.DataFrame(rows, schema=SCHEMA))
 
-    def _row(self, unit, attack, release, control):
-        label = control or release % 2 == 0
-        found = self.breaks(attack, str(unit.setting.mechanism)) and label and not control
+    def _row(self, task, contest, release, control):
+        label, attack = control or release % 2 == 0, str(contest.attack)
+        found = self.breaks(attack, str(task.scheme.mechanism)) and label and not control
         return {
-            "setting": str(unit.setting),
+            "setting": str(contest.setting),
             "attack": attack,
-            "target": unit.target,
+            "target": task.target,
             "release": release,
             "label": label,
             "score": 1.0 if found else -1.0,
@@ -82,14 +86,15 @@ def file(traces, tmp_path):
 def search(file):
     """Search with made-up scores; return what was found, and the trials."""
 
-    def run(breaks, families=(SUPPRESS,), attacks=(SEARCHER,)):
+    def run(breaks, families=(SUPPRESS,), attacks=SEARCHER, *, check_all=False, **others):
         trials = []
         found = recommend(
             file,
-            PlanOptions(group_sizes=(8,), attacks=attacks, targets=2, releases=4),
+            AuditOptions.of(**CHOSEN | {"attacks": attacks} | others),
             families=families,
             policy=POLICY,
             workers=Pretender(breaks),
+            check_all=check_all,
             on_trial=lambda *trial: trials.append(trial),
         )
         return found, trials
@@ -256,6 +261,53 @@ class TestRecommendation:
         assert lost == sorted(lost)
         assert lost[0] < lost[-1]
 
+    def test_only_the_most_useful_is_checked_unless_all_are_to_be(self, search):
+        both, families = (SEARCHER, "knock-knock"), (SUPPRESS, LAPLACE, ROUND)
+        found, trials = search(lambda *_: False, families, both)
+        assert [what for _, what in trials].count("knock-knock") == 1
+        (checked,) = [one for one in found.best if one.checked]
+        assert checked == found.recommended == min(found.best, key=lambda one: one.pattern_lost)
+        found, trials = search(lambda *_: False, families, both, check_all=True)
+        assert [what for _, what in trials].count("knock-knock") == 3
+        assert all(one.checked for one in found.best)
+        assert found.recommended.mechanism == checked.mechanism
+
+    def test_the_next_useful_is_checked_where_one_fails(self, search):
+        """An attack breaks all of the most useful family, so another one is recommended."""
+        both, families = (SEARCHER, "knock-knock"), (SUPPRESS, LAPLACE, ROUND)
+        first, _ = search(lambda *_: False, families, both)
+        broken = set(specs(first.recommended.family))
+        found, _ = search(
+            lambda attack, spec: attack == "knock-knock" and spec in broken, families, both
+        )
+        assert found.recommended is not None
+        assert found.recommended.checked
+        assert found.recommended.family != first.recommended.family
+        # What is left of the broken family was never found to pass all attacks.
+        assert not any(one.checked and one.mechanism in broken for one in found.best)
+
+    def test_controls_of_all_trials_share_the_chance_of_a_false_alarm(self, search):
+        n = len(specs(SUPPRESS)) + len(specs(ROUND))
+        found, _ = search(lambda *_: False, (SUPPRESS, ROUND), (SEARCHER, "knock-knock"))
+        notes = {
+            one.note
+            for candidate in found.candidates
+            for one in candidate.findings
+            if one.metric == CONTROL
+        }
+        assert notes == {f"99 % interval for all {2 * n} controls together"}
+
+    def test_a_trial_that_fails_ends_the_search(self, file):
+        class Failing(Pretender):
+            def do(self, job, tasks):
+                for task in tasks:
+                    yield Outcome(task, None, "ZeroDivisionError: a test")
+
+        workers = Failing(None)
+        with pytest.raises(TrialFailedError, match="ZeroDivisionError: a test"):
+            recommend(file, OPTIONS, families=(ROUND,), workers=workers)
+        assert workers.closed
+
     def test_workers_are_let_go(self, file):
         workers = Pretender(lambda *_: False)
         recommend(file, OPTIONS, families=(ROUND,), policy=POLICY, workers=workers)
@@ -280,8 +332,14 @@ class TestRecommendation:
     def test_bad_input_is_refused_before_any_trial(self, file, wrong):
         trials = []
         with pytest.raises(InputError):
-            recommend(file, replace(OPTIONS, **wrong), on_trial=lambda *one: trials.append(one))
+            recommend(
+                file, AuditOptions.of(**CHOSEN | wrong), on_trial=lambda *one: trials.append(one)
+            )
         assert trials == []
+
+    def test_no_family_is_refused(self, file):
+        with pytest.raises(InputError, match=r"no family.*suppress"):
+            recommend(file, OPTIONS, families=())
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +352,7 @@ def city(tmp_path_factory):
 @pytest.mark.parametrize("template", [SUPPRESS, LAPLACE])
 def test_real_search(city, template):
     policy = Policy("only accuracy", (Limit("accuracy", 0.6),))
-    options = PlanOptions(group_sizes=(40,), attacks=(SEARCHER,), targets=4, seed=2)
+    options = AuditOptions.of(group_sizes=40, attacks=SEARCHER, targets=4, seed=2)
     found = recommend(city, options, families=(template,), policy=policy)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["candidates"]
     for one in found.candidates:

@@ -4,29 +4,41 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
-import pyarrow as pa
+import polars as pl
 import pytest
 
+from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing import store
-from whosthere.auditing.plan import Plan, PlanOptions, make_plan
-from whosthere.auditing.run import run_audit
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.plan import Contest, Plan
+from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.scores import SCHEMA
-from whosthere.auditing.setting import Setting
-from whosthere.auditing.store import RunFolder, identity_of, json_object, write_json
+from whosthere.auditing.setting import Scheme, Setting
+from whosthere.auditing.store import (
+    FORMAT_VERSION,
+    RunFolder,
+    identity_of,
+    json_object,
+    write_json,
+)
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.privacy.mechanism import Mechanism
 
 PLAN = Plan(
-    settings=tuple(
-        Setting(Mechanism.parse(spec), m) for spec in ("raw", "suppress(k=1)") for m in (5, 9)
+    contests=tuple(
+        Contest(Setting(Scheme(Mechanism.parse(spec), m)), LikelihoodRatio())
+        for spec in ("raw", "suppress(k=1)")
+        for m in (5, 9)
     ),
-    attacks=("likelihood-ratio",),
     targets=(7, 3, 11),
     releases=2,
     control_releases=1,
     reference_size=0,
+    past_releases=0,
+    first_epoch=0,
     seed=4,
 )
 IDENTITY = identity_of(PLAN, "a1b2")
@@ -45,17 +57,17 @@ def begun(folder):
 
 @pytest.fixture
 def small(traces, tmp_path):
-    """A small plan, and the file of its traces."""
+    """A small choice, and the file of its traces."""
     path = tmp_path / "traces.parquet"
     traces.save(path)
-    options = PlanOptions(
+    options = AuditOptions.of(
         mechanisms=("raw", "suppress(k=1)"),
-        group_sizes=(10,),
-        attacks=("likelihood-ratio",),
+        group_sizes=10,
+        attacks="likelihood-ratio",
         targets=3,
         releases=4,
     )
-    return make_plan(options, traces), path
+    return path, options
 
 
 def strict(path):
@@ -76,8 +88,8 @@ def content(path):
     }
 
 
-def unit_table(unit, score=0.0):
-    common = {"setting": str(unit.setting), "attack": "likelihood-ratio", "target": unit.target}
+def task_scores(task, score=0.0):
+    common = {"setting": str(task.scheme), "attack": "likelihood-ratio", "target": task.target}
     common |= {"score": score, "threshold": 0.0, "seconds": 0.1, "visits": 3}
     common |= {"uniqueness": 0.5, "ceiling": 0.9}
     rows = [
@@ -85,7 +97,7 @@ def unit_table(unit, score=0.0):
         {**common, "release": 1, "label": False, "control": False},
         {**common, "release": 0, "label": True, "control": True},
     ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
 class TestManifest:
@@ -144,9 +156,11 @@ class TestRefusals:
             ("control_releases", 2),
             ("targets", [7, 3]),
             ("targets", [3, 7, 11]),
-            ("attacks", ["knock-knock"]),
-            ("settings", ["raw, m=5"]),
+            ("contests", {"raw, m=5": ["knock-knock"]}),
+            ("code", {"mine": "0123456789abcdef"}),
             ("reference_size", 1),
+            ("past_releases", 4),
+            ("first_epoch", 24),
         ],
     )
     def test_another_plan(self, begun, refused, part, value):
@@ -200,29 +214,52 @@ class TestRefusals:
     )
     def test_a_manifest_of_another_shape(self, folder, refused, damage):
         folder.path.mkdir()
-        write_json(folder.path / "manifest.json", IDENTITY | damage)
+        good = IDENTITY | {"format": FORMAT_VERSION}
+        write_json(folder.path / "manifest.json", good)
+        folder.check(IDENTITY)
+        write_json(folder.path / "manifest.json", good | damage)
         refused()
 
+    @pytest.mark.parametrize("found", [FORMAT_VERSION - 1, FORMAT_VERSION + 1, None, "2"])
+    def test_another_format(self, folder, refused, found):
+        folder.path.mkdir()
+        write_json(folder.path / "manifest.json", IDENTITY | {"format": found})
+        assert "another format" in refused()
+
     def test_nothing_is_run_in_a_refused_folder(self, small, tmp_path):
-        plan, path = small
         out = tmp_path / "theirs"
+        out.mkdir()
+        (out / "notes.txt").write_text("mine")
+        before = content(out)
+        with pytest.raises(FileError, match="theirs"):
+            prepare_audit(*small, out)
+        assert content(out) == before
+
+    def test_nothing_is_run_in_a_folder_that_became_somebody_elses(self, small, tmp_path):
+        out = tmp_path / "theirs"
+        prepared = prepare_audit(*small, out)
         out.mkdir()
         (out / "notes.txt").write_text("mine")
         before = content(out)
 
         class Nobody(ThisProcess):
-            def do(self, job, units):
+            def do(self, job, tasks):
                 raise AssertionError("work was begun")
 
         with pytest.raises(FileError, match="theirs"):
-            run_audit(plan, path, out, workers=Nobody())
+            prepared.run(workers=Nobody())
         assert content(out) == before
 
     def test_a_folder_that_cannot_be_made(self, small, tmp_path):
-        plan, path = small
         (tmp_path / "notes.txt").write_text("mine")
         with pytest.raises(FileError, match=r"notes\.txt"):
-            run_audit(plan, path, tmp_path / "notes.txt" / "run")
+            prepare_audit(*small, tmp_path / "notes.txt" / "run")
+
+    def test_preparing_writes_nothing(self, small, tmp_path):
+        before = content(tmp_path)
+        prepared = prepare_audit(*small, tmp_path / "run", estimate=True)
+        assert prepared.left == prepared.plan.tasks
+        assert content(tmp_path) == before
 
 
 HOLD = """
@@ -265,100 +302,133 @@ class TestAlone:
             pass
 
 
-class TestUnits:
+class TestTasks:
     def test_finished_are_those_that_were_written(self, begun):
         assert begun.finished(PLAN) == set()
-        done = set(PLAN.units[::2])
-        for unit in done:
-            begun.write_unit(PLAN, unit, unit_table(unit))
+        done = set(PLAN.tasks[::2])
+        for task in done:
+            begun.write_task(PLAN, task, task_scores(task))
         assert begun.finished(PLAN) == done
 
     def test_half_written_ones_are_not_there(self, begun):
-        unit = PLAN.units[0]
-        begun.write_unit(PLAN, unit, unit_table(unit))
-        (whole,) = (begun.path / "units").iterdir()
+        task = PLAN.tasks[0]
+        begun.write_task(PLAN, task, task_scores(task))
+        (whole,) = (begun.path / "tasks").iterdir()
         half = whole.with_name(f".{whole.name}.0a1b2c3d.part")
         half.write_bytes(whole.read_bytes()[:50])
         whole.unlink()
         assert begun.finished(PLAN) == set()
         tests, controls = begun.collect(PLAN)
-        assert (tests.num_rows, controls.num_rows) == (0, 0)
+        assert (tests.height, controls.height) == (0, 0)
 
     def test_order_of_writing_leaves_no_trace(self, tmp_path):
         collected = []
         for seed in range(3):
             folder = RunFolder(tmp_path / str(seed))
             folder.begin(IDENTITY)
-            units = list(PLAN.units)
-            random.Random(seed).shuffle(units)
-            for unit in units:
-                folder.write_unit(PLAN, unit, unit_table(unit, score=unit.target))
+            tasks = list(PLAN.tasks)
+            random.Random(seed).shuffle(tasks)
+            for task in tasks:
+                folder.write_task(PLAN, task, task_scores(task, score=task.target))
             collected.append(folder.collect(PLAN))
         for other in collected[1:]:
             assert all(a.equals(b) for a, b in zip(collected[0], other, strict=True))
 
     def test_tests_and_controls_are_kept_apart(self, begun):
-        for unit in PLAN.units:
-            begun.write_unit(PLAN, unit, unit_table(unit))
+        for task in PLAN.tasks:
+            begun.write_task(PLAN, task, task_scores(task))
         tests, controls = begun.collect(PLAN)
-        assert tests.num_rows == 2 * len(PLAN.units)
-        assert controls.num_rows == len(PLAN.units)
-        assert tests.column_names == controls.column_names == SCHEMA.names[:-1]
-        settings = list(dict.fromkeys(tests["setting"].to_pylist()))
+        assert tests.height == 2 * len(PLAN.tasks)
+        assert controls.height == len(PLAN.tasks)
+        assert tests.columns == controls.columns == list(SCHEMA)[:-1]
+        settings = list(dict.fromkeys(tests["setting"].to_list()))
         assert settings == [str(setting) for setting in PLAN.settings]
 
-    def test_writing_a_unit_again_replaces_it(self, begun):
-        unit = PLAN.units[0]
+    def test_writing_a_task_again_replaces_it(self, begun):
+        task = PLAN.tasks[0]
         for score in (1.0, 2.0):
-            begun.write_unit(PLAN, unit, unit_table(unit, score))
-        assert begun.collect(PLAN)[0]["score"].to_pylist() == [2.0, 2.0]
+            begun.write_task(PLAN, task, task_scores(task, score))
+        assert begun.collect(PLAN)[0]["score"].to_list() == [2.0, 2.0]
 
 
 class TestRun:
     def test_all_that_is_written_is_strict_json(self, small, tmp_path):
-        plan, path = small
         out = tmp_path / "run"
-        result = run_audit(plan, path, out)
+        result = prepare_audit(*small, out).run()
         findings = strict(out / "findings.json")
         assert findings == [finding.to_json() for finding in result.findings]
         # With so few releases, some metrics have no value: null, not NaN.
         assert any(finding["estimate"] is None for finding in findings)
         verdicts = strict(out / "verdicts.json")
-        assert [one["setting"] for one in verdicts["verdicts"]] == list(map(str, plan.settings))
-        assert verdicts["failed_units"] == 0
-        assert strict(out / "manifest.json")["plan"] == plan.to_json()
+        settings = list(map(str, result.plan.settings))
+        assert [one["setting"] for one in verdicts["verdicts"]] == settings
+        assert verdicts["failed_tasks"] == 0
+        assert strict(out / "manifest.json")["plan"] == result.plan.to_json()
+
+    def test_what_is_written_is_what_is_returned(self, small, tmp_path):
+        out = tmp_path / "run"
+        result = prepare_audit(*small, out).run()
+        assert pl.read_parquet(out / "scores.parquet").equals(result.scores)
+        assert pl.read_parquet(out / "targets.parquet").equals(result.targets)
+        controls = pl.read_parquet(out / "control.parquet")
+        assert controls.columns == result.scores.columns
+        assert controls.height == len(result.plan.tasks) * result.plan.control_releases
+        assert {path.name for path in out.iterdir()} - {"tasks", store.LOCK} == set(store.RESULTS)
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):
-        plan, path = small
         out = tmp_path / "run"
-        first = run_audit(plan, path, out)
+        first = prepare_audit(*small, out).run()
         seen, progress = [], []
 
         class Watched(ThisProcess):
-            def do(self, job, units):
-                seen.extend(units)
-                return super().do(job, units)
+            def do(self, job, tasks):
+                seen.extend(tasks)
+                return super().do(job, tasks)
 
-        gone = out / "units" / f"target-{plan.targets[1]}-setting-1.parquet"
+        gone = out / "tasks" / f"target-{first.plan.targets[1]}-scheme-1.parquet"
         gone.unlink()
-        again = run_audit(
-            plan, path, out, workers=Watched(), on_progress=lambda *step: progress.append(step)
-        )
-        assert [(unit.target, unit.setting) for unit in seen] == [
-            (plan.targets[1], plan.settings[1])
+        prepared = prepare_audit(*small, out)
+        again = prepared.run(workers=Watched(), on_progress=lambda *step: progress.append(step))
+        assert [(task.target, task.scheme) for task in seen] == [
+            (first.plan.targets[1], first.plan.schemes[1])
         ]
+        assert prepared.left == tuple(seen)
         assert progress == [(5, 6), (6, 6)]
-        assert again == first
+        assert (again.findings, again.verdicts) == (first.findings, first.verdicts)
+        assert again.scores.drop("seconds").equals(first.scores.drop("seconds"))
+        assert prepare_audit(*small, out).left == ()
 
     def test_changed_traces_are_refused(self, small, traces, tmp_path):
-        plan, path = small
+        path, _ = small
         out = tmp_path / "run"
-        run_audit(plan, path, out)
+        prepare_audit(*small, out).run()
         before = content(out)
         traces.select(range(39, -1, -1)).save(path, force=True)
         with pytest.raises(FileError, match="other traces, or the traces have changed"):
-            run_audit(plan, path, out)
+            prepare_audit(*small, out)
         assert content(out) == before
+
+    def test_a_damaged_task_is_named(self, small, tmp_path):
+        out = tmp_path / "run"
+        prepare_audit(*small, out).run()
+        damaged = next((out / "tasks").iterdir())
+        damaged.write_bytes(b"PAR1")
+        with pytest.raises(FileError, match=damaged.name) as error:
+            prepare_audit(*small, out).run()
+        assert "Delete it and repeat the command" in str(error.value)
+        damaged.unlink()
+        assert not prepare_audit(*small, out).run().failed
+
+    def test_without_a_control(self, small, tmp_path):
+        path, options = small
+        out = tmp_path / "run"
+        result = prepare_audit(path, replace(options, control_releases=0), out).run()
+        assert result.trusted is None
+        assert strict(out / "verdicts.json")["trusted"] is None
+        controls = pl.read_parquet(out / "control.parquet")
+        assert controls.height == 0
+        assert controls.schema == result.scores.schema
+        assert result.verdicts
 
 
 class TestJson:

@@ -13,6 +13,7 @@ import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
 from whosthere.data.city.choices import Choices
+from whosthere.data.friendships import among
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError
 
@@ -160,15 +161,43 @@ def test_a_city_without_any_record_is_empty_and_whole():
     city = simulate(quiet, seed=1, users=3)
     assert city.records().height == 0
     assert city.traces().n_users == 0
+    assert len(city.traces().friends) == 0
 
 
 def test_files_hold_the_records_and_the_regions(tmp_path):
     city = simulate("cdr-like", seed=1, users=50, regions=30, days=2)
     city.write(tmp_path / "new" / "city")
     folder = tmp_path / "new" / "city"
-    assert sorted(p.name for p in folder.iterdir()) == ["records.parquet", "regions.csv"]
+    assert {p.name for p in folder.iterdir()} == {"records.parquet", "regions.csv", "friends.csv"}
     assert pl.read_parquet(folder / "records.parquet").equals(city.records())
     assert Regions.read(folder / "regions.csv") == city.regions
+    pairs = pl.read_csv(folder / "friends.csv")
+    assert pairs.columns == ["user", "friend"]
+    traces = city.traces()
+    graph, entry = among(pairs, traces.users)
+    assert (entry.unknown, entry.repeated) == (0, 0)
+    np.testing.assert_array_equal(graph.pairs(), traces.friends.pairs())
+
+
+def test_friends_belong_to_the_seed_and_to_people_with_records():
+    city = simulate("milan-like", seed=1, users=200, days=1)
+    traces = city.traces()
+    assert traces.n_users < 200
+    assert len(traces.friends) == traces.n_users
+    assert traces.friends.n_edges > 0
+    own, same, other = (city.friends(seed=seed) for seed in (None, 1, 2))
+    np.testing.assert_array_equal(own.pairs(), traces.friends.pairs())
+    np.testing.assert_array_equal(own.pairs(), same.pairs())
+    assert not np.array_equal(own.pairs(), other.pairs())
+
+
+def test_a_city_shows_in_one_line(milan):
+    n = milan.user.size
+    assert repr(milan) == (
+        f"<City: milan-like, seed 7, 5,000 people, {n:,} records, 100 regions, 168 epochs of 1h>"
+    )
+    assert repr(milan.people) == "<People: 5,000>"
+    assert f"{n:,}" in milan._repr_html_()
 
 
 def test_existing_files_are_not_replaced_unless_forced(tmp_path):
@@ -192,8 +221,9 @@ def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
     records = [(tmp_path / f / "records.parquet").read_bytes() for f in "abc"]
     assert records[0] == records[1]
     assert records[0] != records[2]
-    regions = [(tmp_path / f / "regions.csv").read_bytes() for f in "abc"]
-    assert regions[0] == regions[1]
+    for file in ("regions.csv", "friends.csv"):
+        a, b = ((tmp_path / f / file).read_bytes() for f in "ab")
+        assert a == b
 
 
 def test_another_seed_gives_another_city():

@@ -101,3 +101,28 @@ def test_arrays_are_values(epochs):
     for array in (epochs.days, epochs.weeks):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 5
+    with pytest.raises(ValueError, match="read-only"):
+        epochs.starts[0] = epochs.starts[1]
+
+
+@given(st.data())
+def test_a_part_is_a_slice(data):
+    # Summer time ends in Rome in the night to 27 October.
+    whole = Epochs(datetime(2013, 10, 25, 15, tzinfo=UTC), HOUR, 90, "Europe/Rome")
+    first = data.draw(st.integers(0, 89))
+    n = data.draw(st.integers(1, 90 - first))
+    part = whole.part(first, n)
+    assert np.array_equal(part.starts, whole.starts[first : first + n])
+    days = whole.days[first : first + n]
+    assert np.array_equal(part.days, days - days[0])
+
+
+@pytest.mark.parametrize(("first", "n"), [(-1, 2), (0, 0), (0, 73), (72, 1), (70, 3)])
+def test_a_part_outside_is_refused(epochs, first, n):
+    with pytest.raises(InputError, match="not among these 72"):
+        epochs.part(first, n)
+
+
+def test_epochs_show_in_one_line(epochs):
+    assert repr(epochs) == "<Epochs: 72 of 1h from 2013-11-01 00:00 Europe/Rome>"
+    assert "Europe/Rome" in epochs._repr_html_()

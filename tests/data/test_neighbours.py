@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay
 
-from whosthere.data.neighbours import delaunay, project
+from whosthere.data.neighbours import Neighbours, as_graph, delaunay, project
+from whosthere.errors import InputError
 
 AWKWARD = {
     "one": [(0, 0)],
@@ -67,3 +68,41 @@ def test_general_positions_give_the_triangulation(rng):
 def test_a_degree_is_111_km_and_the_date_line_is_no_border():
     plane = project(np.array([179.5, -179.5]), np.array([0.0, 0.0]))
     assert abs(plane[1, 0] - plane[0, 0]) == pytest.approx(111.195, abs=0.01)
+
+
+_EDGES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
+
+
+def _graph(edges):
+    return as_graph(np.array(edges, dtype=np.int64).reshape(-1, 2), 9)
+
+
+@given(_EDGES)
+def test_edges_go_both_ways_once_and_never_in_a_loop(edges):
+    graph = _graph(edges)
+    wanted = {(a, b) for a, b in edges if a != b}
+    wanted |= {(b, a) for a, b in wanted}
+    assert {(a, int(b)) for a in range(9) for b in graph.of(a)} == wanted
+    assert graph.indices.size == len(wanted)
+    assert [tuple(pair) for pair in graph.pairs()] == sorted((a, b) for a, b in wanted if a < b)
+    assert graph.n_edges == len(graph.pairs())
+
+
+@given(_EDGES, st.lists(st.integers(0, 8), max_size=12))
+def test_selecting_keeps_the_edges_among_the_selected(edges, chosen):
+    dense = _matrix(_graph(edges)).toarray()
+    selected = _graph(edges).select(np.array(chosen, dtype=np.int64))
+    assert len(selected) == len(chosen)
+    assert np.array_equal(_matrix(selected).toarray(), dense[np.ix_(chosen, chosen)])
+    for i in range(len(chosen)):
+        assert (np.diff(selected.of(i)) > 0).all()
+
+
+def test_a_graph_is_a_value():
+    indptr, indices = np.array([0, 1, 2]), np.array([1, 0])
+    graph = Neighbours(indptr, indices)
+    indices[:] = 7
+    assert graph.of(0).tolist() == [1]
+    assert repr(graph) == "<Neighbours: 2 vertices, 1 edges>"
+    with pytest.raises(InputError, match="do not match"):
+        Neighbours(indptr, indices[:1])

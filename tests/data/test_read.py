@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data import gather, sources
+from whosthere.data.batches import RowReader
 from whosthere.data.columns import Columns
+from whosthere.data.ledger import FriendEntry, Ledger
 from whosthere.data.partition import GridShape, RegionIds
 from whosthere.data.read import Filters, read_records
 from whosthere.data.regions import Regions
@@ -54,7 +56,7 @@ def _visits(traces):
 
 
 def _expected(records):
-    """Return the same set straight from the records, without any code of ours."""
+    """Return the same set straight from the records, without any of our code."""
     hours = records.with_columns(pl.col("timestamp").dt.truncate("1h").dt.replace_time_zone(None))
     rows = hours.select("user_id", "region", "timestamp").unique().rows()
     return {(u, r, np.datetime64(t)) for u, r, t in rows}
@@ -295,12 +297,12 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
         (
             "user,lon,lat\nu,1,2\n",
             {},
-            r"no column for the time .found user, lon, lat.*--time-column",
+            r"no column for the time .found user, lon, lat.*column holds the time",
         ),
         ("user,time,lon\nu,1,2\n", {}, "no column for the lat"),
         (GOOD, {"columns": Columns(user="usr")}, r"no column 'usr'.*Did you mean 'user'"),
         (GOOD + "u1,2021-06-01T10:00:00,9,45,a\n", {}, "with and without a time zone"),
-        ("user,time,lon,lat\nu,2021-06-01T10:00,9,45\n", {}, r"no time zone.*--timezone"),
+        ("user,time,lon,lat\nu,2021-06-01T10:00,9,45\n", {}, r"no time zone.*such as Europe/Rome"),
         (GOOD + "u1,tomorrow,9,45,a\n", {}, r"line 3: column 'time': 'tomorrow' is not a time"),
         (GOOD + "u1,2021-06-01T10:00:00Z,9,nan,a\n", {}, r"line 3: column 'lat': 'nan'"),
         (GOOD + "u1,2021-06-01T10:00:00Z,,45,a\n", {}, r"line 3: column 'lon'"),
@@ -319,7 +321,11 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
         ),
         (GOOD, {"filters": Filters(min_visits=5)}, r"no visit is left of 1 records.*fewer than 5"),
         (GOOD, {"filters": Filters(box_quantile=2.0)}, "share of 2"),
-        (GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n", {}, r"reach from 1970.*--from"),
+        (
+            GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
+            {},
+            r"reach from 1970.*start and end of the time window",
+        ),
         ("", {}, "is empty"),
         ("user,time,lon,lat\n", {}, "no record lies in the time window"),
     ],
@@ -423,3 +429,45 @@ def test_window_in_a_zone_with_summer_time(tmp_path):
     )
     window = Filters(start=datetime(2013, 10, 27), end=datetime(2013, 10, 28))
     assert _read(path, timezone="Europe/Rome", filters=window).epochs.n == 25
+
+
+def test_no_message_names_an_option(tmp_path):
+    for content in (
+        "user,lon,lat\nu,1,2\n",
+        GOOD + "u1,tomorrow,9,45,a\n",
+        GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
+        "user,time,lon,lat\nu,2021-06-01T10:00,9,45\n",
+        "user,time,lon,lat\n",
+    ):
+        path = tmp_path / "r.csv"
+        path.write_text(content)
+        with pytest.raises(InputError) as caught:
+            read_records(path, partition=GridShape(2, 2))
+        assert "--" not in str(caught.value)
+
+
+def test_friends_are_read_with_the_records(records, tmp_path):
+    (tmp_path / "friends.csv").write_text("user,friend\nu01,u03\nu03,u01\nu05,u02\nu05,nobody\n")
+    path = _write_parquet(records, tmp_path)
+    traces = _read(path, friends=tmp_path / "friends.csv")
+    pairs = {tuple(traces.users[i] for i in pair) for pair in traces.friends.pairs()}
+    assert pairs == {("u01", "u03"), ("u02", "u05")}
+    assert traces.ledger.friends == FriendEntry(4, 1, 1, 2)
+    assert Ledger.from_json(traces.ledger.to_json()) == traces.ledger
+    assert _read(path).friends is None
+    few = _read(path, friends=tmp_path / "friends.csv", filters=Filters(min_visits=25))
+    assert set(few.users) < set(traces.users)
+    assert len(few.friends) == few.n_users
+
+
+def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_path):
+    (tmp_path / "friends.csv").write_text("user\na\n")
+    (tmp_path / "r.csv").write_text("no records at all")
+    with pytest.raises(RecordsError, match=r"friends\.csv: has no two columns"):
+        _read(tmp_path / "r.csv", friends=tmp_path / "friends.csv")
+
+
+def test_batches_show_no_user(records, tmp_path):
+    [source] = sources.open_sources(_write_parquet(records, tmp_path))
+    [batch] = RowReader().batches(source)
+    assert "u0" not in repr(batch)

@@ -30,12 +30,20 @@ def test_parquet_and_other_names(tmp_path):
     assert read.lon.tolist() == [9.1, 9.2]
 
 
-def test_the_callers_arrays_stay_his():
+def test_the_callers_arrays_stay_theirs():
     lon = np.array([1.0, 2.0])
     regions = Regions(["a", "b"], lon, [3.0, 4.0])
     with pytest.raises(ValueError, match="read-only"):
         regions.lon[0] = 7.0
-    lon += 0.0
+    lon += 5.0
+    assert regions.lon.tolist() == [1.0, 2.0]
+
+
+def test_thousands_of_regions_show_in_one_line():
+    many = Regions([f"<{i}>" for i in range(5000)])
+    assert repr(many) == "<Regions: 5,000 without positions>"
+    assert "5,000" in many._repr_html_()
+    assert "<1>" not in many._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_moments_that_know_their_zone(column):
 )
 def test_local_times_need_a_zone(column):
     assert to_utc_micros(column, "America/Bogota").to_list() == [MICROS]
-    with pytest.raises(RecordsError, match=r"no time zone.*--timezone"):
+    with pytest.raises(RecordsError, match=r"no time zone.*such as Europe/Rome"):
         to_utc_micros(column, None)
 
 

@@ -1,15 +1,19 @@
 """Traces: counts are conserved, nothing is mutated, files read back equal."""
 
+import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
+import polars as pl
 import pytest
 
 from whosthere.data.epochs import Epochs
-from whosthere.data.ledger import Entry, Ledger
+from whosthere.data.ledger import Entry, FriendEntry, Ledger
+from whosthere.data.neighbours import as_graph
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
+from whosthere.display import facts_table
 from whosthere.errors import FileError, GroupError, InputError
 
 
@@ -21,7 +25,21 @@ def _same(a, b):
         and a.regions == b.regions
         and a.epochs == b.epochs
         and a.ledger == b.ledger
+        and _pairs(a) == _pairs(b)
     )
+
+
+def _pairs(traces):
+    """Return who are friends by id, None where that is not known."""
+    if traces.friends is None:
+        return None
+    return {frozenset(traces.users[i] for i in pair) for pair in traces.friends.pairs()}
+
+
+@pytest.fixture
+def befriended(traces, rng):
+    """Give the traces 60 friendships."""
+    return replace(traces, friends=as_graph(rng.integers(0, 40, (60, 2)), 40))
 
 
 def _dense(traces):
@@ -117,15 +135,15 @@ def test_truncated_files_are_refused(traces, tmp_path, keep):
         Traces.load(path)
 
 
-def test_files_of_others_are_refused(traces, tmp_path):
+def test_other_programs_files_are_refused(traces, tmp_path):
     path = tmp_path / "t.parquet"
     traces.save(path)
-    table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({}), path)
+    table = pl.read_parquet(path)
+    table.write_parquet(path)
     with pytest.raises(FileError, match="of another program"):
         Traces.load(path)
-    later = {b"whosthere": json.dumps({"kind": "traces", "format": 99}).encode()}
-    pq.write_table(table.replace_schema_metadata(later), path)
+    later = {"whosthere": json.dumps({"kind": "traces", "format": 99})}
+    table.write_parquet(path, metadata=later)
     with pytest.raises(FileError, match="Upgrade"):
         Traces.load(path)
 
@@ -135,3 +153,137 @@ def test_visits_outside_the_cells_are_refused(traces, tmp_path):
     Traces(traces.users, traces.indptr, traces.cells, few, traces.epochs).save(tmp_path / "t")
     with pytest.raises(FileError, match="outside its regions"):
         Traces.load(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda table: table.drop("user"),
+        lambda table: table.drop("cells"),
+        lambda table: table.with_columns(cells=pl.lit(1)),
+        lambda table: table.with_columns(pl.col("cells").cast(pl.List(pl.Int64))),
+        lambda table: table.with_columns(cells=pl.lit([None], dtype=pl.List(pl.Int32))),
+        lambda table: table.with_columns(cells=pl.lit(None, dtype=pl.List(pl.Int32))),
+        lambda table: table.with_columns(user=pl.lit(None, dtype=pl.String)),
+        lambda table: table.with_columns(friends=pl.lit([40], dtype=pl.List(pl.Int32))),
+        lambda table: table.with_columns(friends=pl.lit([-1], dtype=pl.List(pl.Int32))),
+        lambda table: table.with_columns(friends=pl.lit("u01")),
+    ],
+)
+def test_damaged_files_are_refused(traces, tmp_path, damage):
+    path = tmp_path / "t.parquet"
+    traces.save(path)
+    head = {"whosthere": pl.read_parquet_metadata(path)["whosthere"]}
+    damage(pl.read_parquet(path)).write_parquet(path, metadata=head)
+    with pytest.raises(FileError, match="damaged traces file"):
+        Traces.load(path)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_or_no_users_read_back(n, regions, epochs, tmp_path):
+    friends = as_graph(np.zeros((0, 2), np.int64), n)
+    few = Traces(("u",)[:n], np.zeros(n + 1), np.zeros(0), regions, epochs, friends=friends)
+    few.save(tmp_path / "t.parquet")
+    assert _same(Traces.load(tmp_path / "t.parquet"), few)
+
+
+def test_changing_the_source_changes_nothing(traces):
+    indptr, cells = traces.indptr.copy(), traces.cells.copy()
+    made = Traces(traces.users, indptr, cells, traces.regions, traces.epochs)
+    view = Traces(traces.users, indptr[:], cells[:], traces.regions, traces.epochs)
+    indptr[1:-1] = 0
+    cells[:] = 0
+    for each in (made, view):
+        assert _same(each, traces)
+    assert indptr.flags.writeable
+    assert cells.flags.writeable
+
+
+def test_results_share_no_memory_that_can_be_written_to(befriended, rng, tmp_path):
+    befriended.save(tmp_path / "t")
+    results = [
+        befriended.select([3, 1]),
+        befriended.bounded(2, per_day=True, rng=rng),
+        befriended.between(5, 9),
+        Traces.load(tmp_path / "t"),
+    ]
+    for result in results:
+        for array in (result.indptr, result.cells, result.friends.indptr, result.friends.indices):
+            while isinstance(array, np.ndarray):
+                assert not array.flags.writeable
+                array = array.base  # noqa: PLW2901 - what is a view of what
+
+
+def test_no_user_is_shown(befriended):
+    shown = repr(befriended)
+    n = befriended.friends.n_edges
+    assert shown == (
+        f"<Traces: 40 users, {befriended.n_visits:,} visits, {n} friendships, "
+        "7 regions, 72 epochs of 1h>"
+    )
+    html = befriended._repr_html_()
+    assert f"{befriended.n_visits:,}" in html
+    assert not any(user in shown + html + str(befriended) for user in befriended.users)
+    assert "friend" not in repr(replace(befriended, friends=None))
+
+
+def test_html_is_escaped():
+    assert "<script>" not in facts_table("<script>", {"<script>": "<script>"})
+
+
+# Friends
+
+
+def test_friends_are_kept_in_files(befriended, tmp_path):
+    entry = FriendEntry(9, 3, 2, 4)
+    befriended = replace(befriended, ledger=Ledger(1, 1, (), 1, 1, entry))
+    befriended.save(tmp_path / "t.parquet")
+    assert _same(Traces.load(tmp_path / "t.parquet"), befriended)
+
+
+def test_selecting_keeps_friendships_among_the_selected(befriended, rng):
+    chosen = befriended.select(rng.permutation(40)[:23])
+    expected = {pair for pair in _pairs(befriended) if pair <= set(chosen.users)}
+    assert _pairs(chosen) == expected
+    assert 0 < len(expected) < len(_pairs(befriended))
+
+
+def test_bounding_and_windows_keep_friendships(befriended, rng):
+    assert _pairs(befriended.bounded(1, per_day=False, rng=rng)) == _pairs(befriended)
+    assert _pairs(befriended.between(0, 1)) == _pairs(befriended)
+
+
+def test_a_graph_of_other_people_is_refused(traces):
+    with pytest.raises(InputError, match="39 people does not fit 40 users"):
+        replace(traces, friends=as_graph(np.zeros((0, 2), np.int64), 39))
+
+
+# Windows
+
+
+@pytest.mark.parametrize("edges", [(0, 72), (0, 1, 71, 72), (0, 24, 48, 72), (0, 13, 50, 51, 72)])
+def test_windows_share_the_visits_out(traces, edges):
+    windows = [traces.between(a, b - a) for a, b in itertools.pairwise(edges)]
+    assert sum(window.n_visits for window in windows) == traces.n_visits
+    assert np.array_equal(
+        sum(window.visits_per_user() for window in windows), traces.visits_per_user()
+    )
+    for window, (a, b) in zip(windows, itertools.pairwise(edges), strict=True):
+        assert window.users == traces.users
+        assert window.regions == traces.regions
+        assert np.array_equal(window.epochs.starts, traces.epochs.starts[a:b])
+        assert np.array_equal(window.counts(), traces.counts()[:, a:b])
+        rows = [3, 17, 39]
+        assert np.array_equal(window.counts(rows), traces.counts(rows)[:, a:b])
+        for row in range(traces.n_users):
+            assert (np.diff(window.trace(row)) > 0).all()
+
+
+def test_the_whole_window_is_the_traces(traces):
+    assert _same(traces.between(0, 72), traces)
+
+
+@pytest.mark.parametrize(("first", "n"), [(-1, 3), (70, 3), (0, 0)])
+def test_windows_outside_the_epochs_are_refused(traces, first, n):
+    with pytest.raises(InputError, match="not among these 72"):
+        traces.between(first, n)

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.mechanism import Guarantee, Mechanism
-from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace, Round, Suppress
-from whosthere.privacy.units import Event, User, UserDay
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.step import Correction
+from whosthere.privacy.steps import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    RandomRound,
+    Round,
+    Suppress,
+)
+from whosthere.privacy.units import Event, Guarantee, User, UserDay
 
 SPECS = [
     "raw",
@@ -39,6 +47,14 @@ SPECS = [
     "laplace(eps=1) | gaussian(eps=3)",
     "laplace(eps=1) | suppress(k=2) | discrete-laplace(eps=0.7) | round(to=3)",
     "suppress(k=1) | laplace(eps=3) | gaussian(eps=9) | suppress(k=1) | discrete-laplace(eps=2)",
+    "random-round(to=3)",
+    "random-round(to=40)",
+    "suppress(k=2) | random-round(to=5)",
+    "random-round(to=5) | suppress(k=4)",
+    "random-round(to=2) | random-round(to=3)",
+    "laplace(eps=1) | random-round(to=3)",
+    "random-round(to=3) | laplace(eps=1) | suppress(k=2)",
+    "laplace(eps=1) | random-round(to=3) | gaussian(eps=3)",
 ]
 M = 23
 COUNTS = np.arange(M + 1)
@@ -58,6 +74,10 @@ def step_matrix(step, m):
             matrix[n, n if n > step.k else 0] = 1
         elif isinstance(step, Round):
             matrix[n, min(m, step.to * math.floor(n / step.to + 0.5))] = 1
+        elif isinstance(step, RandomRound):
+            down, part = divmod(n, step.to)
+            matrix[n, down * step.to] += 1 - part / step.to
+            matrix[n, min(m, (down + 1) * step.to)] += part / step.to
         else:
             below = cdf_of(step)(np.arange(m) - n)
             matrix[n] = np.diff(np.concatenate([[0.0], below, [1.0]]))
@@ -170,11 +190,13 @@ def test_laplace_is_a_difference_of_its_cdf(eps, b):
         "discrete-laplace(eps=0.5) | mds",
         "gaussian(eps=0.1)",
         "laplace(eps=1) | gaussian(eps=1) | round(to=5)",
+        "laplace(eps=0.1) | random-round(to=5)",
+        "random-round(to=100) | laplace(eps=0.5)",
     ],
 )
 def test_large_groups_and_counts(spec):
     mechanism, m = Mechanism.parse(spec), 3_000_000
-    reach = sum(step.window[1] + 1 for step in mechanism.noise_steps) + 10
+    reach = sum(step.window[1] + 1 for step in mechanism.steps) + 10
     true = np.array([0, 4000, 9000, m])[:, None]
     published = np.clip(true + np.arange(-reach, reach + 1), 0, m)
     started = time.perf_counter()
@@ -239,6 +261,10 @@ def test_gaussian_stays_within_delta(eps, delta):
         ),
         # Bounding whole people lets one visit push another one out: two cells change.
         ("laplace(eps=1) | laplace(eps=1, unit=user, max_visits=9)", None),
+        ("random-round(to=3)", None),
+        # A visit more can move a rounded count by 3.
+        ("random-round(to=3) | laplace(eps=1)", None),
+        ("laplace(eps=1) | random-round(to=3)", Guarantee(1, 0, Event())),
     ],
 )
 def test_guarantee(spec, expected):
@@ -249,7 +275,7 @@ def test_descriptions_are_public_sentences(mechanism):
     text = mechanism.describe()
     assert text.endswith(".")
     assert ("no formal guarantee" in text) == (mechanism.guarantee is None)
-    for unit in {step.unit for step in mechanism.noise_steps}:
+    for unit in mechanism.units:
         assert unit.describe_bound() in text
     if mechanism.guarantee is not None:
         assert mechanism.guarantee.unit.protects in text
@@ -264,6 +290,43 @@ def test_descriptions_by_hand():
     assert text.startswith("At most 30 visits of each person are counted")
     assert text.endswith("(differential privacy with eps 1 and delta 1e-6 per user).")
     assert "unchanged" in Mechanism().describe()
+    text = Mechanism.parse("random-round(to=3)").describe()
+    assert text.endswith("follows no privacy budget, so no formal guarantee is given.")
+    text = Mechanism.parse("random-round(to=3) | laplace(eps=1)").describe()
+    assert text.endswith("Noise does not come first, so no formal guarantee is given.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes", "correction", "units"),
+    [
+        ("raw", False, Correction.NONE, ()),
+        ("suppress(k=0) | round(to=1) | random-round(to=1)", False, Correction.NONE, ()),
+        ("round(to=5)", True, Correction.NONE, ()),
+        ("random-round(to=3)", True, Correction.NONE, ()),
+        ("suppress(k=1) | round(to=5)", True, Correction.COMPRESS, ()),
+        ("suppress(k=1) | laplace(eps=1)", True, Correction.STRETCH, (Event(),)),
+        (
+            "laplace(eps=1, unit=user, max_visits=9) | laplace(eps=1) | gaussian(eps=1)",
+            True,
+            Correction.STRETCH,
+            (User(9), Event()),
+        ),
+    ],
+)
+def test_what_others_need_to_know(spec, changes, correction, units):
+    mechanism = Mechanism.parse(spec)
+    assert mechanism.changes_counts == changes
+    assert mechanism.correction == correction
+    assert mechanism.units == units
+    assert mechanism.bounds_visits == any(unit != Event() for unit in units)
+
+
+def test_content_tells_mechanisms_apart_and_nothing_else():
+    specs = [*SPECS, "laplace(eps=1.5)", "laplace(eps=1, unit=user, max_visits=10)"]
+    mechanisms = {Mechanism.parse(spec) for spec in specs}
+    assert len({mechanism.content for mechanism in mechanisms}) == len(mechanisms)
+    same = ["laplace(eps=1)", "raw | LAPLACE(unit=event, eps=1.0)"]
+    assert len({Mechanism.parse(spec).content for spec in same}) == 1
 
 
 def test_mechanisms_are_values(mechanism):

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from whosthere.errors import SpecError
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.presets import PRESETS
-from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace, Round, Suppress
+from whosthere.privacy.steps import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    RandomRound,
+    Round,
+    Suppress,
+)
 from whosthere.privacy.units import Event, User, UserDay
 
 whole = st.integers(1, 5000)
@@ -18,6 +25,7 @@ epsilons = st.floats(1e-3, 1e3) | st.integers(1, 100)
 steps = st.one_of(
     st.integers(0, 2**30).map(Suppress),
     st.integers(1, 2**30).map(Round),
+    st.integers(1, 2**30).map(RandomRound),
     st.builds(Laplace, epsilons, units),
     st.builds(DiscreteLaplace, epsilons, units),
     st.builds(Gaussian, st.floats(1e-2, 100), st.floats(1e-12, 0.99), units),
@@ -31,6 +39,7 @@ mechanisms = st.lists(steps, max_size=4).map(lambda chosen: Mechanism(tuple(chos
         ("raw", (), "raw"),
         ("suppress(k=1)", (Suppress(1),), None),
         ("round(to=5)", (Round(5),), None),
+        ("random-round(to=3)", (RandomRound(3),), None),
         ("laplace(eps=1, unit=event)", (Laplace(1),), None),
         ("laplace(eps=1)", (Laplace(1),), "laplace(eps=1, unit=event)"),
         ("laplace(eps=1, unit=user-day, max_visits=10)", (Laplace(1, UserDay(10)),), None),
@@ -42,6 +51,7 @@ mechanisms = st.lists(steps, max_size=4).map(lambda chosen: Mechanism(tuple(chos
         ("raw | suppress(k=2) | raw()", (Suppress(2),), "suppress(k=2)"),
         ("flowkit", (Suppress(15),), "suppress(k=15)"),
         ("MDS", (Suppress(9),), "suppress(k=9)"),
+        ("stats-nz", (RandomRound(3),), "random-round(to=3)"),
         ("opensafely", (Suppress(7), Round(5)), "suppress(k=7) | round(to=5)"),
         (
             "laplace(eps=1)|opensafely",
@@ -101,7 +111,7 @@ def test_any_text_is_read_or_refused(text):
         ("laplace", ["eps is missing", "laplace(eps=1"]),
         ("laplace()", ["eps is missing"]),
         ("suppress", ["k is missing", "suppress(k=1)"]),
-        ("laplace(eps=1, unit=user)", ["max_visits is missing"]),
+        ("laplace(eps=1, unit=user)", ["max_visits is missing", "unit=user, max_visits=10"]),
         ("laplace(eps=1, unit=user-day)", ["max_visits is missing"]),
         ("laplace(eps=1, max_visits=3)", ["unit=event takes no max_visits", "Leave it out"]),
         ("laplace(eps=1, eps=2)", ["'eps' is given twice"]),
@@ -123,7 +133,7 @@ def test_any_text_is_read_or_refused(text):
         ("laplace(eps=1", ["expected ',' or ')', found the end"]),
         ("laplace(eps=1))", ["expected '|', found ')'"]),
         ("laplace(eps=1,)", ["expected a parameter of laplace, found ')'"]),
-        ("laplace(1)", ["expected '=', found ')'"]),
+        ("laplace(1)", ["'1' stands without a key"]),
         ("laplace(eps=)", ["expected a value for 'eps', found ')'"]),
         ("laplace(eps 1)", ["expected '=', found '1'"]),
         ("laplace eps=1", ["expected '(' or '|', found 'eps'"]),
@@ -146,7 +156,7 @@ def test_long_texts_are_shortened():
 
 
 def test_every_preset_is_explained():
-    assert list(PRESETS) == ["flowkit", "mds", "opensafely"]
+    assert list(PRESETS) == ["flowkit", "mds", "opensafely", "stats-nz"]
     for name, preset in PRESETS.items():
         assert Mechanism.parse(name) == Mechanism(preset.steps)
         assert len(preset.meaning) > 20

@@ -12,7 +12,14 @@ from scipy import optimize, stats
 
 from whosthere.errors import SpecError
 from whosthere.privacy.calibration import gaussian_sigma, log_delta
-from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace, Round, Suppress
+from whosthere.privacy.steps import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    RandomRound,
+    Round,
+    Suppress,
+)
 from whosthere.privacy.units import Event, User, UserDay
 
 NOISES = [
@@ -173,16 +180,18 @@ def test_delta_must_lie_between_0_and_1(bad):
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, math.nan, None, True, 10**30])
-def test_derived_seed_parameters(bad):
+def test_whole_numbers_are_checked(bad):
     with pytest.raises(SpecError, match="k must"):
         Suppress(bad)
-    with pytest.raises(SpecError, match="to must"):
-        Round(bad)
+    for kind in (Round, RandomRound):
+        with pytest.raises(SpecError, match="to must"):
+            kind(bad)
 
 
-def test_rounding_to_0_is_refused():
+@pytest.mark.parametrize("kind", [Round, RandomRound])
+def test_rounding_to_0_is_refused(kind):
     with pytest.raises(SpecError, match="to must lie between 1 and"):
-        Round(0)
+        kind(0)
 
 
 @pytest.mark.parametrize("eps", [1e-9, 1e9])

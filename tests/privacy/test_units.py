@@ -74,6 +74,21 @@ def test_event_needs_no_bound(traces):
     assert rng.bit_generator.state == before
 
 
+def test_periods_are_those_within_which_visits_are_bounded(traces):
+    epochs = traces.epochs
+    assert Event().period(epochs) is None
+    assert not Event().bounds_visits
+    for unit in (UserDay(2), User(2)):
+        period = unit.period(epochs)
+        assert unit.bounds_visits
+        assert period.dtype == np.int32
+        assert period.shape == (N_EPOCHS,)
+        bounded = unit.bound(traces, np.random.default_rng(1))
+        assert bounded.visits_per_period(period).max() == 2
+    assert np.array_equal(UserDay(2).period(epochs), epochs.days)
+    assert not User(2).period(epochs).any()
+
+
 @pytest.mark.parametrize("limit", [1, 3, 10, 1000])
 @pytest.mark.parametrize("kind", [UserDay, User])
 def test_bounding_keeps_the_right_number_of_each_persons_own_visits(traces, kind, limit):

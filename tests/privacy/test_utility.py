@@ -1,7 +1,7 @@
 """How much of the truth a release keeps: known answers, limits and invariances."""
 
 import math
-from dataclasses import astuple, replace
+from dataclasses import FrozenInstanceError, astuple, fields, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from whosthere.errors import InputError
-from whosthere.privacy.utility import utility
+from whosthere.privacy.utility import UTILITY_WORDS, Utility, utility
 
 
 def pairs(most=40):
@@ -160,6 +160,19 @@ def test_the_busiest_regions():
     assert utility(published, truth, top=100).top_regions_kept == 1
 
 
+def test_quiet_regions_are_not_among_the_busiest():
+    truth = np.arange(20, 0, -1, dtype=np.int32)[:, None]
+    published = truth.copy()
+    published[[9, 18, 19]] = truth[[10, 19, 18]]
+    assert utility(published, truth, top=1).top_regions_kept == 1
+    assert utility(published, truth).top_regions_kept == 1
+
+
+def test_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        utility(np.ones((1, 1), np.int32), np.ones((1, 1), np.int32)).nonzero_lost = 0
+
+
 def test_large_counts_do_not_overflow():
     most = np.int32(2**30)
     truth = np.full((50, 50), most)
@@ -177,6 +190,14 @@ def test_totals_that_are_almost_the_same(seed):
     published = truth.copy()
     published[0] += 1
     assert 0 <= utility(published, truth).space_distance < 1e-7
+
+
+def test_shown_in_notebooks_with_words_for_each_measure():
+    assert list(UTILITY_WORDS) == [field.name for field in fields(Utility)]
+    html = Utility(1.23456, 0.5, None, 0.25, 0.125, 1)._repr_html_()
+    assert "<td>mean absolute error, people per cell</td><td>1.235</td>" in html
+    assert "<td>share of visited cells published as 0</td><td>not defined</td>" in html
+    assert html.count("<tr>") == 1 + len(UTILITY_WORDS)
 
 
 def test_other_shapes_are_refused():

@@ -43,6 +43,15 @@ def folder(tmp_path_factory):
     )
     known.select("region").write_csv(folder / "places.csv")
     traces.select(others[M:]).save(folder / "reference.parquet")
+    traces.select(traces.friends.of(target)).save(folder / "friends.parquet")
+    traces.select(others[:2]).between(0, 24).save(folder / "other-time.parquet")
+    # Past releases with and without the target, of groups of their own.
+    rng = np.random.default_rng(1)
+    for i in range(8):
+        rows = rng.choice(others, M - (i % 2 == 0), replace=False)
+        rows = np.append(rows, target) if i % 2 == 0 else rows
+        facts = Facts(traces.regions, traces.epochs, M, Mechanism())
+        Release(traces.counts(rows), facts).save(folder / f"past-{i}.parquet")
     return folder
 
 
@@ -72,7 +81,64 @@ def test_times_and_epoch_numbers_say_the_same(whosthere, folder):
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize("options", [[], ["--share", "0.3"], ["--regions-only"]])
+def _past(folder):
+    """Return options that name all past releases, as a user repeats them."""
+    return [
+        part
+        for i in range(8)
+        for part in ("--past-in" if i % 2 == 0 else "--past-out", folder / f"past-{i}.parquet")
+    ]
+
+
+def test_the_past_is_learned_from(whosthere, folder):
+    options = ["--target", folder / "epochs.csv", "--attack", "knock-knock-past-groups"]
+    answer = _json(whosthere, folder / "with.parquet", *options, *_past(folder))
+    assert answer["attack"] == "knock-knock-past-groups"
+    assert np.isfinite(answer["score"])
+    swapped = [
+        {"--past-in": "--past-out", "--past-out": "--past-in"}.get(part, part)
+        for part in _past(folder)
+    ]
+    other = _json(whosthere, folder / "with.parquet", *options, *swapped)
+    assert other["score"] != answer["score"]
+
+
+def test_friends_stand_in_for_the_target(whosthere, folder):
+    spec = "loc-mia(groups=100, validation=20)"
+    options = ["--attack", spec, "--reference", folder / "reference.parquet"]
+    options += ["--friends", folder / "friends.parquet"]
+    answers = [
+        _json(whosthere, folder / "with.parquet", "--target", folder / name, *options)
+        for name in ("epochs.csv", "places.csv")
+    ]
+    assert answers[0]["attack"] == spec
+    # Whatever is known of the target: it is not looked at.
+    assert answers[0] == answers[1]
+
+
+def test_specs_are_shown_in_their_canonical_form(whosthere, folder):
+    spec = "Zero-Knowledge( groups=20,validation=10, sampling=paired, FIT=per-target )"
+    options = ["--target", folder / "epochs.csv", "--attack", spec]
+    answer = _json(whosthere, folder / "with-noisy.parquet", *options)
+    assert answer["attack"] == "zero-knowledge(groups=20, validation=10, fit=per-target)"
+    # The attacked release is the example that it trains on.
+    each = [*options[:3], "zero-knowledge(groups=20, validation=10)"]
+    anew = _json(whosthere, folder / "with-noisy.parquet", *each)
+    assert (answer["score"], answer["threshold"]) == (anew["score"], anew["threshold"])
+
+
+def test_the_same_seed_gives_the_same_answer(whosthere, folder):
+    spec = "zero-knowledge(groups=20, validation=10)"
+    options = ["--target", folder / "epochs.csv", "--attack", spec, "--seed"]
+    one, again, other = (
+        _json(whosthere, folder / "with-noisy.parquet", *options, seed) for seed in (1, 1, 2)
+    )
+    assert one == again != other
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--knowledge", "share(0.3)"], ["--knowledge", "regions(top=2)"]]
+)
 def test_what_is_known_can_be_written_and_used(whosthere, folder, tmp_path, options):
     out = tmp_path / "target.csv"
     reference = folder / "reference.parquet"
@@ -91,7 +157,13 @@ def test_a_named_person_is_written_whole(whosthere, folder, tmp_path):
 
 
 def test_targets_that_do_not_exist_are_refused(whosthere, folder, tmp_path):
-    for options in (["--user", "nobody"], ["--min-visits", "100000"], ["--share", "0"]):
+    for options in (
+        ["--user", "nobody"],
+        ["--min-visits", "100000"],
+        ["--knowledge", "share(0)"],
+        ["--knowledge", "shares(0.1)"],
+        ["--knowledge", "regions(top=0)"],
+    ):
         code, _, err = whosthere(
             "target", folder / "reference.parquet", "--out", tmp_path / "t.csv", *options
         )
@@ -132,22 +204,59 @@ def test_places_without_times(whosthere, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["with.parquet", "--target", "epochs.csv", "--attack", "knock-knok"], "knock-knock"),
-        (["with.parquet", "--target", "epochs.csv", "--attack", "knock-knock"], "reference traces"),
-        (["with.parquet", "--target", "none.csv"], "does not exist"),
-        (["none.parquet", "--target", "epochs.csv"], "does not exist"),
-        (["reference.parquet", "--target", "epochs.csv"], "a traces file"),
-        (["with.parquet", "--target", "elsewhere.csv"], "row 1: region 'Z'"),
-        (["with.parquet", "--target", "late.csv"], "row 2"),
-        (["with.parquet", "--target", "hollow.csv"], "no rows"),
-        (["with.parquet", "--target", "nameless.csv"], "no column for the region"),
-        (["with.parquet", "--target", "places.csv", "--guess", "wild"], "greedy"),
-        (["with.parquet", "--target", "epochs.csv", "--prior", "2"], "a prior of 2"),
-        (["with.parquet", "--target", "epochs.csv", "--attack", "loc-mia"], "from Python"),
+        ("with.parquet --target epochs.csv --attack knock-knok", "knock-knock"),
+        ("with.parquet --target epochs.csv --attack knock-knock", "reference traces"),
+        ("with.parquet --target none.csv", "does not exist"),
+        ("none.parquet --target epochs.csv", "does not exist"),
+        ("reference.parquet --target epochs.csv", "a traces file"),
+        ("with.parquet --target elsewhere.csv", "row 1: region 'Z'"),
+        ("with.parquet --target late.csv", "row 2"),
+        ("with.parquet --target hollow.csv", "no rows"),
+        ("with.parquet --target nameless.csv", "no column for the region"),
+        ("with.parquet --target places.csv --guess wild", "greedy"),
+        ("with.parquet --target epochs.csv --prior 2", "a prior of 2"),
+        ("with.parquet --target epochs.csv --attack loc-mia", "friends"),
         (
-            ["with-noisy.parquet", "--target", "epochs.csv", "--attack", "contradiction-rule"],
-            "only sound",
+            "with.parquet --target epochs.csv --attack loc-mia --friends friends.parquet",
+            "needs reference traces",
         ),
+        (
+            "with.parquet --target epochs.csv --attack loc-mia --friends other-time.parquet "
+            "--reference reference.parquet",
+            "other regions or epochs",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock --reference friends.parquet",
+            "at least 120 reference traces",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock --reference none.parquet",
+            "does not exist",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock-past-groups",
+            "needs past releases",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock-past-groups "
+            "--past-in past-0.parquet --past-in past-2.parquet",
+            "not 2 and 0",
+        ),
+        (
+            "with-noisy.parquet --target epochs.csv --attack knock-knock-past-groups "
+            "--past-in past-0.parquet --past-out past-1.parquet",
+            "made in the same way",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock(group=20)",
+            "Did you mean 'groups'?",
+        ),
+        (
+            "with.parquet --target epochs.csv --attack knock-knock(classifier=forest(trees=0))",
+            "trees must lie between",
+        ),
+        ("with.parquet --target epochs.csv --attack loc-mia(groups=3)", "balanced"),
+        ("with-noisy.parquet --target epochs.csv --attack contradiction-rule", "only sound"),
     ],
 )
 def test_bad_input_is_refused(whosthere, folder, monkeypatch, arguments, message):
@@ -160,8 +269,10 @@ def test_bad_input_is_refused(whosthere, folder, monkeypatch, arguments, message
         "nameless.csv": "thing,epoch\na,1\n",
     }.items():
         (folder / name).write_text(text)
-    code, _, err = whosthere("attack", *arguments)
+    code, out, err = whosthere("attack", *arguments.split())
     assert code == 2
-    assert "error:" in err
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
     assert "Traceback" not in err
     assert message in err

@@ -3,10 +3,9 @@
 import json
 import shutil
 import socket
+from dataclasses import replace
 
-import numpy as np
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 
 from whosthere.data.cities import simulate
@@ -21,6 +20,20 @@ targets = 3
 releases = 4
 seed = 5
 """
+BLOCKS = """
+attacks = "likelihood-ratio"
+targets = 2
+releases = 4
+
+[[blocks]]
+mechanisms = "raw"
+group_sizes = [15, 20]
+
+[[blocks]]
+mechanisms = ["raw", "suppress(k=1)"]
+group_sizes = 20
+knowledge = ["all", "share(0.5)"]
+"""
 QUICK = "-m 20 -a likelihood-ratio --targets 3 --releases 4 --workers 1"
 AUDIT = f"audit traces.parquet {QUICK} -o run"
 RECOMMEND = "recommend traces.parquet -a likelihood-ratio --targets 2 --workers 1"
@@ -32,8 +45,7 @@ def template(tmp_path_factory):
     folder = tmp_path_factory.mktemp("template")
     city = simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
     ids = tuple(f"secret-user-{i:03d}" for i in range(city.n_users))
-    traces = city.select(np.arange(city.n_users))
-    object.__setattr__(traces, "users", ids)
+    traces = replace(city, users=ids)
     traces.save(folder / "traces.parquet")
     publish(traces, mechanism=Mechanism()).release.save(folder / "release.parquet")
     (folder / "cut.parquet").write_bytes((folder / "traces.parquet").read_bytes()[:-30])
@@ -44,6 +56,8 @@ def template(tmp_path_factory):
         "invalid.toml": "mechanisms = [",
         "odd.toml": PLAN.replace("releases = 4", "releases = 5"),
         "negative.toml": PLAN.replace("seed = 5", "seed = -5"),
+        "blocks.toml": BLOCKS,
+        "wrong_block.toml": BLOCKS.replace("knowledge", "knowlege"),
         "policy.toml": "[limits]\naccuracy = 0.9\n",
         "strict.toml": "[limits]\nauc = 60\n",
         "metric.toml": "[limits]\nauk = 0.6\n",
@@ -82,14 +96,15 @@ WRONG = [
     ("audit traces.parquet --plan invalid.toml -o run", "invalid.toml", "key = value"),
     ("audit traces.parquet --plan unknown.toml -o run", "unknown.toml", "'mechanisms'?"),
     ("audit traces.parquet --plan type.toml -o run", "type.toml", "targets = 10"),
-    ("audit traces.parquet --plan odd.toml -o run", "5 releases", "even number"),
+    ("audit traces.parquet --plan wrong_block.toml -o run", "wrong_block.toml", "'knowledge'?"),
+    ("audit traces.parquet --plan odd.toml -o run", "odd.toml: 5 releases", "even number"),
     (
         "audit traces.parquet --plan negative.toml -o run",
         "seed",
         "0",
     ),
     (f"{AUDIT} -M raw --policy none.toml", "none.toml", "Check the path"),
-    (f"{AUDIT} -M raw --policy empty.toml", "empty.toml", "limits.auc = 0.6"),
+    (f"{AUDIT} -M raw --policy empty.toml", "empty.toml", "such as auc"),
     (f"{AUDIT} -M raw --policy strict.toml", "strict.toml", "from 0 to 1"),
     (f"{AUDIT} -M raw --policy metric.toml", "metric.toml", "Did you mean 'auc'?"),
     (f"{RECOMMEND} -m 20 --policy metric.toml", "metric.toml", "Did you mean 'auc'?"),
@@ -97,32 +112,37 @@ WRONG = [
     # what to measure
     (f"{AUDIT} -M supress(k=1)", "'supress'", "Did you mean 'suppress'?"),
     (f"{AUDIT} -M suppress(k=-1)", "k must lie between 0", "0 or more"),
-    (AUDIT, "no mechanism", "--mechanism 'suppress(k=1)'"),
-    ("audit traces.parquet -M raw -o run", "no group size", "--group-size 1000"),
+    (AUDIT, "no mechanism", "suppress(k=1)"),
+    ("audit traces.parquet -M raw -o run", "no group size", "1000"),
     (f"{AUDIT} -M raw -m 1", "a group of 1", "at least 2"),
-    (f"{AUDIT} -M raw -m 500", "groups of 500", "--group-size 117"),
+    (f"{AUDIT} -M raw -m 500", "groups of 500", "group size of 117"),
     (f"{AUDIT} -M raw -m 100 -a knock-knock", "groups of 100", "leave out knock-knock"),
     (f"{AUDIT} -M raw -a knock-nock", "'knock-nock'", "Did you mean 'knock-knock'?"),
-    (f"{AUDIT} -M raw -a loc-mia", "loc-mia", "Use some of"),
-    (f"{AUDIT} -M raw --knowledge much", "'much'", "share=0.1"),
-    (f"{AUDIT} -M raw --sampling pared", "'pared'", "'paired'?"),
+    (f"{AUDIT} -M raw -a zero-knowledge(groops=4)", "'groops'", "Did you mean 'groups'?"),
+    (f"{AUDIT} -M raw -a zero-knowledge(groups=5)", "5 groups", "even number"),
+    (f"{AUDIT} -M raw --knowledge much", "'much'", "all, share, regions"),
+    (f"{AUDIT} -M raw --knowledge share(2)", "a share of 2", "at most 1"),
+    (f"{AUDIT} -M raw -a zero-knowledge(sampling=pared)", "'pared'", "'paired'?"),
+    (f"{AUDIT} -M raw -a knock-knock-past-groups --past-releases 5", "5 past", "even number"),
+    (f"{AUDIT} -M raw --test-from 2031-01-01", "2031-01-01", "within them"),
+    (f"{AUDIT} -M raw --control-releases -1", "-1 control", "0 for none"),
     (f"{AUDIT} -M raw --scale papr", "'papr'", "'paper'?"),
     (f"{AUDIT} -M raw --releases 7", "7 releases", "even number"),
-    (f"{AUDIT} -M raw --targets 900", "900 targets", "--targets 118"),
-    (f"{AUDIT} -M raw --min-visits 7 --targets 9", "7 visits", "--min-visits 5"),
-    (f"{AUDIT} -M raw --target nobody", "not in these traces", "spelling"),
+    (f"{AUDIT} -M raw --targets 900", "900 targets", "Ask for 118 targets"),
+    (f"{AUDIT} -M raw --min-visits 7 --targets 9", "7 visits", "Ask for 5 visits"),
+    (f"{AUDIT} -M raw --user nobody", "not in these traces", "spelling"),
     (f"{AUDIT} -M raw --reference-size 117", "reference of 117", "58"),
     # families
     (f"{RECOMMEND} -m 20 -F suppress(k=1)", "suppress(k=1)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F suppress(k=?)|round(to=?)", "suppress(k=?)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F supress(k=?)", "'supress'", "Did you mean 'suppress'?"),
-    (f"{RECOMMEND} -m 500", "groups of 500", "--group-size 117"),
+    (f"{RECOMMEND} -m 500", "groups of 500", "group size of 117"),
     (f"{RECOMMEND} -m 20 -a knock-nock", "'knock-nock'", "'knock-knock'?"),
     (f"{RECOMMEND} -m 20 --releases 7", "7 releases", "even number"),
     # outputs
     (f"audit traces.parquet {QUICK} -M raw -o theirs", "theirs", "Name a new folder"),
     (f"audit traces.parquet {QUICK} -M raw -o notes.txt", "notes.txt", "Name a new folder"),
-    (f"{RECOMMEND} -m 20 -o occupied.json", "occupied.json", "--force"),
+    (f"{RECOMMEND} -m 20 -o occupied.json", "occupied.json", "allow it to be replaced"),
     (f"{RECOMMEND} -m 20 -o hollow", "hollow", "Name a file"),
     (f"{RECOMMEND} -m 20 -o notes.txt/found.json", "notes.txt", "may write to"),
     (
@@ -148,6 +168,9 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
         f"{AUDIT} -M raw --seed -1",
         f"{AUDIT} -M raw --min-visits 0",
         f"{AUDIT} -M raw --mechanisms raw",
+        f"{AUDIT} -M raw --target secret-user-001",
+        f"{AUDIT} -M raw --sampling paired",
+        f"{AUDIT} -M raw --test-from tomorrow",
         f"audit traces.parquet {QUICK} -M raw",
         f"audit {QUICK} -M raw -o run",
         f"{RECOMMEND} -m 20 --workers 0",
@@ -187,7 +210,7 @@ def test_dry_run_says_all_and_writes_nothing(whosthere, folder, files):
     before = files()
     code, out, err = whosthere(*AUDIT.split(), "-M", "raw", "-M", "suppress(k=1)", "--dry-run")
     assert (code, err) == (0, "")
-    for said in ("suppress(k=1), m=20", "likelihood-ratio", "6 units of work, about"):
+    for said in ("suppress(k=1), m=20", "likelihood-ratio", "6 tasks, about"):
         assert said in out
     assert "worker" in out
     assert files() == before
@@ -216,15 +239,70 @@ def test_options_go_before_the_file(whosthere, folder):
     changed = "--seed 6 -M round(to=5) -m 15 --targets 2"
     assert whosthere(*typed.split(), *changed.split())[0] == 0
     plan = _manifest(folder / "run")["plan"]
-    assert plan["settings"] == ["round(to=5), m=15"]
+    assert plan["contests"] == {"round(to=5), m=15": ["likelihood-ratio"]}
     assert (plan["seed"], len(plan["targets"]), plan["releases"]) == (6, 2, 4)
 
 
 def test_a_number_of_targets_goes_before_names_in_the_file(whosthere, folder):
-    (folder / "named.toml").write_text(PLAN + 'target_ids = ["secret-user-001"]\n')
+    (folder / "named.toml").write_text(PLAN + 'users = ["secret-user-001"]\n')
     typed = "audit traces.parquet --plan named.toml --targets 2 --workers 1 -o run"
     assert whosthere(*typed.split())[0] == 0
     assert len(_manifest(folder / "run")["plan"]["targets"]) == 2
+
+
+def test_a_name_goes_before_a_number_in_the_file(whosthere, folder):
+    typed = "audit traces.parquet --plan plan.toml --user secret-user-001 --workers 1 -o run"
+    assert whosthere(*typed.split())[0] == 0
+    assert _manifest(folder / "run")["plan"]["targets"] == [1]
+
+
+def test_blocks_are_measured_together(whosthere, folder):
+    typed = "audit traces.parquet --plan blocks.toml --workers 1 -o run"
+    assert whosthere(*typed.split())[0] == 0
+    settings = [
+        "raw, m=15",
+        "raw, m=20",
+        "raw, m=20, knows share(0.5)",
+        "suppress(k=1), m=20",
+        "suppress(k=1), m=20, knows share(0.5)",
+    ]
+    plan = _manifest(folder / "run")["plan"]
+    assert plan["contests"] == {setting: ["likelihood-ratio"] for setting in settings}
+    scores = pl.read_parquet(folder / "run" / "scores.parquet")
+    assert scores.group_by("setting").len().sort("setting").rows() == [
+        (setting, 2 * 4) for setting in settings
+    ]
+
+
+def test_options_go_before_every_block(whosthere, folder):
+    typed = "audit traces.parquet --plan blocks.toml --workers 1 -o run -m 10 --knowledge all"
+    assert whosthere(*typed.split())[0] == 0
+    assert list(_manifest(folder / "run")["plan"]["contests"]) == [
+        "raw, m=10",
+        "suppress(k=1), m=10",
+    ]
+
+
+def test_variants_of_an_attack(whosthere, folder):
+    variants = [
+        "zero-knowledge(groups=20, validation=10, reference=60)",
+        "zero-knowledge(sampling=independent, groups=20, validation=10, reference=60)",
+    ]
+    typed = "audit traces.parquet -m 20 --targets 1 --releases 4 --workers 1 -M raw -o run"
+    code, _, err = whosthere(*typed.split(), "-a", variants[0], "-a", variants[1])
+    assert code == 0, err
+    [attacks] = _manifest(folder / "run")["plan"]["contests"].values()
+    assert attacks == variants
+    scores = pl.read_parquet(folder / "run" / "scores.parquet")
+    assert set(scores["attack"]) == set(variants)
+
+
+def test_without_a_control(whosthere, folder):
+    code, out, err = whosthere(*AUDIT.split(), "-M", "raw", "--control-releases", "0")
+    assert code == 0, err
+    assert "There was no control" in out
+    assert pl.read_parquet(folder / "run" / "control.parquet").height == 0
+    assert json.loads((folder / "run" / "verdicts.json").read_text())["trusted"] is None
 
 
 def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder, files):
@@ -233,7 +311,7 @@ def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder, file
     first = _scores(folder / "run")
     code, out, _ = whosthere(*command)
     assert code == 0
-    assert "All 3 units are done already" in out
+    assert "All 3 tasks are done already" in out
     assert _scores(folder / "run") == first
     before = files()
     code, _, err = whosthere(*command[:-1], "2")
@@ -246,14 +324,14 @@ def _texts(folder):
     """Return all that can be read in a folder, tables included."""
     for path in folder.rglob("*"):
         if path.suffix == ".parquet":
-            table = pq.read_table(path)
-            yield f"{table.schema}{table.schema.metadata}{table.to_pylist()}"
+            table = pl.read_parquet(path)
+            yield f"{table.schema}{pl.read_parquet_metadata(path)}{table.to_dicts()}"
         if path.is_file():
             yield path.read_bytes().decode("latin-1")
         yield path.name
 
 
-@pytest.mark.parametrize("named", [(), ("--target", "secret-user-017")])
+@pytest.mark.parametrize("named", [(), ("--user", "secret-user-017")])
 def test_nobody_is_named(whosthere, folder, named):
     code, out, err = whosthere(*AUDIT.split(), "-M", "raw", "-M", "suppress(k=1)", *named)
     assert code == 0

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -16,35 +17,60 @@ import pytest
 
 from whosthere.auditing import work
 from whosthere.auditing.cluster import DaskCluster
-from whosthere.auditing.plan import PlanOptions, make_plan
-from whosthere.auditing.run import InterruptedAudit, run_audit
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.run import InterruptedAudit, prepare_audit
 from whosthere.auditing.work import Job, LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 
-OPTIONS = PlanOptions(
+OPTIONS = AuditOptions.of(
     mechanisms=("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
-    group_sizes=(50,),
+    group_sizes=50,
     targets=6,
     releases=4,
     seed=3,
 )
-N_UNITS = 12
+N_TASKS = 12
 TYPED = [
     *("--mechanism", "raw"),
     *("--mechanism", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
     *("--group-size", "50", "--targets", "6", "--releases", "4", "--seed", "3", "--workers", "2"),
 ]
+# Five variants of one attack, and two knowledges, that all meet the same releases.
+VARIANTS = """
+mechanisms = ["raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"]
+group_sizes = 50
+knowledge = ["all", "share(0.5)"]
+attacks = [
+    "zero-knowledge(reference=60, groups=20, validation=10)",
+    "zero-knowledge(sampling=independent, reference=60, groups=20, validation=10)",
+    "zero-knowledge(marginals=mechanism, reference=60, groups=20, validation=10)",
+    "zero-knowledge(activity=constant, rule=no, reference=60, groups=20, validation=10)",
+    "zero-knowledge(fit=per-target, reference=60, groups=20, validation=10)",
+]
+targets = 6
+releases = 4
+seed = 3
+"""
 
 
 @pytest.fixture(scope="module")
-def city(tmp_path_factory):
+def traces(tmp_path_factory):
+    path = tmp_path_factory.mktemp("city") / "traces.parquet"
+    simulate("milan-like", seed=7, users=400, days=1, regions=25).traces().save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def city(traces, tmp_path_factory):
     """Give traces, the plan, and the results of one process that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("audit")
-    traces = simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
-    traces.save(folder / "traces.parquet")
-    plan = make_plan(OPTIONS, traces)
-    run_audit(plan, folder / "traces.parquet", folder / "undisturbed")
-    return folder / "traces.parquet", plan, results(folder / "undisturbed")
+    out = tmp_path_factory.mktemp("audit") / "undisturbed"
+    plan = run(traces, out).plan
+    return traces, plan, results(out)
+
+
+def run(traces, out, **chosen):
+    return prepare_audit(traces, OPTIONS, out).run(**chosen)
 
 
 def results(folder):
@@ -52,17 +78,19 @@ def results(folder):
     tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("scores", "control")]
     return (
         *(table.drop("seconds").to_dicts() for table in tables),
+        pl.read_parquet(folder / "targets.parquet").to_dicts(),
         (folder / "findings.json").read_bytes(),
         (folder / "verdicts.json").read_bytes(),
     )
 
 
 def finished(folder):
-    return len(list((folder / "units").glob("target-*.parquet")))
+    return len(list((folder / "tasks").glob("target-*.parquet")))
 
 
 def children_of(process):
-    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    threads = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [pid for thread in threads for pid in thread.read_text().split()]
 
 
 def wait_until(true, seconds=60):
@@ -72,7 +100,7 @@ def wait_until(true, seconds=60):
         time.sleep(0.005)
 
 
-def start(traces, out):
+def start(traces, out, typed=TYPED):
     # Programs in the background may have been told to ignore Ctrl-C; this one listens again.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -83,7 +111,7 @@ def start(traces, out):
     script = out.parent / "start.py"
     script.write_text(code)
     return subprocess.Popen(
-        [sys.executable, script, "audit", traces, *TYPED, "--out", out],
+        [sys.executable, script, "audit", traces, *typed, "--out", out],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -92,43 +120,59 @@ def start(traces, out):
 
 
 def test_two_processes_find_the_same(city, tmp_path):
-    traces, plan, expected = city
+    traces, _, expected = city
     seen = []
-    run_audit(
-        plan,
+    run(
         traces,
         tmp_path / "run",
         workers=LocalProcesses(2),
         on_progress=lambda *progress: seen.append(progress),
     )
     assert results(tmp_path / "run") == expected
-    assert seen == [(done, N_UNITS) for done in range(N_UNITS + 1)]
+    assert seen == [(done, N_TASKS) for done in range(N_TASKS + 1)]
+
+
+def killed_and_resumed(traces, out, typed):
+    """Kill a command at some moments, then let it end, which must do nothing twice."""
+    rng = random.Random(1)
+    for least in (1, 3, 5):
+        with start(traces, out, typed) as process:
+            wait_until(lambda least=least: finished(out) >= least)
+            time.sleep(rng.uniform(0, 0.1))
+            workers = children_of(process)
+            assert workers
+            process.kill()
+            process.communicate()
+        # Nobody is left behind who would go on working.
+        wait_until(lambda left=workers: not any(Path(f"/proc/{pid}").exists() for pid in left))
+        assert least <= finished(out) < N_TASKS
+        assert not (out / "findings.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in (out / "tasks").glob("target-*")}
+    with start(traces, out, typed) as process:
+        shown, _ = process.communicate()
+    assert process.returncode == 0
+    assert f"{len(before)} of {N_TASKS} tasks are done already" in shown
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
 def test_killed_at_random_moments(city, tmp_path):
     traces, _, expected = city
-    out = tmp_path / "run"
-    rng = random.Random(1)
-    for least in (1, 3, 5):
-        with start(traces, out) as process:
-            wait_until(lambda least=least: finished(out) >= least)
-            time.sleep(rng.uniform(0, 0.1))
-            workers = children_of(process)
-            process.kill()
-            process.communicate()
-        # Nobody is left behind who would go on working.
-        wait_until(lambda left=workers: not any(Path(f"/proc/{pid}").exists() for pid in left))
-        assert least <= finished(out) < N_UNITS
-        assert not (out / "findings.json").exists()
-    before = {path: path.stat().st_mtime_ns for path in (out / "units").glob("target-*")}
-    with start(traces, out) as process:
-        shown, _ = process.communicate()
-    assert process.returncode == 0
-    assert f"{len(before)} of {N_UNITS} units are done already" in shown
-    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
-    assert results(out) == expected
+    killed_and_resumed(traces, tmp_path / "run", TYPED)
+    assert results(tmp_path / "run") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
+def test_variants_and_knowledges_killed_at_random_moments(traces, tmp_path):
+    plan = tmp_path / "variants.toml"
+    plan.write_text(VARIANTS)
+    undisturbed = prepare_audit(traces, read_plan_file(plan), tmp_path / "undisturbed").run()
+    assert len(undisturbed.plan.contests) == 2 * 2 * 5
+    assert undisturbed.scores.height == N_TASKS * 2 * 5 * 4
+    killed_and_resumed(traces, tmp_path / "run", ["--plan", plan, "--workers", "2"])
+    assert results(tmp_path / "run") == results(tmp_path / "undisturbed")
 
 
 @pytest.mark.slow
@@ -142,8 +186,8 @@ def test_ctrl_c(city, tmp_path):
         _, complaint = process.communicate(timeout=30)
     assert process.returncode == 130
     said = complaint.splitlines()
-    assert all(" units done" in line for line in said[:-1])
-    assert "units are done and kept. The same command goes on from there" in said[-1]
+    assert all(" tasks done" in line for line in said[:-1])
+    assert "tasks are done and kept. The same command resumes there" in said[-1]
     with start(traces, out) as process:
         process.communicate()
     assert process.returncode == 0
@@ -151,62 +195,61 @@ def test_ctrl_c(city, tmp_path):
 
 
 class InterruptedAfter(ThisProcess):
-    """Somebody who presses Ctrl-C after some units."""
+    """Somebody who presses Ctrl-C after some tasks."""
 
     def __init__(self, n):
         self.n = n
 
-    def do(self, job, units):
-        for i, outcome in enumerate(super().do(job, units)):
+    def do(self, job, tasks):
+        for i, outcome in enumerate(super().do(job, tasks)):
             if i == self.n:
                 raise KeyboardInterrupt
             yield outcome
 
 
-def test_interrupted_after_any_unit(city, tmp_path):
-    traces, plan, expected = city
-    for n in (0, 1, N_UNITS // 2):
-        with pytest.raises(InterruptedAudit, match="goes on from there"):
-            run_audit(plan, traces, tmp_path / "run", workers=InterruptedAfter(n))
-    run_audit(plan, traces, tmp_path / "run")
+def test_interrupted_after_any_task(city, tmp_path):
+    traces, _, expected = city
+    for n in (0, 1, N_TASKS // 2):
+        with pytest.raises(InterruptedAudit, match="The same command resumes there"):
+            run(traces, tmp_path / "run", workers=InterruptedAfter(n))
+    run(traces, tmp_path / "run")
     assert results(tmp_path / "run") == expected
 
 
 def test_a_worker_that_dies_is_replaced(city, tmp_path):
-    traces, plan, expected = city
+    traces, _, expected = city
     killed = []
 
     def kill_one(done, _total):
         if done == 3 and not killed:
-            killed.append(multiprocessing.active_children()[0])
-            killed[0].kill()
+            killed.append(multiprocessing.active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
 
-    result = run_audit(
-        plan, traces, tmp_path / "run", workers=LocalProcesses(2), on_progress=kill_one
-    )
+    result = run(traces, tmp_path / "run", workers=LocalProcesses(2), on_progress=kill_one)
     assert killed
     assert not result.failed
     assert results(tmp_path / "run") == expected
 
 
-def test_a_unit_that_kills_its_worker_is_given_up(city, tmp_path):
-    """Every worker is killed as soon as it is there: in the end all units are given up."""
+def test_a_task_that_kills_its_worker_is_given_up(city):
+    """Every worker is killed as soon as it is there: in the end all tasks are given up."""
     traces, plan, _ = city
-    units = plan.units[:2]
+    tasks = plan.tasks[:2]
     with LocalProcesses(1) as workers:
-        outcomes = workers.do(Job.on(plan, traces), units)
+        outcomes = workers.do(Job.on(plan, traces), tasks)
         stop = threading.Event()
 
         def kill_all():
             while not stop.is_set():
                 for child in multiprocessing.active_children():
-                    child.kill()
+                    with suppress(ProcessLookupError):
+                        os.kill(child.pid, signal.SIGKILL)
                 time.sleep(0.01)
 
         threading.Thread(target=kill_all, daemon=True).start()
         done = list(outcomes)
         stop.set()
-    assert {outcome.unit for outcome in done} == set(units)
+    assert {outcome.task for outcome in done} == set(tasks)
     assert all("died" in outcome.failure for outcome in done)
 
 
@@ -222,7 +265,7 @@ def cluster():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_loses_a_worker(city, cluster, tmp_path):
-    traces, plan, expected = city
+    traces, _, expected = city
     killed = []
 
     def kill_one(done, _total):
@@ -231,7 +274,7 @@ def test_a_cluster_that_loses_a_worker(city, cluster, tmp_path):
             os.kill(killed[0], signal.SIGKILL)
 
     workers = DaskCluster(cluster.scheduler_address)
-    result = run_audit(plan, traces, tmp_path / "run", workers=workers, on_progress=kill_one)
+    result = run(traces, tmp_path / "run", workers=workers, on_progress=kill_one)
     assert killed
     assert not result.failed
     assert results(tmp_path / "run") == expected
@@ -249,37 +292,36 @@ def test_failures_on_a_cluster_are_told(city, cluster, tmp_path):
         if not done:
             moved.write_bytes(b"something else")
 
-    result = run_audit(
-        plan,
+    result = run(
         moved,
         tmp_path / "run",
         workers=DaskCluster(cluster.scheduler_address),
         on_progress=replace_traces,
-        on_failure=lambda unit, why: failures.append((unit, why)),
+        on_failure=lambda task, why: failures.append((task, why)),
     )
-    assert set(result.failed) == set(plan.units)
+    assert set(result.failed) == set(plan.tasks)
     assert all("has changed since the audit began" in why for _, why in failures)
 
 
-def test_a_failing_unit_does_not_stop_the_others(city, tmp_path, whosthere, monkeypatch):
+def test_a_failing_task_does_not_stop_the_others(city, tmp_path, whosthere, monkeypatch):
     traces, plan, expected = city
-    broken = plan.units[3]
-    score_unit = work.score_unit
+    broken = plan.tasks[3]
+    score_task = work.score_task
 
-    def score_or_fail(traces, plan, unit):
-        if unit == broken:
+    def score_or_fail(population, plan, task):
+        if task == broken:
             raise ZeroDivisionError("a test")
-        return score_unit(traces, plan, unit)
+        return score_task(population, plan, task)
 
-    monkeypatch.setattr(work, "score_unit", score_or_fail)
+    monkeypatch.setattr(work, "score_task", score_or_fail)
     typed = [*TYPED[:-1], "1", "--out", tmp_path / "run"]
     code, shown, complaint = whosthere("audit", traces, *typed)
     assert code == 1
-    assert f"1 of {N_UNITS} units failed" in complaint
+    assert f"1 of {N_TASKS} tasks failed" in complaint
     assert f"{broken} failed: ZeroDivisionError: a test" in complaint
     assert "Traceback" not in complaint + shown
     assert "Traceback" in (tmp_path / "run" / "log.txt").read_text()
-    assert json.loads((tmp_path / "run" / "verdicts.json").read_text())["failed_units"] == 1
+    assert json.loads((tmp_path / "run" / "verdicts.json").read_text())["failed_tasks"] == 1
     monkeypatch.undo()
     assert whosthere("audit", traces, *typed)[0] == 0
     assert results(tmp_path / "run") == expected

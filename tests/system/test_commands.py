@@ -35,8 +35,11 @@ def city(ok, tmp_path):
     """Simulate and ingest a small city; give its folder."""
     folder = tmp_path / "city"
     ok("simulate", "milan-like", *SMALL, "--out", folder)
-    records, regions = folder / "records.parquet", folder / "regions.csv"
-    ok("ingest", records, "--regions", regions, "--out", folder / "traces.parquet")
+    records, regions, friends = (
+        folder / name for name in ("records.parquet", "regions.csv", "friends.csv")
+    )
+    ok("ingest", records, "--regions", regions, "--friends", friends, "--out",
+       folder / "traces.parquet")  # fmt: skip
     return folder
 
 
@@ -114,6 +117,35 @@ def test_the_ledger_is_printed_and_kept(ok, city):
         assert f"{-entry['users']:,} " in line
     lost = sum(entry["records"] for entry in ledger["entries"])
     assert ledger["records_read"] == ledger["visits"] + lost
+
+
+def test_friends_go_from_the_city_into_the_traces(ok, city, tmp_path):
+    pairs = pl.read_csv(city / "friends.csv")
+    traces = Traces.load(city / "traces.parquet")
+    assert traces.friends.n_edges == pairs.height > 0
+    facts = json.loads(ok("inspect", city / "traces.parquet", "--json"))
+    assert facts["friendships"] == facts["ledger"]["friends"]["kept"] == pairs.height
+    assert f"{pairs.height:,}" in ok("inspect", city / "traces.parquet")
+
+    (tmp_path / "f.csv").write_text(f"a,b\n{traces.users[0]},{traces.users[1]}\nsomebody,else\n")
+    out = tmp_path / "few.parquet"
+    said = ok("ingest", city / "records.parquet", "--friends", tmp_path / "f.csv", "-o", out)
+    assert "1 friendships kept of 2 rows (1 with users who are not in the traces" in said
+    assert Traces.load(out).friends.n_edges == 1
+
+    said = ok("ingest", city / "records.parquet", "--out", out, "--force")
+    assert "friendships" not in said
+    assert json.loads(ok("inspect", out, "--json"))["friendships"] is None
+    assert "not known" in ok("inspect", out)
+
+
+def test_simulate_names_its_files_and_the_next_step(ok, tmp_path):
+    said = ok("simulate", "milan-like", *SMALL, "--out", tmp_path / "new")
+    for name in ("records.parquet", "regions.csv", "friends.csv"):
+        assert (tmp_path / "new" / name).exists()
+        assert str(tmp_path / "new" / name) in said
+    [step] = [line.split("whosthere ")[1] for line in said.splitlines() if "Next:" in line]
+    ok(*step.split())
 
 
 @pytest.fixture
@@ -207,7 +239,7 @@ def test_a_table_of_others_with_its_own_words(ok, tmp_path):
 
 def test_inspect_shows_no_user(ok, city):
     users = Traces.load(city / "traces.parquet").users
-    for file in ("traces.parquet", "records.parquet", "regions.csv"):
+    for file in ("traces.parquet", "records.parquet", "regions.csv", "friends.csv"):
         for form in ([], ["--json"]):
             said = ok("inspect", city / file, *form)
             assert not any(user in said for user in users)
@@ -221,6 +253,7 @@ def test_inspect_reads_folders(ok, city, monkeypatch):
     (city / "parts" / "1.parquet").rename("records.parquet")
     (city / "traces.parquet").unlink()
     (city / "regions.csv").unlink()
+    (city / "friends.csv").unlink()
     assert json.loads(ok("inspect", ".", "--json"))["rows"] == rows
 
 

@@ -31,13 +31,10 @@ class Stretched:
         Probabilities, shape (n,).
     power
         The exponent, at least 1.
-    note
-        One sentence where the target could not be met, else empty.
     """
 
     values: NDArray[np.float64]
     power: float
-    note: str = ""
 
 
 def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -59,16 +56,16 @@ def power_transformed(marginal: NDArray[np.float64]) -> Stretched:
     divided by their sum. Its expected value tends to 1 / (3 n^2) for large n, which is what is
     used for every n: the draws have variance 1 / 12, and their sum is n / 2. The variance never
     falls as the power grows, so the power is found by bisection. Where no power meets the
-    target, 1 is kept: the marginal is returned as it is, with a note.
+    target, 1 is kept: the marginal is returned as it is.
     """
     logs = _logs(marginal)
     target = 1 / (3 * logs.size**2)
     if _variance(logs, 1) >= target:
-        return Stretched(marginal, 1.0, "varies enough as it is, so it was not stretched")
+        return Stretched(marginal, 1.0)
     high = 2.0
     while _variance(logs, high) < target:
         if high > _MOST_POWER:
-            return Stretched(marginal, 1.0, "is too even for any power to stretch it")
+            return Stretched(marginal, 1.0)
         high *= 2
     low = high / 2
     for _ in range(_HALVINGS):

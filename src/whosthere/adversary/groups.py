@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 Sampling: TypeAlias = Literal["paired", "independent"]
+SAMPLINGS: tuple[str, ...] = get_args(Sampling)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Aggregates:
     labels: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupSampler:
     """Makes aggregates of m people out of reference traces, as the publisher would.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,19 +15,56 @@ from whosthere.errors import InputError, suggestion
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.privacy.facts import Facts
+
 Guess: TypeAlias = Literal["greedy", "random"]
+GUESSES: tuple[str, ...] = get_args(Guess)
+# However often a place is visited, no single visit there is taken for more certain than this.
+_MOST_LIKELY_VISIT = 0.9
+_NO_CELLS = frozen([], np.int32)
 
 
-def parse_guess(text: str) -> Guess:
-    """Read a way of guessing by its name."""
-    for known in get_args(Guess):
-        if text == known:
-            return cast("Guess", known)
-    raise InputError(f"{text!r} is no way to guess", fix=suggestion(text, get_args(Guess)))
+class Habits(Protocol):
+    """When and how often people are seen, as far as an attacker can tell."""
+
+    def time_marginal(self) -> NDArray[np.float64]:
+        """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
+
+    def mean_visits(self) -> float:
+        """Return the mean number of visits of a person."""
+
+
+class Knowledge(ABC):
+    """What an attacker has of one target.
+
+    An attack never asks what kind of knowledge it is given: what is certain, likely and believed
+    is for the knowledge to say.
+    """
+
+    @property
+    @abstractmethod
+    def certain(self) -> NDArray[np.int32]:
+        """The cells that the target surely visited, sorted; none where times are unknown."""
+
+    @abstractmethod
+    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Return a trace to put in the target's place: sorted cells, int32."""
+
+    @abstractmethod
+    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return cells that the target may have visited, and the chance of each; shapes (k,)."""
+
+    @abstractmethod
+    def places(self, n_epochs: int) -> tuple[int, ...]:
+        """Return the regions that the target surely visited, as rows of the regions."""
+
+    @abstractmethod
+    def lies_within(self, facts: Facts) -> bool:
+        """Tell whether all of it is about regions and epochs of a release with these facts."""
 
 
 @dataclass(frozen=True, eq=False)
-class KnownVisits:
+class KnownVisits(Knowledge):
     """Some or all visits of the target: each really took place.
 
     Parameters
@@ -38,25 +76,55 @@ class KnownVisits:
     cells: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cells", frozen(np.unique(self.cells), np.int32))
-        if not self.cells.size:
+        cells = np.unique(np.asarray(self.cells))
+        if not cells.size:
             raise InputError("nothing is known of the target", fix="Give at least one visit")
-        if self.cells[0] < 0:
+        if cells.dtype.kind not in "iu":
+            raise InputError("known visits are numbers of cells", fix="Give whole numbers from 0")
+        if cells[0] < 0 or cells[-1] > np.iinfo(np.int32).max:
             raise InputError("a known visit lies in no cell")
+        object.__setattr__(self, "cells", frozen(cells, np.int32))
+
+    def __repr__(self) -> str:
+        return f"<KnownVisits: {self.cells.size} visits>"
 
     @classmethod
     def fraction(cls, trace: ArrayLike, share: float, rng: np.random.Generator) -> KnownVisits:
-        """Know a random share of a trace, rounded up to whole visits."""
+        """Know a random share of a trace, rounded up to whole visits.
+
+        The same random numbers give nested knowledge: a smaller share is a part of a larger one.
+        """
         if not 0 < share <= 1:
             raise InputError(f"a share of {share:g} of the visits", fix="Give it within (0, 1]")
         visits = np.asarray(trace)
         # The guard keeps 0.1 * 30 visits at 3 where floating point makes it a little more.
         known = math.ceil(share * visits.size - 1e-9)
-        return cls(rng.choice(visits, size=known, replace=False))
+        return cls(rng.permutation(visits)[:known])
+
+    @property
+    def certain(self) -> NDArray[np.int32]:
+        """All of the known visits."""
+        return self.cells
+
+    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:  # noqa: ARG002
+        """Return the known visits: nothing is added to what is known."""
+        return self.cells
+
+    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:  # noqa: ARG002
+        """Return the known visits, each with a chance of 1."""
+        return self.cells, np.ones(self.cells.size)
+
+    def places(self, n_epochs: int) -> tuple[int, ...]:
+        """Return the regions of the known visits, in their order."""
+        return tuple(np.unique(self.cells // n_epochs).tolist())
+
+    def lies_within(self, facts: Facts) -> bool:
+        """Tell whether all visits lie in cells of the release."""
+        return bool(self.cells[-1] < facts.n_cells)
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRegions:
+class KnownRegions(Knowledge):
     """Places that the target visited, without the times.
 
     Parameters
@@ -77,6 +145,12 @@ class KnownRegions:
             raise InputError("nothing is known of the target", fix="Give at least one region")
         if len(set(self.regions)) < len(self.regions) or min(self.regions) < 0:
             raise InputError("the known regions must be distinct rows of the regions")
+        if self.guess not in GUESSES:
+            fix = suggestion(str(self.guess), GUESSES)
+            raise InputError(f"there is no way to guess called {self.guess!r}", fix=fix)
+
+    def __repr__(self) -> str:
+        return f"<KnownRegions: {len(self.regions)} regions, {self.guess} guess>"
 
     @classmethod
     def most_visited(
@@ -87,30 +161,36 @@ class KnownRegions:
         order = np.argsort(-visits, kind="stable")[:top]
         return cls(tuple(int(region) for region in regions[order]), guess)
 
-    def guessed_trace(
-        self,
-        *,
-        time_marginal: NDArray[np.float64],
-        mean_visits: float,
-        rng: np.random.Generator,
-    ) -> NDArray[np.int32]:
-        """Make a trace: sorted cells, int32.
+    @property
+    def certain(self) -> NDArray[np.int32]:
+        """No cell at all."""
+        return _NO_CELLS
 
-        Parameters
-        ----------
-        time_marginal
-            Probability of each epoch, shape (n_epochs,).
-        mean_visits
-            Mean number of visits of a user.
-        """
-        n_epochs = time_marginal.size
-        regions = np.array(self.regions)
+    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Make a trace of the regions, as `guess` says."""
         if self.guess == "greedy":
-            epochs = np.tile(np.arange(n_epochs), regions.size)
-            return np.sort(np.repeat(regions, n_epochs) * n_epochs + epochs).astype(np.int32)
-        visits = max(1, round(mean_visits / regions.size))
-        epochs = rng.choice(n_epochs, size=(regions.size, visits), p=time_marginal)
-        return np.unique(regions[:, None] * n_epochs + epochs).astype(np.int32)
+            return np.sort(self._all_cells(habits.time_marginal().size))
+        time = habits.time_marginal()
+        regions = np.array(self.regions)
+        visits = max(1, round(habits.mean_visits() / regions.size))
+        epochs = rng.choice(time.size, size=(regions.size, visits), p=time)
+        return np.unique(regions[:, None] * time.size + epochs).astype(np.int32)
 
+    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Spread a usual number of visits evenly over the regions, and over time as others do."""
+        time, n = habits.time_marginal(), len(self.regions)
+        chance = np.minimum(time * habits.mean_visits() / n, _MOST_LIKELY_VISIT)
+        return self._all_cells(time.size), np.tile(chance, n)
 
-Knowledge: TypeAlias = KnownVisits | KnownRegions
+    def places(self, n_epochs: int) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the known regions, most visited first."""
+        return self.regions
+
+    def lies_within(self, facts: Facts) -> bool:
+        """Tell whether all places are regions of the release."""
+        return max(self.regions) < len(facts.regions)
+
+    def _all_cells(self, n_epochs: int) -> NDArray[np.int32]:
+        """Return every epoch of each region, region by region."""
+        starts = np.array(self.regions)[:, None] * n_epochs
+        return (starts + np.arange(n_epochs)).reshape(-1).astype(np.int32)

@@ -9,12 +9,13 @@ import numpy as np
 
 from whosthere.adversary.activity import Activity, Exponential
 from whosthere.adversary.corrections import log_compressed, power_transformed
-from whosthere.adversary.synthetic import UnicityModel, usual_places
+from whosthere.adversary.synthetic import UnicityModel, usual_haunts
 from whosthere.data.arrays import frozen
-from whosthere.privacy.steps import Round, Suppress
-from whosthere.privacy.units import Event
+from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
     from whosthere.privacy.mechanism import Mechanism
@@ -43,14 +44,11 @@ class Marginals:
         Probability that a visit is in each epoch, shape (n_epochs,).
     mean_visits
         Mean number of visits of a person.
-    notes
-        Sentences on where the estimates could not be made as intended.
     """
 
     space: NDArray[np.float64]
     time: NDArray[np.float64]
     mean_visits: float
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", frozen(self.space, np.float64))
@@ -59,11 +57,10 @@ class Marginals:
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """A mean number of visits, after how many rounds, and sentences on how it went."""
+    """A mean number of visits, and how many rounds it took to find it."""
 
     mean_visits: float
     rounds: int
-    notes: tuple[str, ...] = ()
 
 
 def estimate_marginals(
@@ -75,8 +72,8 @@ def estimate_marginals(
 ) -> Marginals:
     """Estimate the marginals of the population that a release was counted from.
 
-    Noise stretches the marginals by a power, suppression alone compresses them, and either of
-    them, or rounding, lets the mean be found by imitation. Raw counts are taken as they are.
+    The marginals are corrected as the mechanism asks for: stretched after noise, compressed after
+    suppression alone. The mean is found by imitation. Raw counts are taken as they are.
 
     Parameters
     ----------
@@ -90,20 +87,20 @@ def estimate_marginals(
         Random numbers for the imitation.
     """
     found = empirical(release)
-    if not correct or not release.counts.any() or not _changes_counts(release.mechanism):
+    if not correct or not release.counts.any() or not release.mechanism.changes_counts:
         return found
-    space, time, notes = _corrected(found, release.mechanism)
+    space, time = _corrected(found, release.mechanism)
     shape = activity or Exponential(LEAST_MEAN)
-    places = usual_places(release.regions)
-    model = UnicityModel(space, time, shape, release.regions, release.epochs, places=places)
+    haunts = usual_haunts(release.regions)
+    model = UnicityModel(space, time, shape, release.regions, release.epochs, haunts=haunts)
     estimate = estimate_mean(release, model, rng=rng)
-    return Marginals(space, time, estimate.mean_visits, notes + estimate.notes)
+    return Marginals(space, time, estimate.mean_visits)
 
 
 def empirical(release: Release) -> Marginals:
     """Read the marginals off the published counts as if they were true ones.
 
-    A release without any count gives uniform marginals and the least mean, and says so.
+    A release without any count gives uniform marginals and the least mean.
     """
     counts = release.counts
     total = int(counts.sum())
@@ -112,7 +109,6 @@ def empirical(release: Release) -> Marginals:
             np.full(counts.shape[0], 1 / counts.shape[0]),
             np.full(counts.shape[1], 1 / counts.shape[1]),
             LEAST_MEAN,
-            ("No count is above 0, so nothing is known of where, when and how often.",),
         )
     space, time = counts.sum(axis=1) / total, counts.sum(axis=0) / total
     return Marginals(space, time, total / release.group_size)
@@ -147,7 +143,7 @@ def estimate_mean(
         The search ends after this many rounds in any case.
     """
     seen = int(release.counts.sum()) / release.group_size
-    if not _changes_counts(release.mechanism):
+    if not release.mechanism.changes_counts:
         return MeanEstimate(seen, 0)
     # The paper starts from `seen`. Where that is mostly noise, the search would creep: so many
     # visits hardly fit a person's cells, and fewer of them still give about the same counts.
@@ -169,19 +165,13 @@ def estimate_mean(
             break
         last_step = step
     estimate = float(np.mean(since_first_turn)) if since_first_turn else mean
-    notes: tuple[str, ...] = ()
-    if estimate in {LEAST_MEAN, most}:
-        which = "least" if estimate == LEAST_MEAN else "most"
-        notes = (f"The mean number of visits is held at {estimate:g}, the {which} allowed.",)
-    elif rounds == most_rounds:
-        notes = (f"The mean number of visits had not settled after {rounds} rounds.",)
-    return MeanEstimate(estimate, rounds, notes)
+    return MeanEstimate(estimate, rounds)
 
 
 def _imitate(people: UnicityModel, release: Release, rng: np.random.Generator) -> float:
     """Publish a group of synthetic people; return the total of the counts per person."""
     mechanism, m = release.mechanism, release.group_size
-    if all(isinstance(step.unit, Event) for step in mechanism.noise_steps):
+    if not mechanism.bounds_visits:
         return _publish(people.aggregate(m, rng), release, rng)
     # Only whole traces can be bounded as the publisher bounds them.
     bounded = mechanism.bound(people.generate(m, rng), rng).traces
@@ -196,22 +186,14 @@ def _publish(counts: NDArray[np.int32], release: Release, rng: np.random.Generat
 
 def _corrected(
     found: Marginals, mechanism: Mechanism
-) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
-    """Undo noise or, where there is none, suppression in both marginals."""
-    if mechanism.noise_steps:
-        space, time = power_transformed(found.space), power_transformed(found.time)
-        named = (("space", space.note), ("time", time.note))
-        notes = tuple(f"The {name} marginal {note}." for name, note in named if note)
-        return space.values, time.values, notes
-    if any(isinstance(step, Suppress) and step.k > 0 for step in mechanism.steps):
-        return log_compressed(found.space), log_compressed(found.time), ()
-    return found.space, found.time, ()
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Undo in both marginals what the mechanism does to them."""
+    undo = _CORRECTIONS[mechanism.correction]
+    return undo(found.space), undo(found.time)
 
 
-def _changes_counts(mechanism: Mechanism) -> bool:
-    """Whether anything is done at all: suppressing 0 or rounding to 1 is nothing."""
-    return any(
-        not (isinstance(step, Suppress) and step.k == 0)
-        and not (isinstance(step, Round) and step.to == 1)
-        for step in mechanism.steps
-    )
+_CORRECTIONS: Mapping[Correction, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    Correction.NONE: lambda marginal: marginal,
+    Correction.COMPRESS: log_compressed,
+    Correction.STRETCH: lambda marginal: power_transformed(marginal).values,
+}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import log_ndtr
 
+from whosthere import kernels
+from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
-from whosthere.adversary.published import PublishedCounts, published_counts
 from whosthere.data.arrays import frozen
 
 if TYPE_CHECKING:
@@ -71,15 +72,13 @@ def fit_rates(release: Release, shape: NDArray[np.float64] = FLAT) -> Rates:
     logarithms). The factors are those at which the mechanism is expected to publish the sums
     that it did publish. Where the sums are mostly noise they are drawn together first.
     """
-    from whosthere.kernels.rank_one import fit_rank_one  # noqa: PLC0415 - slow import
-
-    tables = published_counts(release.mechanism, release.group_size)
+    tables = count_tables(release.mechanism, release.group_size)
     counts = release.counts
     by_row, by_column = (
         _excess(counts.sum(axis=axis, dtype=np.int64), counts.shape[axis], tables)
         for axis in (1, 0)
     )
-    rows, columns = fit_rank_one(
+    rows, columns = kernels.fit_rank_one(
         by_row,
         # Both must add up to the same, or the fit would wander.
         by_column * (by_row.sum() / by_column.sum()),
@@ -92,7 +91,7 @@ def fit_rates(release: Release, shape: NDArray[np.float64] = FLAT) -> Rates:
     return Rates(rows, columns, shape)
 
 
-def _excess(sums: NDArray[np.int64], n_cells: int, tables: PublishedCounts) -> NDArray[np.float64]:
+def _excess(sums: NDArray[np.int64], n_cells: int, tables: CountTables) -> NDArray[np.float64]:
     """Return sums less what empty cells give, as likely as they can be told from noise.
 
     The noise in a sum is known: that of empty cells, and about normal. What the sums vary by

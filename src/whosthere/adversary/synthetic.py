@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from whosthere import kernels
 from whosthere.data.arrays import frozen
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     from whosthere.kernels.unicity import People
 
 Variant: TypeAlias = Literal["adapted", "original"]
-Places: TypeAlias = Literal["anywhere", "connected", "scattered"]
+Haunts: TypeAlias = Literal["anywhere", "connected", "scattered"]
 
 # As the kernel numbers them.
-_PLACES: Mapping[str, int] = MappingProxyType({"anywhere": 0, "connected": 1, "scattered": 2})
+_HAUNTS: Mapping[str, int] = MappingProxyType({"anywhere": 0, "connected": 1, "scattered": 2})
 _NO_GRAPH = frozen([0], np.int32), frozen([], np.int32)
 
 
-def usual_places(regions: Regions) -> Places:
-    """Return the best kind of places that the regions allow: connected ones need positions."""
+def usual_haunts(regions: Regions) -> Haunts:
+    """Return the best kind of haunts that the regions allow: connected ones need positions."""
     return "connected" if regions.have_positions else "scattered"
 
 
@@ -58,7 +59,7 @@ class UnicityModel:
     variant
         "adapted": the first region follows `space`, and several visits may share an epoch.
         "original": the first region is uniform, and no two visits of a person share an epoch.
-    places
+    haunts
         "connected": regions that hang together on the Delaunay graph, grown from the first one;
         needs positions. "scattered": regions drawn by `space`, distinct, the first one among
         them. "anywhere": all regions, for everybody.
@@ -71,7 +72,7 @@ class UnicityModel:
     epochs: Epochs
     n_rois: int = 10
     variant: Variant = "adapted"
-    places: Places = "connected"
+    haunts: Haunts = "connected"
 
     def __post_init__(self) -> None:
         for name, n in (("space", len(self.regions)), ("time", self.epochs.n)):
@@ -79,8 +80,8 @@ class UnicityModel:
         if self.n_rois < 1:
             raise InputError(f"a person needs at least one region, not {self.n_rois}")
         _check_choice("variant", self.variant, get_args(Variant))
-        _check_choice("places", self.places, get_args(Places))
-        if self.places == "connected" and not self.regions.have_positions:
+        _check_choice("haunts", self.haunts, get_args(Haunts))
+        if self.haunts == "connected" and not self.regions.have_positions:
             raise InputError(
                 "connected places need the regions' positions, which are not known",
                 fix="Give a regions table with lon and lat, or use scattered places",
@@ -90,15 +91,13 @@ class UnicityModel:
     def most_cells(self) -> int:
         """How many cells a person can visit at most."""
         n_regions = len(self.regions)
-        own = n_regions if self.places == "anywhere" else min(self.n_rois, n_regions)
+        own = n_regions if self.haunts == "anywhere" else min(self.n_rois, n_regions)
         return own * self.epochs.n
 
     def generate(self, n: int, rng: np.random.Generator) -> Traces:
         """Make the traces of `n` people; some may have no visit."""
-        from whosthere.kernels.unicity import draw_traces  # noqa: PLC0415 - slow import
-
         visits = self.activity.draw(n, rng)
-        indptr, cells = draw_traces(self._people, visits, rng)
+        indptr, cells = kernels.draw_traces(self._people, visits, rng)
         digits = len(str(n))
         users = tuple(f"s{i:0{digits}}" for i in range(n))
         return Traces(users, indptr, cells, self.regions, self.epochs)
@@ -108,24 +107,22 @@ class UnicityModel:
 
         The same generator makes the people of `generate`; here their traces are not kept.
         """
-        from whosthere.kernels.unicity import add_traces  # noqa: PLC0415 - slow import
-
         visits = self.activity.draw(m, rng)
         counts = np.zeros(self.space.size * self.time.size, dtype=np.int32)
-        add_traces(self._people, visits, rng, counts)
+        kernels.add_traces(self._people, visits, rng, counts)
         return counts.reshape(self.space.size, self.time.size)
 
     @cached_property
     def _people(self) -> People:
         """The model as the kernel takes it."""
-        from whosthere.kernels.unicity import People  # noqa: PLC0415 - slow import
-
         graph = _NO_GRAPH
-        if self.places == "connected":
+        if self.haunts == "connected":
             neighbours = self.regions.neighbours
             graph = neighbours.indptr, neighbours.indices
         original = self.variant == "original"
-        return People(self.space, self.time, *graph, _PLACES[self.places], self.n_rois, original)
+        return kernels.People(
+            self.space, self.time, *graph, _HAUNTS[self.haunts], self.n_rois, original
+        )
 
 
 def _probabilities(weights: NDArray[np.float64], n: int, name: str) -> NDArray[np.float64]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits
+from whosthere.adversary.knowledge import GUESSES, Guess, Knowledge, KnownRegions, KnownVisits
 from whosthere.data.columns import Columns
 from whosthere.data.files import new_file
 from whosthere.data.sources import read_single
 from whosthere.data.times import to_utc_micros
-from whosthere.errors import FileError, InputError, RecordsError
+from whosthere.errors import FileError, InputError, RecordsError, suggestion
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_target(
-    path: str | os.PathLike[str], regions: Regions, epochs: Epochs, *, guess: Guess = "greedy"
+    path: str | os.PathLike[str], regions: Regions, epochs: Epochs, *, guess: str = "greedy"
 ) -> Knowledge:
     """Read what is known of a target, for a release over the given regions and epochs.
 
@@ -34,6 +34,9 @@ def read_target(
     order of the rows, and `guess` says what is made of them.
     """
     path = Path(path)
+    if guess not in GUESSES:
+        fix = suggestion(guess, GUESSES)
+        raise InputError(f"there is no way to guess called {guess!r}", fix=fix)
     table = read_single(path)
     try:
         if not table.height:
@@ -42,7 +45,7 @@ def read_target(
         rows = _region_rows(table[names["region"]], regions)
         epoch = _epochs(table, epochs)
         if epoch is None:
-            return KnownRegions(tuple(dict.fromkeys(rows.tolist())), guess)
+            return KnownRegions(tuple(dict.fromkeys(rows.tolist())), cast("Guess", guess))
         return KnownVisits((rows * epochs.n + epoch).astype(np.int32))
     except InputError as error:
         raise RecordsError(error.problem, where=path, fix=error.fix) from error
@@ -60,17 +63,13 @@ def write_target(
     path = Path(path)
     if path.suffix != ".csv":
         raise FileError("has an ending that is not known", where=path, fix="Use .csv")
-    if isinstance(knowledge, KnownRegions):
-        table = pl.DataFrame({"region": [regions.ids[row] for row in knowledge.regions]})
-    else:
-        region, epoch = np.divmod(knowledge.cells, epochs.n)
+    if knowledge.certain.size:
+        region, epoch = np.divmod(knowledge.certain, epochs.n)
         starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")
-        table = pl.DataFrame(
-            {
-                "region": [regions.ids[row] for row in region],
-                "timestamp": starts.dt.convert_time_zone(epochs.timezone),
-            }
-        )
+        times = {"timestamp": starts.dt.convert_time_zone(epochs.timezone)}
+    else:
+        region, times = np.array(knowledge.places(epochs.n)), {}
+    table = pl.DataFrame({"region": [regions.ids[row] for row in region], **times})
     with new_file(path, force=force) as temporary:
         table.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
 

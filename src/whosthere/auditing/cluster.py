@@ -1,4 +1,4 @@
-"""Units of work on a Dask cluster."""
+"""Running tasks on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from whosthere.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.plan import Unit
+    from whosthere.auditing.plan import Task
 
 _SECONDS_TO_CONNECT = 15
-_LOST = "the cluster gave it up, or is lost"
+_LOST = "the cluster cancelled it, or the connection to the cluster was lost"
 
 
 class DaskCluster(Workers):
-    """Does units on the workers of a running Dask scheduler.
+    """Runs tasks on the workers of a running Dask scheduler.
 
-    The workers need the same version of whosthere, and the traces under the same path.
+    The workers need the same version of whosthere, and the traces at the same path.
 
     Parameters
     ----------
     address
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+        The address of the scheduler, such as ``tcp://10.0.0.1:8786``.
     """
 
     def __init__(self, address: str) -> None:
@@ -40,19 +40,19 @@ class DaskCluster(Workers):
                 fix="Start one with `dask scheduler`, and give the address that it prints",
             ) from error
 
-    def do(self, job: Job, units: Sequence[Unit]) -> Iterator[Outcome]:
-        """Do the units; those of a lost worker are done again by another."""
+    def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Run the tasks; another worker repeats those of a worker that is lost."""
         from distributed import as_completed  # noqa: PLC0415 - an optional extra
 
-        unit_of = {self._client.submit(work_on, job, unit, pure=False): unit for unit in units}
-        for future in as_completed(unit_of, loop=self._client.loop):
-            unit = unit_of.pop(future)
+        task_of = {self._client.submit(work_on, job, task, pure=False): task for task in tasks}
+        for future in as_completed(task_of, loop=self._client.loop):
+            task = task_of.pop(future)
             if future.status == "finished":
                 yield future.result()
             else:
                 lost = future.cancelled()
-                yield Outcome(unit, None, _LOST if lost else str(future.exception()))
+                yield Outcome(task, None, _LOST if lost else str(future.exception()))
 
     def close(self) -> None:
-        """Leave the cluster; what is still going on there is given up."""
+        """Leave the cluster; tasks that are still running there are cancelled."""
         self._client.close()

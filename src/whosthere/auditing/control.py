@@ -1,7 +1,7 @@
 """The control: the same pipeline with nothing to find.
 
-In control releases somebody else takes the target's place, so a score tells nothing about the
-label. Whatever AUC the pipeline measures there is chance, or a mistake in the audit itself.
+In control releases somebody else takes the place of the target, so scores are independent of
+labels. If the AUC there differs from 0.5 by more than chance, the audit itself is faulty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FALSE_ALARMS = 0.01
-"""Share of sound audits whose control fails by chance."""
+"""The share of sound audits whose control fails by chance."""
 
 
 def control_auc(
@@ -29,19 +29,19 @@ def control_auc(
 ) -> Estimate:
     """Return the mean AUC over targets of releases with a stand-in against releases without.
 
-    Where labels mean nothing, all orders of a target's scores are equally likely. The variance
-    of its AUC is then known (that of Mann and Whitney's statistic, with ties), and the interval
-    needs no estimate of it: it holds for few targets too.
+    If labels mean nothing, all orders of a target's scores are equally likely. The variance of
+    the AUC is then known (it is that of the Mann-Whitney statistic with ties) and does not have
+    to be estimated, so the interval holds even for few targets.
 
     Parameters
     ----------
     scores
-        Of releases with and without a stand-in, shape (n_releases,).
+        The scores of releases with and without a stand-in, shape (n_releases,).
     stand_in, targets
-        Whether a stand-in was put into each of them, and whom they are about.
+        Whether each release contains a stand-in, and which target it belongs to.
     n_controls
-        How many controls stand side by side in an audit: all their intervals together miss 0.5
-        in `FALSE_ALARMS` of sound audits.
+        The number of controls in the audit. The intervals are so wide that any of them misses 0.5
+        in at most a share `FALSE_ALARMS` of sound audits.
     """
     aucs, variances = [], []
     for target in np.unique(targets):
@@ -54,7 +54,7 @@ def control_auc(
 
 
 def _variance_of_chance(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
-    """Return the variance of the AUC over all orders of the labels."""
+    """Return the variance of the AUC over all permutations of the labels."""
     n, n_in = scores.size, int(labels.sum())
     _, ties = np.unique(scores, return_counts=True)
     same = float(((ties.astype(np.float64) ** 3) - ties).sum()) / (n * (n - 1))

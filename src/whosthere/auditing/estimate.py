@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from whosthere.auditing.plan import Unit
-from whosthere.auditing.unit import Scene
+from whosthere.auditing.plan import Task
+from whosthere.auditing.scene import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from whosthere.auditing.plan import Plan
-    from whosthere.auditing.setting import Setting
-    from whosthere.data.traces import Traces
+    from whosthere.auditing.population import Population
+    from whosthere.auditing.setting import Scheme
 
 # Settings are tried until this many seconds are over; the others are taken to be like them.
 _SECONDS_TO_TRY = 15.0
@@ -40,37 +41,35 @@ class Cost:
     bytes_per_worker: int | None
 
 
-def estimate_cost(plan: Plan, traces: Traces, units: Collection[Unit]) -> Cost:
-    """Try each attack twice in as many settings as a short time allows, and scale up."""
-    units_in: dict[Setting, int] = {}
-    for unit in units:
-        units_in[unit.setting] = units_in.get(unit.setting, 0) + 1
-    if not units_in:
+def estimate_cost(plan: Plan, population: Population, tasks: Collection[Task]) -> Cost:
+    """Try each attack twice under as many schemes as a short time allows, and scale up."""
+    tasks_under = Counter(task.scheme for task in tasks)
+    if not tasks_under:
         return Cost(0.0, _peak_memory())
     begun = time.perf_counter()
-    tried: dict[Setting, float] = {}
+    tried: dict[Scheme, float] = {}
     with threadpool_limits(1):
-        for setting in units_in:
+        for scheme in tasks_under:
             # Whatever must be compiled or loaded slows down the first try alone.
-            tried[setting] = min(_try(plan, traces, setting) for _ in range(2))
+            tried[scheme] = min(_try(plan, population, scheme) for _ in range(2))
             if time.perf_counter() - begun > _SECONDS_TO_TRY:
                 break
     usual = fmean(tried.values())
-    seconds = sum(n * tried.get(setting, usual) for setting, n in units_in.items())
+    seconds = sum(n * tried.get(scheme, usual) for scheme, n in tasks_under.items())
     return Cost(seconds, _peak_memory())
 
 
-def _try(plan: Plan, traces: Traces, setting: Setting) -> float:
-    """Return how many seconds a unit of a setting takes, from its first release."""
+def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
+    """Return how many seconds a task under a scheme takes, from its first release."""
     begun = time.perf_counter()
-    scene = Scene(traces, plan, Unit(plan.targets[0], setting))
-    attacks = [scene.fit(attack) for attack in plan.attacks_in(setting, traces).values()]
-    fitted = time.perf_counter()
-    published = next(scene.tests())
-    for attack in attacks:
-        attack.score(published.release)
+    scene = Scene(population, plan, Task(plan.targets[0], scheme))
+    fitted = list(scene.fit_all())
+    ready = time.perf_counter()
+    trial = scene.test(0)
+    for _, attack in fitted:
+        attack.score(trial.release)
     scored = time.perf_counter()
-    return fitted - begun + (scored - fitted) * (plan.releases + plan.control_releases)
+    return ready - begun + (scored - ready) * (plan.releases + plan.control_releases)
 
 
 def _peak_memory() -> int | None:

@@ -4,9 +4,9 @@ With n others in the cell, the published count a speaks for the visit by the log
 
     L(a) = log P(a | n + 1) - log P(a | n).
 
-Every step of a mechanism keeps the order of counts in the sense of monotone likelihood ratios
-(its noise is log-concave, its maps are monotone), so L never falls as a grows. A bin of
-published counts therefore has log ratios between those of its ends.
+Where every step of a mechanism is monotone (`Step.is_monotone`), L never falls as a grows. A bin of
+published counts therefore has log ratios between those of its ends. With any other step, each
+count that matters is a bin of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.privacy.probability import log_probability
-from whosthere.privacy.steps import IntegerNoise, Map, Round, Suppress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.step import Step
 
 # A bin that is rarer than this under IN or OUT is taken for a proof of the other.
 _RARE = 1e-14
@@ -84,25 +84,21 @@ class CellLaws:
 def alike(mechanism: Mechanism, others: NDArray[np.int64], m: int) -> NDArray[np.int64]:
     """Return numbers of others that have the same laws as the given ones, as few as possible.
 
-    Far enough from 0, from suppression and from m, only rounding knows where a count lies.
+    Far enough from 0 and m for all windows, steps only know where a count lies in their period.
     """
-    steps = mechanism.steps
-    roundings = [step.to for step in steps if isinstance(step, Round)]
-    thresholds = [step.k for step in steps if isinstance(step, Suppress)]
-    known = all(isinstance(step, Round | Suppress | IntegerNoise) for step in steps)
-    reach = sum(-noise.window[0] for noise in mechanism.noise_steps)
-    far = reach + sum(roundings) + max(thresholds, default=0) + 1
-    period = math.lcm(*roundings)
-    moved = far + (others - far) % period
-    return np.where((others > far) & (others < m - far) & known, moved, others)
+    periods = [step.period for step in mechanism.steps if step.period is not None]
+    if len(periods) < len(mechanism.steps):
+        return others
+    far = _reach(mechanism.steps) + 1
+    moved = far + (others - far) % math.lcm(*periods)
+    return np.where((others > far) & (others < m - far), moved, others)
 
 
 def cell_laws(mechanism: Mechanism, others: NDArray[np.integer], m: int) -> CellLaws:
     """Return the laws for cells with the given numbers of others, shape (n_kinds,), below m."""
-    offsets = _offsets(mechanism)
-    block = max(1, _BLOCK // offsets.size)
+    block = max(1, _BLOCK // _starts(mechanism, others[:1].astype(np.int32), m).size)
     parts = [
-        _laws(mechanism, others[start : start + block].astype(np.int64), offsets, m, start)
+        _laws(mechanism, others[start : start + block].astype(np.int64), m, start)
         for start in range(0, others.size, block)
     ]
     return CellLaws(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
@@ -111,12 +107,11 @@ def cell_laws(mechanism: Mechanism, others: NDArray[np.integer], m: int) -> Cell
 def _laws(
     mechanism: Mechanism,
     others: NDArray[np.int64],
-    offsets: NDArray[np.int64],
     m: int,
     first_kind: int,
 ) -> tuple[NDArray[np.int64] | NDArray[np.float64], ...]:
     """Return the fields of `CellLaws` for one block of kinds."""
-    starts = _starts(mechanism, others, offsets, m)
+    starts = _starts(mechanism, others.astype(np.int32), m)
     ends = np.append(starts[:, 1:] - 1, np.full((others.size, 1), m), axis=1)
     logs = _log_chances(mechanism, others[:, None], starts, np.maximum(starts, ends), m)
     # The same start twice leaves an empty bin.
@@ -167,8 +162,8 @@ def _range_within(
     # Other counts of the bin may be impossible, as a map leaves them out.
     several = (np.abs(first - logs[:, wide]) > _SAME).any(axis=0)
     wide, first = wide[several], first[:, several]
-    top = _maps_at_the_end(mechanism, np.array([m]), m)[0]
-    after = np.minimum(ends[wide] + 1, top)
+    # Nothing that is possible lies above the start of the last bin.
+    after = np.where(ends[wide] < m, ends[wide] + 1, starts[wide])
     last = _log_chances(mechanism, others[wide], after, after, m)
     with np.errstate(invalid="ignore"):
         least, largest = first[1] - first[0], last[1] - last[0]
@@ -178,59 +173,71 @@ def _range_within(
     return low, high
 
 
-def _starts(
-    mechanism: Mechanism, others: NDArray[np.int64], offsets: NDArray[np.int64], m: int
-) -> NDArray[np.int64]:
-    """Return the first published count of each bin, all of them possible, (n_kinds, n_bins)."""
-    centres = _centres(mechanism, others, m)
-    within = (offsets >= -centres.max()) & (offsets <= m - centres.min())
-    points = np.clip(centres[..., None] + offsets[within], 0, m).reshape(others.size, -1)
-    jumps = np.tile(_jumps(mechanism, m), (others.size, 1))
-    points = np.sort(np.append(points, jumps, axis=1), axis=1)
-    return _maps_at_the_end(mechanism, points, m)
+def _starts(mechanism: Mechanism, others: NDArray[np.int32], m: int) -> NDArray[np.int64]:
+    """Return the first published count of each bin, ascending, shape (n_kinds, n_bins).
+
+    All of them are possible, or lie right behind one that is.
+    """
+    steps = mechanism.steps
+    last_noise = max((i for i, step in enumerate(steps) if step.scale > 0), default=None)
+    if last_noise is None:
+        # There are only so many counts: each is a bin, and so is what lies between two of them.
+        possible = _landmarks(steps, np.stack([others, others + 1], axis=1), m)
+        points = np.concatenate([possible, possible + 1], axis=1)
+    else:
+        noisy = _around_noise(steps, _centres(steps[:last_noise], others, m), m)
+        points = _landmarks(steps[last_noise + 1 :], noisy, m)
+    first = np.zeros((others.size, 1), np.int64)
+    return _without_repeats(np.append(first, np.minimum(points, m), axis=1))
 
 
-def _centres(mechanism: Mechanism, others: NDArray[np.int64], m: int) -> NDArray[np.int64]:
-    """Return the counts around which to look closely, shape (n_kinds, n_centres)."""
-    if all(isinstance(step, Map) for step in mechanism.steps[1:]):
+def _centres(before: tuple[Step, ...], others: NDArray[np.int32], m: int) -> NDArray[np.int32]:
+    """Return the counts that the last noise is added to, roughly, shape (n_kinds, n_centres)."""
+    if not before:
         return others[:, None]
-    values = np.stack([np.zeros_like(others), others, others + 1], axis=1).astype(np.int32)
-    for step in mechanism.steps:
-        if isinstance(step, Map):
-            values = step.apply(values, m)
-    return values.astype(np.int64)
+    return _landmarks(before, np.stack([np.zeros_like(others), others, others + 1], axis=1), m)
 
 
-def _offsets(mechanism: Mechanism) -> NDArray[np.int64]:
+def _around_noise(steps: tuple[Step, ...], centres: NDArray[np.int32], m: int) -> NDArray[np.int32]:
+    """Return counts after the last noise at which bins start, shape (n_kinds, n_points)."""
+    offsets = _offsets(steps, m)
+    offsets = offsets[(offsets >= -centres.max()) & (offsets <= m - centres.min())]
+    points = np.clip(centres[..., None] + offsets, 0, m).reshape(len(centres), -1)
+    jumps = [0, 1, m - 1, m, *(jump for step in steps for jump in step.jumps(m))]
+    of_each = np.tile(np.clip(jumps, 0, m), (len(centres), 1))
+    return np.asarray(np.append(points, of_each, axis=1), np.int32)
+
+
+def _without_repeats(points: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sort each row; as many columns are left as the row with the most different values needs."""
+    ordered = np.sort(points, axis=1)
+    repeated = ordered[:, 1:] == ordered[:, :-1]
+    ordered[:, 1:] = np.where(repeated, ordered[:, -1:], ordered[:, 1:])
+    needed = ordered.shape[1] - int(repeated.sum(axis=1).min())
+    return np.sort(ordered, axis=1)[:, :needed]
+
+
+def _landmarks(steps: tuple[Step, ...], values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
+    """Return where the results of counts lie after all steps, shape (n_kinds, n_landmarks)."""
+    for step in steps:
+        values = step.landmarks(values, m).reshape(len(values), -1)
+    return values
+
+
+def _offsets(steps: tuple[Step, ...], m: int) -> NDArray[np.int64]:
     """Return where bins start, from a centre, close to each other as far as noise is common."""
-    pieces = [np.array([-1, 0, 1, 2])]
-    for noise in mechanism.noise_steps:
-        width = max(1, int(noise.scale / _BINS_PER_SCALE))
-        near = int(np.ceil(_NEAR * noise.scale))
-        far = (np.array(_FAR) * noise.scale).astype(np.int64)
+    reach = min(_reach(steps), m)
+    if not all(step.is_monotone for step in steps):
+        return np.arange(-reach, reach + 1)
+    pieces = [np.array([-1, 0, 1, 2, -reach, reach])]
+    for scale in (step.scale for step in steps if step.scale > 0):
+        width = max(1, int(scale / _BINS_PER_SCALE))
+        near = int(np.ceil(_NEAR * scale))
+        far = (np.array(_FAR) * scale).astype(np.int64)
         pieces += [np.arange(-near, near + 1, width), -far, far]
-    reach = sum(noise.window[1] for noise in mechanism.noise_steps)
-    return np.unique(np.concatenate([*pieces, [-reach, reach]]))
+    return np.unique(np.concatenate(pieces))
 
 
-def _jumps(mechanism: Mechanism, m: int) -> NDArray[np.int64]:
-    """Return the counts around 0 and m where maps and limits make the log ratio jump."""
-    jumps = [0, 1, m - 1, m]
-    for step in mechanism.steps:
-        if isinstance(step, Suppress):
-            jumps.append(step.k + 1)
-        elif isinstance(step, Round):
-            jumps += [step.to - step.to // 2, m - step.to]
-    return np.array(jumps).clip(0, m)
-
-
-def _maps_at_the_end(mechanism: Mechanism, values: NDArray[np.int64], m: int) -> NDArray[np.int64]:
-    """Return what the maps after the last noise make of counts, same shape."""
-    last = max(
-        (i for i, step in enumerate(mechanism.steps) if isinstance(step, IntegerNoise)), default=-1
-    )
-    mapped = values.astype(np.int32)
-    for step in mechanism.steps[last + 1 :]:
-        if isinstance(step, Map):
-            mapped = step.apply(mapped, m)
-    return mapped.astype(np.int64)
+def _reach(steps: tuple[Step, ...]) -> int:
+    """Return how far all steps together move a count, at most."""
+    return sum(max(-step.window[0], step.window[1]) for step in steps)

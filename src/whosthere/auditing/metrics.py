@@ -1,11 +1,11 @@
-"""How well an attack tells releases with a person from releases without, and how sure that is.
+"""How well an attack distinguishes releases with a person from releases without, and how surely.
 
-An attack gives each release a score: the higher, the more likely the target is in. A label says
-whether the target is. Releases are independent of each other, given whom they are about.
+An attack gives each release a score: the higher the score, the more likely the target is in. A
+label says whether the target really is in. Given their target, releases are independent.
 
-Intervals that count releases hold for the targets that were attacked. Only those over targets
-(`mean_over_targets`, `share_at_least`, `rank_correlation`) hold for the people whom the targets
-were drawn from. All are two-sided.
+Intervals from counts of releases hold for the targets that were attacked. Only intervals over
+targets (`mean_over_targets`, `share_at_least`, `rank_correlation`) hold for all the people from
+whom the targets were drawn. All intervals are two-sided.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# A resample's standard error counts as at least this share of the sample's own. Resamples that
-# repeat a few alike values would otherwise blow up the interval without covering any better.
+# The standard error of a resample is taken to be at least this share of the sample's own. Resamples
+# that repeat a few similar values would otherwise widen the interval without improving coverage.
 _LEAST_SPREAD = 1 / 3
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its interval; None, with a note that says why, where there is none.
+    """A number with its interval. What cannot be given is None, and the note says why.
 
     Only means have a standard error.
     """
@@ -46,7 +46,7 @@ class Estimate:
 
 
 def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Estimate:
-    """Return the share of successes among n trials, with the exact interval."""
+    """Return the share of successes among n trials, with its exact interval."""
     tail = _tail(confidence)
     if not 0 <= successes <= n:
         raise InputError(f"there cannot be {successes} successes among {n} trials")
@@ -57,9 +57,9 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Esti
 
 
 def auc(scores: ArrayLike, labels: ArrayLike) -> float:
-    """Return the chance that an IN release scores above an OUT one, ties counting half.
+    """Return the chance that an IN release scores higher than an OUT one; ties count half.
 
-    Scores, and labels (whether the target is in), are of shape (n_releases,).
+    Scores and labels (whether the target is in) have the shape (n_releases,).
     """
     in_, out = _in_and_out(scores, labels)
     out = np.sort(out)
@@ -70,9 +70,9 @@ def auc(scores: ArrayLike, labels: ArrayLike) -> float:
 def auc_by_target(
     scores: ArrayLike, labels: ArrayLike, targets: ArrayLike
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Return the distinct targets, ascending, and the AUC over the releases of each.
+    """Return the distinct targets in ascending order, and the AUC over the releases of each.
 
-    Both of shape (n_targets,); `targets` holds a whole number per release.
+    Both have the shape (n_targets,); `targets` holds a whole number for each release.
     """
     score, label, target = _alike(np.asarray(scores), np.asarray(labels), np.asarray(targets))
     order = np.argsort(target, kind="stable")
@@ -91,19 +91,22 @@ def mean_over_targets(
 ) -> Estimate:
     """Return the mean of one value per target, with an interval for the mean over all people.
 
-    The interval is a studentised bootstrap over targets, and at least Student's t on each side.
-    In simulations at 95 %, it covers the mean of skewed Beta distributions in 94 to 96 % of the
-    cases with 10 targets or more, and in 93 % with 5. A sample can miss rare people: where one
-    in five differs greatly from the others, it covers in 96 to 98 % of the cases with 30 targets,
-    89 to 95 % with 10, and 69 to 95 % with 5. Where all targets are alike, nothing is assumed
-    of people who are not, but that so large a share of them would hardly have been missed.
+    The interval is a studentised bootstrap over targets, and on each side at least as wide as
+    Student's t interval. In simulations at 95 %, it covers the mean of skewed Beta distributions
+    in 94 to 96 % of the cases with 10 targets or more, and in 93 % with 5. A sample can miss rare
+    people: where one person in five differs greatly from the others, the interval covers the mean
+    in 96 to 98 % of the cases with 30 targets, 89 to 95 % with 10, and 69 to 95 % with 5.
+
+    If all targets have the same value, the ends of the interval are what the mean would be if as
+    many people as a random sample can plausibly miss had the least, or the largest, possible
+    value. This assumes nothing about those people except that their values lie within `bounds`.
 
     Parameters
     ----------
     values
-        Value of each target, shape (n_targets,).
+        The value of each target, shape (n_targets,).
     bounds
-        Least and largest value there can be, such as (0, 1) for an AUC.
+        The least and the largest possible value, such as (0, 1) for an AUC.
     """
     tail, x = _tail(confidence), _numbers(values, "values")
     if x.min() < bounds[0] or x.max() > bounds[1]:
@@ -122,12 +125,15 @@ def mean_over_targets(
 
 
 def accuracy(decisions: ArrayLike, labels: ArrayLike, *, confidence: float = 0.95) -> Estimate:
-    """Return the share of releases that the attacker calls right at a threshold fixed before.
+    """Return the share of releases about which the attacker is right.
 
-    The number of right calls is a sum of independent Bernoulli variables whose chances differ
-    between targets. It varies less than a binomial one with the same mean, so that the binomial
-    interval is conservative (Hoeffding 1956).
-    Decisions, whether the attacker calls the target in, and labels are of shape (n_releases,).
+    The attacker's threshold must have been fixed beforehand. The number of right decisions is a
+    sum of independent Bernoulli variables whose chances differ between targets. It varies less
+    than a binomial variable with the same mean, so the binomial interval is conservative
+    (Hoeffding 1956).
+
+    Decisions (whether the attacker says that the target is in) and labels have the shape
+    (n_releases,).
     """
     called, label = _alike(_flags(decisions, "decisions"), _flags(labels, "labels"))
     right = int(np.count_nonzero(called == label))
@@ -135,10 +141,11 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike, *, confidence: float = 0.9
 
 
 def advantage(decisions: ArrayLike, labels: ArrayLike, *, confidence: float = 0.95) -> Estimate:
-    """Return the true- minus the false-positive rate at a threshold fixed before.
+    """Return the true-positive rate minus the false-positive rate.
 
-    Each rate has its exact interval at half the error, so that the difference of their ends is
-    right at least as often as asked for. Arguments as for `accuracy`.
+    The exact interval of each rate is taken at half the error, so the interval between the
+    differences of their ends covers at least as often as required. Arguments are as for
+    `accuracy`.
     """
     in_, out = _in_and_out(_flags(decisions, "decisions"), labels)
     hits, alarms, tail = int(in_.sum()), int(out.sum()), _tail(confidence) / 2
@@ -152,15 +159,16 @@ def tpr_at_fpr(
 ) -> Estimate:
     """Return the share of IN releases above a threshold that few OUT releases exceed.
 
-    The threshold is the smallest one that at most a share `fpr` of the OUT releases score above.
-    The IN releases are independent of it, so that their exact interval is one for the true rate
-    at this threshold. Of new OUT releases, (k + 1) / (n_out + 1) score above it on average,
-    where k = fpr * n_out: twice `fpr` for k = 1, 1.1 times for k = 10. Scores as for `auc`.
+    The threshold is the smallest one that at most a share `fpr` of the OUT releases exceeds. The
+    IN releases are independent of it, so their exact interval is one for the true rate at this
+    threshold. On average, a share (k + 1) / (n_out + 1) of new OUT releases exceeds it, where
+    k = fpr * n_out: twice `fpr` if k = 1, 1.1 times `fpr` if k = 10. Scores and labels are as for
+    `auc`.
     """
     if not 0 < fpr <= 1:
         raise InputError(f"a false-positive rate must be above 0 and at most 1, not {fpr}")
     in_, out = _in_and_out(scores, labels)
-    # Products such as 0.29 * 100 end up just below the whole number.
+    # Products such as 0.29 * 100 are just below the whole number.
     n_above = math.floor(fpr * out.size + 1e-9)
     if n_above == 0:
         needed = math.ceil(1 / fpr - 1e-9)
@@ -179,14 +187,15 @@ def empirical_eps(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Return a lower bound on the eps that the releases can have been published with.
+    """Return a lower bound on the eps with which the releases can have been published.
 
-    Differential privacy allows TPR <= e^eps FPR + delta, and the same for TNR and FNR. Which of
-    the two, and the threshold, are chosen for the best bound on the held-out releases. The others
-    then give the bound, which is too large with a chance of at most 1 - confidence. `value` and
-    `low` are both the bound; there is no `high`.
+    Differential privacy implies TPR <= e^eps FPR + delta, and the same for TNR and FNR. The
+    threshold and one of the two inequalities are chosen to give the best bound on the held-out
+    releases. The other releases then give the bound, which is too large with a chance of at most
+    1 - confidence. `value` and `low` are both the bound; there is no `high`.
 
-    Scores and labels as for `auc`; `held_out` marks what to choose by, shape (n_releases,).
+    Scores and labels are as for `auc`; `held_out` marks the releases that the choice is based on,
+    shape (n_releases,).
     """
     tail, mask = _tail(confidence), _flags(held_out, "held_out")
     _, score, label = _alike(mask, np.asarray(scores), np.asarray(labels))
@@ -204,9 +213,9 @@ def empirical_eps(
 
 
 def eps_ceiling(n_in: int, n_out: int, *, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Return the bound of an attack without errors over so many releases that are not held out.
+    """Return the bound that an attack without errors gets from releases that are not held out.
 
-    `empirical_eps` cannot find a larger one.
+    `empirical_eps` cannot return a larger one for as many releases.
     """
     if min(n_in, n_out) < 1:
         raise InputError("a bound on eps needs at least one IN and one OUT release")
@@ -215,7 +224,7 @@ def eps_ceiling(n_in: int, n_out: int, *, delta: float = 0.0, confidence: float 
 
 
 def share_at_least(values: ArrayLike, limit: float = 0.9, *, confidence: float = 0.95) -> Estimate:
-    """Return the share of targets whose value, of shape (n_targets,), is the limit or more."""
+    """Return the share of targets whose value is `limit` or more; shape (n_targets,)."""
     x = _numbers(values, "values")
     return clopper_pearson(int(np.count_nonzero(x >= limit)), x.size, confidence=confidence)
 
@@ -228,13 +237,13 @@ def rank_correlation(
     seed: int = 0,
     n_resamples: int = 10_000,
 ) -> Estimate:
-    """Return Spearman's correlation of two properties of the targets, shape (n_targets,) each.
+    """Return Spearman's correlation of two properties of the targets, each of shape (n_targets,).
 
-    The interval is Hesterberg's (2015) expanded percentile bootstrap over targets; resamples in
-    which a property is constant are left out. In simulations at 95 %, it covers in 94 to 99 % of
-    the cases with 10 targets or more, but in as few as 74 % with 5, whose ranks often agree
-    exactly: then there is no interval. Fisher's z falls to 83 %, even with 100 targets, where the
-    relation is not that of normal variables.
+    The interval is Hesterberg's (2015) expanded percentile bootstrap over targets, without the
+    resamples in which a property is constant. In simulations at 95 %, it covers the correlation
+    in 94 to 99 % of the cases with 10 targets or more, but in as few as 74 % with 5. The ranks of
+    so few targets often agree exactly, and then there is no interval. Fisher's z was not used: its
+    coverage falls to 83 %, even with 100 targets, if the relation is not that of normal variables.
     """
     tail, (a, b) = _tail(confidence), _alike(_numbers(x, "x"), _numbers(values, "values"))
     n = a.size
@@ -252,10 +261,10 @@ def rank_correlation(
 
 
 def _all_alike(value: float, n: int, bounds: tuple[float, float], tail: float) -> Estimate:
-    """Return the exact interval of a mean of which a sample of n has shown one value only.
+    """Return the exact interval of a mean if all n targets have the same value.
 
-    Others may have any value within the bounds; but if more than a share of 1 - tail^(1/n)
-    were different, a sample without any of them would have a chance below `tail`.
+    Other people may have any value within the bounds. But if a share of more than
+    1 - tail^(1/n) were different, the chance to draw none of them would be below `tail`.
     """
     note = f"the same for all {n} targets"
     if not np.isfinite(bounds).all():
@@ -266,7 +275,7 @@ def _all_alike(value: float, n: int, bounds: tuple[float, float], tail: float) -
 
 
 def _least_share(successes: ArrayLike, n: int, tail: float) -> Floats:
-    """Return the share at which so many successes among n, or more, have a chance of `tail`."""
+    """Return the share for which the chance of so many successes or more among n is `tail`."""
     count = np.asarray(successes, np.float64)
     share = betaincinv(np.maximum(count, 1.0), n - count + 1, tail)
     return np.where(count > 0, share, 0.0)
@@ -275,7 +284,7 @@ def _least_share(successes: ArrayLike, n: int, tail: float) -> Floats:
 def _eps_bounds(
     in_: Floats, out: Floats, thresholds: ArrayLike, delta: float, tail: float
 ) -> Floats:
-    """Return the bounds by TPR / FPR and by TNR / FNR, shape (2, *thresholds.shape)."""
+    """Return the bounds from TPR / FPR and from TNR / FNR, shape (2, *thresholds.shape)."""
     if not 0 <= delta < 1:
         raise InputError(f"delta must be at least 0 and below 1, not {delta}")
     hits = in_.size - np.searchsorted(np.sort(in_), thresholds, "right")
@@ -287,13 +296,19 @@ def _eps_bounds(
 
 @lru_cache(maxsize=2)
 def _resample_counts(n: int, seed: int, n_resamples: int) -> Floats:
-    """Return how often each of n is drawn, shape (n_resamples, n); kept for the next attack."""
+    """Return how often each of n targets is drawn, shape (n_resamples, n).
+
+    It is cached, as all attacks have the same targets.
+    """
     rng = np.random.default_rng(seed)
     return frozen(rng.multinomial(n, np.full(n, 1 / n), n_resamples), np.float64)
 
 
 def _studentised(deviations: Floats, counts: Floats) -> Floats:
-    """Return each resample's mean in its own standard errors, from deviations in the sample's."""
+    """Return the mean of each resample in units of its own standard error.
+
+    The deviations are in units of the standard error of the sample.
+    """
     n = deviations.size
     means = counts @ deviations / n
     variances = (counts @ deviations**2 / n - means**2) / (n - 1)
@@ -301,9 +316,9 @@ def _studentised(deviations: Floats, counts: Floats) -> Floats:
 
 
 def _spearman(x: Floats, y: Floats, counts: Floats) -> Floats:
-    """Return the rank correlation in each resample, NaN where one of both is constant."""
+    """Return the rank correlation in each resample, NaN where one of the two is constant."""
     a, b = _centred_ranks(x, counts), _centred_ranks(y, counts)
-    # Sums of quarters: the product is exact, and its root too where the ranks agree.
+    # Sums of quarters: the product is exact, and so is its root where the ranks agree.
     spread = np.sqrt((counts * a**2).sum(axis=1) * (counts * b**2).sum(axis=1))
     shared = (counts * a * b).sum(axis=1)
     undefined = np.full(spread.shape, np.nan)
@@ -311,7 +326,7 @@ def _spearman(x: Floats, y: Floats, counts: Floats) -> Floats:
 
 
 def _centred_ranks(values: Floats, counts: Floats) -> Floats:
-    """Return mid-ranks less their mean in each resample, the same shape as counts."""
+    """Return mid-ranks minus their mean in each resample, in the shape of counts."""
     distinct, place = np.unique(values, return_inverse=True)
     tied = counts @ np.eye(distinct.size)[place]
     ranks = np.cumsum(tied, axis=1) - (tied + values.size) / 2
@@ -329,7 +344,8 @@ def _in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
 def _numbers(values: ArrayLike, name: str) -> Floats:
     (array,) = _alike(np.asarray(values, np.float64))
     if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite", fix="Give ruled-out releases a score of -1e9")
+        fix = "Give releases that are ruled out a score of -1e9"
+        raise InputError(f"{name} must be finite", fix=fix)
     return array
 
 

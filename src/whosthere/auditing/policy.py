@@ -1,26 +1,32 @@
 """From findings to a verdict about each setting, by limits that anyone can set.
 
 A setting is rejected if some attack is surely above a limit, accepted if every attack is surely
-at or below every limit, and otherwise the measurement cannot tell. "Surely" means with the whole
-confidence interval. The attacker who knows everybody else is a ceiling and not an attack, so it
-decides nothing.
+at or below every limit; otherwise the verdict is "cannot tell". "Surely" means that the whole
+confidence interval lies on that side of the limit. The ceiling, an attacker who knows everybody
+else, is not an attack and has no part in the verdict.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 from importlib.resources import as_file, files
+from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from whosthere.auditing.toml import checked_table
+from pydantic import Field
+
+from whosthere.auditing.toml import TomlTable, read_toml
 from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    import os
+    from collections.abc import Sequence
 
     from whosthere.auditing.finding import Finding
 
@@ -28,47 +34,70 @@ Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
 _LIMITABLE = tuple(name for name, metric in METRICS.items() if metric.can_be_limited)
 _UNTRUSTED = (
-    "The control failed: an attacker seemed to find people who were in none of the releases, so "
-    "no number of this audit can be trusted."
+    "The control failed: an attack seemed to find people who were in none of the releases. "
+    "No number of this audit can be trusted."
 )
+_NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
 _NO_ATTACK = "No attack was measured in this setting."
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that a metric may be."""
+    """The largest value that a metric may have."""
 
     metric: str
     most: float
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
-            fix = suggestion(self.metric, _LIMITABLE)
+            fix = suggestion(str(self.metric), _LIMITABLE)
             raise InputError(f"there is no metric {self.metric!r} to limit", fix=fix)
         metric = METRICS[self.metric]
         if not metric.can_be_limited:
             fix = f"These can be: {', '.join(_LIMITABLE)}"
             raise InputError(f"{self.metric} cannot be limited", fix=fix)
+        most = _number_or_nan(self.most)
         largest = math.inf if metric.largest is None else metric.largest
-        if not (math.isfinite(self.most) and 0 <= self.most <= largest):
+        if not (math.isfinite(most) and 0 <= most <= largest):
             span = "of 0 or more" if metric.largest is None else f"from 0 to {largest:g}"
-            fix = f"Give a number {span}"
-            raise InputError(f"the limit of {self.metric} cannot be {self.most:g}", fix=fix)
+            problem = f"the limit of {self.metric} cannot be {self.most!r}"
+            raise InputError(problem, fix=f"Give a number {span}")
+        object.__setattr__(self, "most", most)
+
+    def __str__(self) -> str:
+        return f"{self.metric} <= {self.most:g}"
 
 
-@dataclass(frozen=True)
+def _number_or_nan(value: object) -> float:
+    # To Python, True is a number.
+    return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+
+
+@dataclass(frozen=True, init=False, repr=False)
 class Policy:
-    """How well attackers may do before a setting is rejected."""
+    """How well attackers may do before a setting is rejected.
+
+    Parameters
+    ----------
+    name
+        What results call the policy.
+    limits
+        The largest value that each metric may have, such as ``{"auc": 0.6}``.
+    """
 
     name: str
     limits: tuple[Limit, ...]
 
-    def __post_init__(self) -> None:
-        if not self.limits:
-            raise InputError("the policy has no limits", fix="Give one, such as limits.auc = 0.6")
-        metric, times = Counter(limit.metric for limit in self.limits).most_common(1)[0]
+    def __init__(self, name: str, limits: Mapping[str, float] | Iterable[Limit]) -> None:
+        checked = _limits(limits)
+        if not checked:
+            fix = "Limit at least one metric, such as auc to 0.6"
+            raise InputError("the policy has no limits", fix=fix)
+        metric, times = Counter(limit.metric for limit in checked).most_common(1)[0]
         if times > 1:
             raise InputError(f"{metric} is limited twice", fix="Keep one of the limits")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "limits", checked)
 
     @classmethod
     def default(cls) -> Policy:
@@ -77,37 +106,78 @@ class Policy:
             return cls.read(path)
 
     @classmethod
-    def read(cls, path: Path) -> Policy:
+    def read(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a policy from a TOML file; it is named after the file if it gives no name."""
-        table = checked_table(path, _PolicyFile)
-        limits: dict[str, float] = table.get("limits", {})
+        table = read_toml(path, _PolicyFile)
         try:
-            named = tuple(Limit(metric, most) for metric, most in limits.items())
-            return cls(table.get("name") or path.stem, named)
+            return cls(table.name or Path(path).stem, table.limits)
         except InputError as error:
             raise InputError(error.problem, where=path, fix=error.fix) from None
+
+    @classmethod
+    def of(
+        cls, policy: Policy | str | os.PathLike[str] | Mapping[str, float] | None = None
+    ) -> Policy:
+        """Return a policy from whatever a caller may give for one.
+
+        Parameters
+        ----------
+        policy
+            A policy, the path of a policy file, or limits such as ``{"auc": 0.6}``; None for the
+            default policy.
+        """
+        if policy is None:
+            return cls.default()
+        if isinstance(policy, Policy):
+            return policy
+        if isinstance(policy, Mapping):
+            return cls("custom", policy)
+        return cls.read(policy)
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as a JSON object."""
         return {"name": self.name, "limits": {limit.metric: limit.most for limit in self.limits}}
 
+    def __repr__(self) -> str:
+        return f"<Policy {self.name!r}: {', '.join(map(str, self.limits))}>"
 
-@dataclass(frozen=True)
-class _PolicyFile:
+    def _repr_html_(self) -> str:
+        """Return a small table of the limits, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{escape(METRICS[limit.metric].words)}</td><td>{limit.most:g}</td></tr>"
+            for limit in self.limits
+        )
+        return (
+            f"<table><caption>Policy: {escape(self.name)}</caption>"
+            f"<thead><tr><th>metric</th><th>at most</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def _limits(limits: Mapping[str, float] | Iterable[Limit]) -> tuple[Limit, ...]:
+    if isinstance(limits, Mapping):
+        return tuple(Limit(metric, most) for metric, most in limits.items())
+    given = tuple(limits) if isinstance(limits, Iterable) else (limits,)
+    if not all(isinstance(limit, Limit) for limit in given):
+        fix = "Give the metrics with their largest values, such as {'auc': 0.6}"
+        raise InputError(f"{limits!r} cannot be the limits of a policy", fix=fix)
+    return given
+
+
+class _PolicyFile(TomlTable):
     """What a policy file may hold."""
 
-    name: str
-    limits: dict[str, float]
+    name: str = ""
+    limits: dict[str, float] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What a policy says about one setting.
 
     Attributes
     ----------
     reasons
-        Sentences that a reader without the numbers understands.
+        Sentences that a reader understands without the numbers at hand.
     strongest
         The attack with the largest mean AUC; None if none has one.
     """
@@ -121,28 +191,43 @@ class Verdict:
         """Return the verdict as a JSON object."""
         return {**asdict(self), "reasons": list(self.reasons)}
 
+    def __repr__(self) -> str:
+        return f"<Verdict {self.decision!r} on {self.setting!r}>"
 
-def judge(findings: Sequence[Finding], policy: Policy, *, trusted: bool = True) -> list[Verdict]:
+    def _repr_html_(self) -> str:
+        """Return the decision with its reasons, for notebooks."""
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
+        return (
+            f"<div><strong>{escape(self.decision.upper())}</strong> "
+            f"{escape(self.setting)}<ul>{reasons}</ul></div>"
+        )
+
+
+def judge(
+    findings: Sequence[Finding], policy: Policy, *, trusted: bool | None = True
+) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
     Parameters
     ----------
     trusted
-        Whether the control was passed. If not, nothing is accepted or rejected.
+        Whether the control was passed; None if there was no control. Nothing is accepted or
+        rejected unless it was passed.
     """
+    untrusted = _NO_CONTROL if trusted is None else _UNTRUSTED
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         case = _Case.of(finding for finding in findings if finding.setting == setting)
-        decision, reasons = case.decide(policy) if trusted else _undecided(_UNTRUSTED)
+        decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
         verdicts.append(Verdict(setting, decision, tuple(reasons), case.strongest))
     return verdicts
 
 
 def least_sample(limit: float, *, confidence: float = 0.95) -> int:
-    """Return how many trials can show a share of at most `limit`, if none of them succeeds.
+    """Return how many trials are needed to show a share of at most `limit`.
 
-    It is the smallest n for which 0 of n has a (two-sided) Clopper-Pearson interval that ends at
-    or below `limit`. The limit must lie above 0, which no sample can show.
+    It is the smallest n for which the two-sided Clopper-Pearson interval of 0 successes in n
+    trials ends at or below `limit`. No sample can show a share of 0, so `limit` must be above 0.
     """
     if not (0 < limit <= 1 and 0 < confidence < 1):
         raise InputError(f"no sample shows a share of {limit:g} with confidence {confidence:g}")
@@ -165,7 +250,7 @@ class _Case:
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> _Case:
-        # The control is about the measurement: whoever made it need not be an attack.
+        # The control is about the audit itself, and not about an attack.
         telling = [finding for finding in findings if finding.metric != CONTROL]
         real = tuple(finding for finding in telling if finding.attack != CEILING)
         ceilings = (f for f in telling if f.attack == CEILING and f.metric == "auc")
@@ -201,23 +286,20 @@ class _Case:
 
     def _broken_reason(self, limit: Limit) -> str:
         worst = max((f for f in self.on(limit.metric) if _surely_above(f, limit)), key=_low)
-        title = ", the strongest attacker," if worst.attack == self.strongest else ""
+        title = " the strongest attack," if worst.attack == self.strongest else ""
         return (
-            f"{worst.attack}{title} reaches {_with_article(limit)} of {_reached(worst, limit)}, "
-            f"above the limit of {limit.most:g}."
+            f"For {worst.attack},{title} the {METRICS[limit.metric].words} is "
+            f"{_reached(worst, limit)}, above the limit of {limit.most:g}."
         )
 
     def _kept_reasons(self, policy: Policy) -> Iterable[str]:
+        yield "No attack exceeds a limit."
         for limit in policy.limits:
             top = max(self.on(limit.metric), key=_estimate)
-            value = f"{_number(_estimate(top), limit)} ({_span(top, limit)}; limit {limit.most:g})"
-            if limit == policy.limits[0]:
-                yield (
-                    f"No attacker exceeds a limit: the strongest, {top.attack}, reaches "
-                    f"{_with_article(limit)} of {value}."
-                )
-            else:
-                yield f"The largest {METRICS[limit.metric].words} is {value}, by {top.attack}."
+            yield (
+                f"The largest {METRICS[limit.metric].words} is {_number(_estimate(top), limit)} "
+                f"({_span(top, limit)}; limit {limit.most:g}), by {top.attack}."
+            )
 
     def _unsure_reason(self, limit: Limit) -> str:
         words = METRICS[limit.metric].words
@@ -225,17 +307,17 @@ class _Case:
         if not maybe_above:
             attack, what = self._open_end(limit)
             return (
-                f"The {words} of {attack} {what}, so nothing shows that it is {limit.most:g} or "
-                "less."
+                f"For {attack}, the {words} {what}, so the audit cannot show that it is "
+                f"{limit.most:g} or less."
             )
         worst = max(maybe_above, key=_high)
         return (
-            f"The {words} may be up to {_number(_high(worst), limit)} for {worst.attack} "
-            f"(limit {limit.most:g}): {_what_would_tell(worst, limit)}."
+            f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
+            f"(limit {limit.most:g}). {_what_would_help(worst, limit)}"
         )
 
     def _open_end(self, limit: Limit) -> tuple[str, str]:
-        """Return the first attack that could be at any height, and what its finding lacks."""
+        """Return the first attack without an upper bound, and what its finding lacks."""
         for finding in self.on(limit.metric):
             if not _surely_within(finding, limit):
                 return finding.attack, _lacking(finding, limit)
@@ -243,9 +325,7 @@ class _Case:
         return next(a for a in self.attacks if a not in measured), "was not measured"
 
     def _ceiling_reason(self) -> list[str]:
-        if self.ceiling is None:
-            return []
-        if self.ceiling.estimate is None:
+        if self.ceiling is None or self.ceiling.estimate is None:
             return []
         return [
             f"An attacker who knows where everybody else was would reach a mean AUC of "
@@ -283,11 +363,6 @@ def _high(finding: Finding) -> float:
     return math.inf if finding.high is None else finding.high
 
 
-def _with_article(limit: Limit) -> str:
-    words = METRICS[limit.metric].words
-    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
-
-
 def _reached(finding: Finding, limit: Limit) -> str:
     if finding.estimate is None or finding.high is None:
         return f"at least {_number(_low(finding), limit)}"
@@ -304,7 +379,7 @@ def _lacking(finding: Finding, limit: Limit) -> str:
         return f"is not known{note}"
     if finding.low is None:
         return f"has no confidence interval{note}"
-    return f"is at least {_number(finding.low, limit)}, with no upper end{note}"
+    return f"is at least {_number(finding.low, limit)}, with no upper bound{note}"
 
 
 def _number(value: float, limit: Limit) -> str:
@@ -316,18 +391,18 @@ def _number(value: float, limit: Limit) -> str:
     return str(value)
 
 
-def _what_would_tell(finding: Finding, limit: Limit) -> str:
+def _what_would_help(finding: Finding, limit: Limit) -> str:
     if limit.metric == "share_auc_90":
         return _sample_needed(finding.n_targets, "targets", limit)
     if limit.metric.startswith("tpr_"):
         return _sample_needed(finding.n_in, "releases with a target", limit)
-    return "more targets or releases are needed to tell"
+    return "More targets or releases are needed to decide."
 
 
 def _sample_needed(n: int, what: str, limit: Limit) -> str:
     if limit.most == 0:
-        return f"no number of {what} can show exactly 0"
+        return f"No number of {what} can show exactly 0."
     least = least_sample(limit.most)
     if n >= least:
-        return f"more {what} are needed to tell"
-    return f"to show less, {least} or more {what} are needed instead of {n}"
+        return f"More {what} are needed to decide."
+    return f"Too few {what} ({n}): at least {least} are needed to show {limit.most:g} or less."

@@ -1,94 +1,117 @@
-"""An audit from its plan to its verdicts, kept in a folder, and continued where it stopped."""
+"""An audit from its options to its verdicts, kept in a folder, and resumed where it stopped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.findings import control_holds, findings_from, per_target
-from whosthere.auditing.policy import Policy, Verdict, judge
+from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.measure import control_holds, measure, per_target
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.policy import Policy, judge
+from whosthere.auditing.population import Population
+from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
-from whosthere.auditing.work import Job, LocalProcesses, ThisProcess, Workers
+from whosthere.auditing.work import Job, ThisProcess, Workers
+from whosthere.data.traces import Traces
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
-    from pathlib import Path
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.plan import Plan, Unit
+    from whosthere.auditing.options import AuditOptions
+    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What an audit found.
-
-    Attributes
-    ----------
-    findings
-        Every metric of every attack in every setting.
-    verdicts
-        One for each setting, by the policy.
-    trusted
-        Whether the control shows no signal, as it must.
-    failed
-        Units that could not be done; the findings rest on the others.
-    """
-
-    findings: tuple[Finding, ...]
-    verdicts: tuple[Verdict, ...]
-    trusted: bool
-    failed: tuple[Unit, ...]
 
 
 class InterruptedAudit(KeyboardInterrupt):
     """The user stopped an audit; what was done is kept."""
 
 
-def run_audit(
-    plan: Plan,
-    traces: Path,
-    out: Path,
+@dataclass(frozen=True, eq=False)
+class PreparedAudit:
+    """An audit that was checked against its data and its folder, and can be run.
+
+    Attributes
+    ----------
+    plan
+        What will be done.
+    left
+        The tasks that are not done yet.
+    cost
+        What they are expected to cost; None if it was not asked for.
+    """
+
+    plan: Plan
+    left: tuple[Task, ...]
+    cost: Cost | None
+    _job: Job
+    _folder: RunFolder
+
+    def run(
+        self,
+        *,
+        policy: Policy | None = None,
+        workers: Workers | None = None,
+        on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+        on_failure: Callable[[Task, str], None] = lambda _task, _why: None,
+    ) -> AuditResult:
+        """Do all tasks that are not done yet, and measure.
+
+        Parameters
+        ----------
+        policy
+            What is acceptable; the default policy where none is given.
+        workers
+            Who does the work; this process where nobody is given.
+        on_progress
+            Called with the number of tasks done and of all tasks, first before any work.
+        on_failure
+            Called with a task that failed and why; the others continue.
+        """
+        folder, job = self._folder, self._job
+        with workers or ThisProcess() as at_work:
+            identity = identity_of(self.plan, job.traces_fingerprint)
+            folder.check(identity)
+            with folder.alone():
+                folder.begin(identity)
+                failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
+                return _measured(self.plan, folder, policy or Policy.default(), failed)
+
+
+def prepare_audit(
+    traces: str | os.PathLike[str],
+    options: AuditOptions,
+    out: str | os.PathLike[str],
     *,
-    policy: Policy | None = None,
-    workers: Workers | None = None,
-    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
-    on_failure: Callable[[Unit, str], None] = lambda _unit, _why: None,
-) -> Audited:
-    """Do all units that are not done yet, and measure.
+    estimate: bool = False,
+) -> PreparedAudit:
+    """Check everything that can be checked before any work is done.
 
     Parameters
     ----------
-    plan
-        From `make_plan`.
     traces
-        File of the traces that the plan was made for.
+        File of the traces.
+    options
+        What the user chose.
     out
         Folder of the audit. If an audit by the same plan on the same traces has begun there, it
-        is continued; any other content is refused.
-    policy
-        What is acceptable; the default policy where none is given.
-    workers
-        Who does the work; this process where nobody is given.
-    on_progress
-        Called with the number of units done and of all units, first before any work.
-    on_failure
-        Called with a unit that failed and why; the others go on.
+        is resumed; any other content is refused.
+    estimate
+        Whether to try each attack, to estimate time and memory.
     """
-    folder = RunFolder(out)
-    with workers or ThisProcess() as at_work:
-        job = Job.on(plan, traces)
-        identity = identity_of(plan, job.traces_fingerprint)
-        folder.check(identity)
-        with folder.alone():
-            folder.begin(identity)
-            failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
-            return _measure(plan, folder, policy or Policy.default(), failed)
-
-
-def local_workers(n: int) -> Workers:
-    """Return that many processes of this machine; one is this process itself."""
-    return ThisProcess() if n == 1 else LocalProcesses(n)
+    path, folder = Path(traces), RunFolder(Path(out))
+    everybody = Traces.load(path)
+    plan = make_plan(options, everybody)
+    job = Job.on(plan, path)
+    folder.check(identity_of(plan, job.traces_fingerprint))
+    done = folder.finished(plan)
+    left = tuple(task for task in plan.tasks if task not in done)
+    cost = None
+    if estimate:
+        cost = estimate_cost(plan, Population.of(everybody, plan.first_epoch), left)
+    return PreparedAudit(plan, left, cost, job, folder)
 
 
 def _do_what_is_left(
@@ -96,58 +119,56 @@ def _do_what_is_left(
     folder: RunFolder,
     workers: Workers,
     on_progress: Callable[[int, int], None],
-    on_failure: Callable[[Unit, str], None],
-) -> tuple[Unit, ...]:
-    """Do the missing units, keep each at once, and return those that failed."""
+    on_failure: Callable[[Task, str], None],
+) -> tuple[Task, ...]:
+    """Do the missing tasks, keep each at once, and return those that failed."""
     done = folder.finished(job.plan)
-    units = job.plan.units
-    left = [unit for unit in units if unit not in done]
-    folder.log(f"{len(left)} of {len(units)} units to do")
+    tasks = job.plan.tasks
+    left = [task for task in tasks if task not in done]
+    folder.log(f"{len(left)} of {len(tasks)} tasks to do")
     n_done, failed = len(done), []
-    on_progress(n_done, len(units))
+    on_progress(n_done, len(tasks))
 
     def keep(outcome: Outcome) -> None:
         if outcome.scores is not None:
-            folder.write_unit(job.plan, outcome.unit, outcome.scores)
-            folder.log(f"done: {outcome.unit}")
+            folder.write_task(job.plan, outcome.task, outcome.scores)
+            folder.log(f"done: {outcome.task}")
             return
-        failed.append(outcome.unit)
+        failed.append(outcome.task)
         why = outcome.failure or "no reason is known"
-        folder.log(f"failed: {outcome.unit}\n{why}")
-        on_failure(outcome.unit, why)
+        folder.log(f"failed: {outcome.task}\n{why}")
+        on_failure(outcome.task, why)
 
     try:
         for outcome in workers.do(job, left):
             keep(outcome)
             n_done += outcome.scores is not None
-            on_progress(n_done, len(units))
+            on_progress(n_done, len(tasks))
     except KeyboardInterrupt:
         folder.log("interrupted")
         raise InterruptedAudit(
-            f"interrupted; {n_done} of {len(units)} units are done and kept. "
-            "The same command goes on from there"
+            f"interrupted; {n_done} of {len(tasks)} tasks are done and kept. "
+            "The same command resumes there"
         ) from None
     return tuple(failed)
 
 
-def _measure(plan: Plan, folder: RunFolder, policy: Policy, failed: tuple[Unit, ...]) -> Audited:
+def _measured(
+    plan: Plan, folder: RunFolder, policy: Policy, failed: tuple[Task, ...]
+) -> AuditResult:
     """Turn the kept scores into findings and verdicts, and write all of it."""
     tests, controls = folder.collect(plan)
-    results = {"scores": tests, "control": controls, "targets": per_target(tests)}
-    for name, table in results.items():
+    targets = per_target(tests)
+    for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)
-    findings = findings_from(tests, controls, seed=plan.seed)
+    findings = tuple(measure(tests, controls, seed=plan.seed))
     trusted = control_holds(findings)
-    verdicts = judge(findings, policy, trusted=trusted)
-    write_json(folder.path / "findings.json", [finding.to_json() for finding in findings])
-    write_json(
-        folder.path / "verdicts.json",
-        {
-            "trusted": trusted,
-            "failed_units": len(failed),
-            "policy": policy.to_json(),
-            "verdicts": [verdict.to_json() for verdict in verdicts],
-        },
+    verdicts = tuple(judge(findings, policy, trusted=trusted))
+    result = AuditResult(
+        plan, findings, policy, verdicts, trusted, failed, tests, targets, folder.path
     )
+    as_json = result.to_json()
+    write_json(folder.path / "findings.json", as_json.pop("findings"))
+    write_json(folder.path / "verdicts.json", as_json)
     folder.log(f"measured: {len(findings)} findings")
-    return Audited(tuple(findings), tuple(verdicts), trusted, failed)
+    return result

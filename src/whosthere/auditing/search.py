@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.auditing.findings import control_holds, findings_from
-from whosthere.auditing.plan import Plan, PlanOptions, make_plan
+from whosthere.auditing.measure import control_holds, measure
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy, Verdict, judge
+from whosthere.auditing.population import Population
+from whosthere.auditing.result import shown
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError, SpecError
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.display import paragraph, stacked, table
+from whosthere.errors import InputError
+from whosthere.privacy.families import Family, Member
 from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import Utility, utility
 from whosthere.seeds import derived_seed
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
+    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.finding import Finding
+    from whosthere.auditing.options import AuditOptions
+    from whosthere.auditing.plan import Plan
+    from whosthere.privacy.mechanism import Mechanism
 
-SEARCHER = LikelihoodRatio.name
+SEARCHER = LikelihoodRatio()
 """The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
 DEFAULT_FAMILIES = (
     "suppress(k=?)",
@@ -38,60 +45,10 @@ DEFAULT_FAMILIES = (
 # The searcher is cheap, so that it can look at more releases than the others.
 _RELEASES_TO_SEARCH = 60
 _RELEASES_FOR_UTILITY = 5
-_DECADE = (1, 1.5, 2, 3, 5, 7)
-# Of each parameter, from the weakest protection to the strongest.
-_LADDERS: dict[str, tuple[float, ...]] = {
-    "k": (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100),
-    "to": (2, 3, 5, 10, 15, 20, 30, 50, 100),
-    "eps": tuple(
-        sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
-    ),
-}
-_OPEN = re.compile(r"(\w+)\s*=\s*\?\s*(?=[,)])")
 
 
 class TrialFailedError(RuntimeError):
     """A part of a trial could not be done, so that nothing can be said of the protection."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """Mechanisms that differ in one parameter.
-
-    Parameters
-    ----------
-    template
-        A mechanism's spec with ``?`` for the parameter, such as ``suppress(k=?)``.
-    """
-
-    template: str
-
-    def __post_init__(self) -> None:
-        fix = "Write one ? for k, eps or to, as in 'laplace(eps=?, unit=event)'"
-        found = _OPEN.findall(self.template.lower())
-        if len(found) != 1 or self.template.count("?") != 1 or found[0] not in _LADDERS:
-            raise SpecError("a family needs one open parameter", where=repr(self.template), fix=fix)
-        self.members()
-
-    @property
-    def parameter(self) -> str:
-        """The name of the open parameter."""
-        return str(_OPEN.findall(self.template.lower())[0])
-
-    def members(self) -> tuple[Member, ...]:
-        """Return its mechanisms, from the weakest to the strongest."""
-        values = (f"{value:g}" for value in _LADDERS[self.parameter])
-        return tuple(
-            Member(f"{self.parameter}={value}", Mechanism.parse(self.template.replace("?", value)))
-            for value in values
-        )
-
-
-class Member(NamedTuple):
-    """A mechanism of a family, and what sets it apart, such as ``k=3``."""
-
-    choice: str
-    mechanism: Mechanism
 
 
 @dataclass(frozen=True)
@@ -126,6 +83,11 @@ class Candidate:
     def passes(self) -> bool:
         """Whether the policy accepts it."""
         return self.verdict.decision == "accept"
+
+    def strongest(self, metric: str) -> Finding | None:
+        """Return a metric of the strongest attack, where it was measured."""
+        own = (one for one in self.findings if one.attack == self.verdict.strongest)
+        return next((one for one in own if one.metric == metric), None)
 
     @property
     def pattern_lost(self) -> float:
@@ -178,10 +140,32 @@ class Recommendation:
             "candidates": [candidate.to_json() for candidate in self.candidates],
         }
 
+    def __repr__(self) -> str:
+        chosen = self.recommended
+        what = "nothing passes" if chosen is None else chosen.mechanism
+        return f"<Recommendation: {what}, of {len(self.candidates)} tried>"
+
+    def _repr_html_(self) -> str:
+        """Show what is recommended, and all that was tried."""
+        chosen = self.recommended
+        text = "Nothing that was tried passes the policy." if chosen is None else chosen.mechanism
+        rows = [
+            [
+                one.mechanism,
+                one.verdict.decision + ("" if one.checked else f" ({SEARCHER} alone)"),
+                shown(one.strongest("auc")),
+                shown(one.strongest("tpr_at_fpr_1pct")),
+                f"{one.pattern_lost:.2f}",
+            ]
+            for one in self.candidates
+        ]
+        header = ("mechanism", "verdict", "mean AUC", "TPR at 1 % FPR", "pattern lost")
+        return stacked(paragraph(text, strong="Recommended:"), table(header, rows))
+
 
 def recommend(
-    traces: Path,
-    options: PlanOptions,
+    traces: str | os.PathLike[str],
+    options: AuditOptions,
     *,
     families: Sequence[str] = DEFAULT_FAMILIES,
     policy: Policy | None = None,
@@ -191,9 +175,9 @@ def recommend(
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy.
 
-    Bisects each family with the cheap likelihood ratio, taking for granted that a stronger
-    protection never helps the attacker. Then tries all attacks on the most useful of what it
-    found. Where one of these breaks the policy, that family goes on to its next stronger member.
+    Bisects each family with the cheap likelihood ratio, supposing that a stronger protection never
+    helps the attacker. Then tries all attacks on the most useful of what it found. Where one of
+    these breaks the policy, the search moves on to the next stronger member of that family.
 
     Parameters
     ----------
@@ -204,7 +188,7 @@ def recommend(
     families
         Specs with ``?`` for the parameter to find.
     policy, workers
-        As for `run_audit`.
+        As for an audit.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
     on_trial
@@ -214,8 +198,8 @@ def recommend(
         search = _Search(
             tuple(Family(template) for template in families),
             Traces.load(traces),
-            traces,
-            replace(options, attacks=tuple(dict.fromkeys((SEARCHER, *options.attacks)))),
+            Path(traces),
+            options,
             policy or Policy.default(),
             at_work,
             on_trial,
@@ -290,39 +274,46 @@ class _Search:
     families: tuple[Family, ...]
     everybody: Traces
     path: Path
-    options: PlanOptions
+    options: AuditOptions
     policy: Policy
     workers: Workers
     on_trial: Callable[[str, str], None]
 
     @cached_property
+    def attacks(self) -> tuple[Attack, ...]:
+        """Who attacks at last: those that were chosen, and the searcher in any case."""
+        chosen = (one for block in self.options.blocks for one in block.attacks)
+        return tuple(dict.fromkeys((SEARCHER, *chosen)))
+
+    @cached_property
     def most_controls(self) -> int:
         """How many controls there can be in all trials, to share the chance of a false alarm."""
-        return len(self.options.attacks) * sum(len(family.members()) for family in self.families)
+        return len(self.attacks) * sum(len(family.members()) for family in self.families)
 
     @cached_property
     def any_job(self) -> Job:
         """A job on the traces, whose fingerprint takes time to make."""
-        return Job.on(self._plan(str(self.families[0].members()[0].mechanism)), self.path)
+        return Job.on(self._plan(self.families[0].members()[0].mechanism), self.path)
 
     def check(self) -> None:
         """Refuse what no trial could do, before the first one."""
         if not self.families:
             raise InputError("no family is given", fix="Give some, such as 'suppress(k=?)'")
         for family in self.families:
-            settings = self._plan(str(family.members()[0].mechanism)).settings
+            settings = self._plan(family.members()[0].mechanism).settings
             if len(settings) > 1:
                 raise InputError(
-                    "a search is for one group size, knowledge and sampling",
+                    "a search is for one group size and one knowledge of the targets",
                     fix="Give one of each, and search again for others",
                 )
 
     def searched(self, family: Family, member: Member) -> Candidate:
         """Try a mechanism with the searcher alone."""
         spec = str(member.mechanism)
-        self.on_trial(spec, SEARCHER)
+        self.on_trial(spec, str(SEARCHER))
         releases = max(_RELEASES_TO_SEARCH, self.options.releases or 0)
-        findings = self._measured(replace(self._plan(spec), attacks=(SEARCHER,), releases=releases))
+        plan = replace(self._plan(member.mechanism), releases=releases)
+        findings = self._measured(_only(plan, (SEARCHER,)))
         return Candidate(
             family.template,
             member.choice,
@@ -335,11 +326,11 @@ class _Search:
 
     def checked(self, searched: Candidate) -> Candidate:
         """Try a mechanism with the other attacks too."""
-        others = tuple(name for name in self.options.attacks if name != SEARCHER)
+        others = self.attacks[1:]
         if not others:
             return replace(searched, checked=True)
-        self.on_trial(searched.mechanism, ", ".join(others))
-        found = self._measured(replace(self._plan(searched.mechanism), attacks=others))
+        self.on_trial(searched.mechanism, ", ".join(map(str, others)))
+        found = self._measured(_only(self._plan(searched.mechanism), others))
         # The ceiling is known from the search already.
         findings = [*searched.findings, *(one for one in found if one.attack != CEILING)]
         return replace(
@@ -350,27 +341,34 @@ class _Search:
         [verdict] = judge(findings, self.policy, trusted=control_holds(findings))
         return verdict
 
-    def _plan(self, spec: str) -> Plan:
-        return make_plan(replace(self.options, mechanisms=(spec,)), self.everybody)
+    def _plan(self, mechanism: Mechanism | str) -> Plan:
+        options = self.options.with_block(mechanisms=mechanism, attacks=self.attacks)
+        return make_plan(options, self.everybody)
 
     def _measured(self, plan: Plan) -> list[Finding]:
         scores = {}
-        for outcome in self.workers.do(replace(self.any_job, plan=plan), plan.units):
+        for outcome in self.workers.do(replace(self.any_job, plan=plan), plan.tasks):
             if outcome.scores is None:
-                raise TrialFailedError(f"{outcome.unit} failed: {outcome.failure}")
-            scores[outcome.unit] = outcome.scores
+                raise TrialFailedError(f"{outcome.task} failed: {outcome.failure}")
+            scores[outcome.task] = outcome.scores
         tests, controls = tests_and_controls(plan, scores)
-        return findings_from(tests, controls, seed=plan.seed, n_controls=self.most_controls)
+        return measure(tests, controls, seed=plan.seed, n_controls=self.most_controls)
 
     def _utility(self, mechanism: Mechanism) -> Utility:
         """Measure a few releases of groups chosen at random."""
-        [m] = self.options.group_sizes
-        measured = []
+        plan = self.any_job.plan
+        people = Population.of(self.everybody, plan.first_epoch).tested
+        m, measured = plan.schemes[0].group_size, []
         for i in range(_RELEASES_FOR_UTILITY):
-            seed = derived_seed(self.options.seed, m, i, "utility")
-            made = publish(self.everybody, mechanism=mechanism, group_size=m, seed=seed)
+            seed = derived_seed(self.options.seed, "utility", m, i)
+            made = publish(people, mechanism=mechanism, group_size=m, seed=seed)
             measured.append(utility(made.release.counts, made.truth))
         return _mean(measured)
+
+
+def _only(plan: Plan, attacks: Sequence[Attack]) -> Plan:
+    """Return a plan without the other attacks."""
+    return replace(plan, contests=tuple(one for one in plan.contests if one.attack in attacks))
 
 
 def _mean(measured: Sequence[Utility]) -> Utility:

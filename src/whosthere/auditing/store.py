@@ -1,4 +1,4 @@
-"""The folder of an audit: what was planned, every finished unit, and the results."""
+"""The folder of an audit: what was planned, every finished task, and the results."""
 
 from __future__ import annotations
 
@@ -6,32 +6,29 @@ import hashlib
 import json
 import os
 import platform
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from whosthere._version import __version__
+from whosthere.auditing.lock import LOCK, only_one
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    import pyarrow as pa
+    import polars as pl
 
-    from whosthere.auditing.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Task
 
-KIND = "audit unit"
-FORMAT_VERSION = 1
+KIND = "audit task"
+FORMAT_VERSION = 2
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
-_LOCK = ".lock"
 RESULTS = (
     "findings.json",
     "verdicts.json",
@@ -63,7 +60,7 @@ def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
 class RunFolder:
     """Where an audit keeps all that it writes.
 
-    The files of `RESULTS`, and ``units/`` with one file for each finished unit.
+    The files of `RESULTS`, and ``tasks/`` with one file for each finished task.
 
     Parameters
     ----------
@@ -126,51 +123,36 @@ class RunFolder:
                 )
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from working in the folder; a killed one leaves no trace."""
         self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            import fcntl  # noqa: PLC0415 - not on Windows, where nothing is locked
-        except ImportError:
-            yield
-            return
-        with (self.path / _LOCK).open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise FileError(
-                    "another audit is at work in this folder",
-                    where=self.path,
-                    fix="Wait until it has ended",
-                ) from None
-            yield
+        return only_one(self.path)
 
-    def finished(self, plan: Plan) -> set[Unit]:
-        """Return the units that are done."""
-        return {unit for unit in plan.units if self._unit_file(plan, unit).exists()}
+    def finished(self, plan: Plan) -> set[Task]:
+        """Return the tasks that are done."""
+        return {task for task in plan.tasks if self._task_file(plan, task).exists()}
 
-    def write_unit(self, plan: Plan, unit: Unit, scores: pa.Table) -> None:
-        """Keep a finished unit, whole or not at all."""
-        write_table(scores, self._unit_file(plan, unit), kind=KIND, metadata={}, force=True)
+    def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
+        """Keep a finished task, whole or not at all."""
+        write_table(scores, self._task_file(plan, task), kind=KIND, metadata={}, force=True)
 
-    def collect(self, plan: Plan) -> tuple[pa.Table, pa.Table]:
-        """Read the finished units: the scores of test releases, and those of the control."""
+    def collect(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read the finished tasks: the scores of test releases, and those of the control."""
         done = self.finished(plan)
-        return tests_and_controls(plan, {unit: self._read_unit(plan, unit) for unit in done})
+        return tests_and_controls(plan, {task: self._read_task(plan, task) for task in done})
 
-    def _read_unit(self, plan: Plan, unit: Unit) -> pa.Table:
-        path = self._unit_file(plan, unit)
+    def _read_task(self, plan: Plan, task: Task) -> pl.DataFrame:
+        path = self._task_file(plan, task)
         try:
             return read_table(path, kind=KIND)[0]
         except FileError as error:
             fix = "Delete it and repeat the command"
             raise FileError(error.problem, where=path, fix=fix) from error
 
-    def write_results(self, name: str, table: pa.Table) -> None:
-        """Write a table for others to read."""
+    def write_results(self, name: str, table: pl.DataFrame) -> None:
+        """Write a table for other programs to read."""
         with new_file(self.path / f"{name}.parquet", force=True) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+            table.write_parquet(temporary, compression="zstd")
 
     def log(self, line: str) -> None:
         """Add a line to the log."""
@@ -178,9 +160,9 @@ class RunFolder:
         with (self.path / "log.txt").open("a", encoding="utf-8") as file:
             file.write(f"{now} {line}\n")
 
-    def _unit_file(self, plan: Plan, unit: Unit) -> Path:
-        number = plan.settings.index(unit.setting)
-        return self.path / "units" / f"target-{unit.target}-setting-{number}.parquet"
+    def _task_file(self, plan: Plan, task: Task) -> Path:
+        number = plan.schemes.index(task.scheme)
+        return self.path / "tasks" / f"target-{task.target}-scheme-{number}.parquet"
 
 
 def write_json(path: Path, value: object) -> None:
@@ -204,7 +186,7 @@ def json_object(path: Path) -> dict[str, Any]:
 def _content(folder: Path) -> list[str]:
     """Return what is in a folder beside what a killed audit can leave before its manifest."""
     names = [path.name for path in folder.iterdir()]
-    return [name for name in names if name != _LOCK and not name.startswith(".manifest.json.")]
+    return [name for name in names if name != LOCK and not name.startswith(".manifest.json.")]
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The metrics that findings are about, in words for people who decide about releases."""
+"""The metrics of findings, in words for the people who decide about releases."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from whosthere.errors import InputError, suggestion
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 CEILING = "omniscient"
-"""Stands for an attack in findings about somebody who knows where everybody else was."""
+"""Takes the place of an attack in findings about someone who knows where everybody else was."""
+CEILING_EXPLANATION = (
+    "This is not an attack, but what someone would reach who knows where everybody else was. "
+    "It shows how much there is to find, and has no part in the verdict."
+)
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What one metric is called and means.
+    """What a metric is called, and what it means.
 
     Attributes
     ----------
     name
-        How findings, policies and files call it.
+        Its name in findings, policies and files.
     words
-        How a sentence or the head of a table calls it.
+        Its name in sentences and in the headings of tables.
     explanation
-        One or two sentences for a reader who does not know it.
+        A few sentences for a reader who does not know it.
     largest
-        The largest value it can have; None if there is none.
+        The largest possible value; None if there is none.
     can_be_limited
-        Whether a policy may limit it. Only metrics that grow with the harm can be.
+        Whether a policy may limit it. This must only be so if larger values always mean more
+        harm.
     """
 
     name: str
@@ -44,18 +51,18 @@ def _true_positive_rate(name: str, percent: str, false_alarms: str) -> Metric:
     return Metric(
         name,
         f"TPR at {percent} % FPR",
-        f"How often the attacker finds a person who is in, when at most {false_alarms} who are "
-        f"not in may be named by mistake. An attacker who guesses finds {percent} % of them.",
+        f"The share of the people in a release whom the attacker finds, while naming at most "
+        f"{false_alarms} who are not in it by mistake. Guessing finds {percent} % of them.",
         can_be_limited=True,
     )
 
 
-def _half(name: str, which: str, how_told: str) -> Metric:
+def _half(name: str, which: str, who: str) -> Metric:
     return Metric(
         name,
         f"mean AUC, {which}",
-        f"The mean AUC over the half of the targets with {how_told} only. "
-        "Set beside the other half, it shows who bears the risk.",
+        f"The mean AUC over the half of the targets {who}. "
+        "The difference to the other half shows who bears the risk.",
     )
 
 
@@ -64,7 +71,7 @@ def _correlation(name: str, what: str, meaning: str) -> Metric:
         name,
         f"correlation of AUC and {what}",
         f"Whether {meaning} are easier to find (Spearman's rank correlation over the targets). "
-        "1 means always, 0 means that it makes no difference, -1 means the opposite.",
+        "1 means always, 0 means that there is no such tendency, -1 means the opposite.",
     )
 
 
@@ -72,22 +79,22 @@ _ALL = (
     Metric(
         "auc",
         "mean AUC",
-        "How well the attacker tells releases with a person from releases without that person, "
-        "averaged over the targets. 0.5 is guessing, 1 is certainty.",
+        "How well the attacker distinguishes releases with a person from releases without that "
+        "person, averaged over the targets. 0.5 is guessing, 1 is certainty.",
         can_be_limited=True,
     ),
     Metric(
         "accuracy",
         "accuracy",
-        "How often the attacker's yes or no is right, when a person is in half of the releases. "
+        "How often the attacker's yes or no is right, if the person is in half of the releases. "
         "0.5 is guessing, 1 is never wrong.",
         can_be_limited=True,
     ),
     Metric(
         "advantage",
         "advantage",
-        "How much more often the attacker says yes about a person who is in than about one who "
-        "is not. 0 is guessing, 1 is never wrong.",
+        "How much more often the attacker says yes if the person is in the release than if the "
+        "person is not. 0 is guessing, 1 is never wrong.",
         can_be_limited=True,
     ),
     _true_positive_rate("tpr_at_fpr_10pct", "10", "1 in 10 people"),
@@ -96,38 +103,57 @@ _ALL = (
     Metric(
         "empirical_eps",
         "certified eps",
-        "The attack proves that no differential privacy guarantee with a smaller eps can hold "
-        "for one person in place of another; one for a person more or less allows half of it. "
-        "0 proves nothing; larger is worse.",
+        "The attack proves that differential privacy with a smaller eps does not hold if one "
+        "person is replaced by another. If one person is added or removed, it proves half of this "
+        "eps. 0 proves nothing; larger is worse.",
         largest=None,
         can_be_limited=True,
     ),
     Metric(
         "empirical_eps_ceiling",
         "largest eps that could be certified",
-        "The certified eps that a perfect attacker would get from as many releases. "
-        "The certified eps cannot be larger, however weak the protection is.",
+        "The certified eps that a perfect attacker would reach with the same number of releases. "
+        "The certified eps cannot be larger than this, however weak the protection is.",
         largest=None,
     ),
     Metric(
         "share_auc_90",
-        "share of people with AUC of 0.9 or more",
-        "The share of the targets whom the attacker finds almost without fail. "
+        "share of people with an AUC of 0.9 or more",
+        "The share of the targets whom the attacker almost always finds. "
         "A mean can look harmless while these people are all but exposed.",
         can_be_limited=True,
     ),
-    _half("auc_fewest_visits", "fewest visits", "the fewest visits"),
-    _half("auc_most_visits", "most visits", "the most visits"),
-    _half("auc_least_unique", "least unique", "the fewest visits that hardly anybody shares"),
-    _half("auc_most_unique", "most unique", "the most visits that hardly anybody shares"),
+    _half("auc_fewest_visits", "fewest visits", "with the fewest visits"),
+    _half("auc_most_visits", "most visits", "with the most visits"),
+    _half("auc_least_unique", "least unique", "whose visits are shared with the most others"),
+    _half("auc_most_unique", "most unique", "whose visits are shared with the fewest others"),
     _correlation("risk_visits_correlation", "visits", "people with more visits"),
     _correlation("risk_uniqueness_correlation", "uniqueness", "people who go where few others go"),
     Metric(
         CONTROL,
         "AUC of the control",
-        "The AUC where the person is in none of the releases, so that there is nothing to find. "
-        "It must be 0.5, give or take chance; otherwise the measurement itself is wrong.",
+        "The AUC if the person is in none of the releases, so that there is nothing to find. "
+        "It must be 0.5 but for chance; otherwise the audit itself is wrong.",
     ),
 )
 
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
+
+
+def glossary(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the words and the explanation of each name, for the legend of a table.
+
+    Parameters
+    ----------
+    names
+        Names of metrics, or `CEILING`. Repeated names are explained once.
+    """
+    return [_entry(name) for name in dict.fromkeys(names)]
+
+
+def _entry(name: str) -> tuple[str, str]:
+    if name == CEILING:
+        return CEILING, CEILING_EXPLANATION
+    if name not in METRICS:
+        raise InputError(f"there is no metric {name!r}", fix=suggestion(name, METRICS))
+    return METRICS[name].words, METRICS[name].explanation

@@ -1,41 +1,45 @@
-"""Where units of work are done: in this process, in several on this machine, or on a cluster."""
+"""Who does the tasks of an audit: this process, several on this machine, or a cluster."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from loky import ProcessPoolExecutor
+from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import score_task
 from whosthere.auditing.store import fingerprint, versions
-from whosthere.auditing.unit import score_unit
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
+    import polars as pl
 
-    from whosthere.auditing.plan import Plan, Unit
+    from whosthere.auditing.plan import Plan, Task
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True)
 class Job:
-    """What workers must know beside the unit.
+    """What workers must know besides the task.
 
     Parameters
     ----------
@@ -62,19 +66,19 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a unit: its scores, or why there are none."""
+    """What came of a task: its scores, or why there are none."""
 
-    unit: Unit
-    scores: pa.Table | None
+    task: Task
+    scores: pl.DataFrame | None
     failure: str | None = None
 
 
 class Workers(ABC):
-    """Somebody who does units of work."""
+    """Somebody who does tasks."""
 
     @abstractmethod
-    def do(self, job: Job, units: Sequence[Unit]) -> Iterator[Outcome]:
-        """Do the units in any order, and hand each one over as soon as it is done."""
+    def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Do the tasks in any order, and hand each one over as soon as it is done."""
 
     def close(self) -> None:  # noqa: B027 - there may be nothing to let go of
         """Let go of everything, at once if work is still going on."""
@@ -87,16 +91,19 @@ class Workers(ABC):
 
 
 class ThisProcess(Workers):
-    """Does one unit after the other, here."""
+    """Does one task after the other, here."""
 
-    def do(self, job: Job, units: Sequence[Unit]) -> Iterator[Outcome]:
-        """Do the units in their order."""
-        for unit in units:
-            yield work_on(job, unit)
+    def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Do the tasks in their order."""
+        for task in tasks:
+            yield work_on(job, task)
 
 
 class LocalProcesses(Workers):
-    """Does units in several processes on this machine.
+    """Does tasks in several processes on this machine.
+
+    They are fresh interpreters that do not import the caller's script again, so that scripts need
+    no guard and attacks that were written in a notebook can be used.
 
     Parameters
     ----------
@@ -109,90 +116,100 @@ class LocalProcesses(Workers):
             raise InputError(f"{n} workers can do nothing", fix="Give at least 1")
         self._n = n
         self._pool: ProcessPoolExecutor | None = None
-        self._not_ours = set(multiprocessing.active_children())
 
-    def do(self, job: Job, units: Sequence[Unit]) -> Iterator[Outcome]:
-        """Do the units; one whose process dies is tried again, and then given up."""
-        died: list[Unit] = []
-        for unit, outcome in self._side_by_side(job, units, self._n):
+    def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Do the tasks; one whose process dies is tried again, and then given up."""
+        died: list[Task] = []
+        for task, outcome in self._side_by_side(job, tasks, self._n):
             if outcome is None:
-                died.append(unit)
+                died.append(task)
             else:
                 yield outcome
-        # One death takes all units in work with it; alone, the one that causes it stands out.
-        for unit, outcome in self._side_by_side(job, died, 1):
-            yield outcome or Outcome(unit, None, _DIED)
+        # One death takes all tasks in work with it; alone, the one that causes it stands out.
+        for task, outcome in self._side_by_side(job, died, 1):
+            yield outcome or Outcome(task, None, _DIED)
 
     def _side_by_side(
-        self, job: Job, units: Sequence[Unit], n: int
-    ) -> Iterator[tuple[Unit, Outcome | None]]:
-        """Do the units, n at a time; without an outcome where a process died."""
-        waiting = deque(units)
-        running: dict[Future[Outcome], Unit] = {}
+        self, job: Job, tasks: Sequence[Task], n: int
+    ) -> Iterator[tuple[Task, Outcome | None]]:
+        """Do the tasks, n at a time; without an outcome where a process died."""
+        waiting = deque(tasks)
+        running: dict[Future[Outcome], Task] = {}
         while waiting or running:
             while waiting and len(running) < n:
-                unit = waiting.popleft()
-                running[self._submitted(job, unit)] = unit
+                task = waiting.popleft()
+                running[self._submitted(job, task)] = task
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                unit = running.pop(future)
+                task = running.pop(future)
                 try:
-                    yield unit, future.result()
-                except BrokenProcessPool:
-                    yield unit, None
+                    yield task, future.result()
+                except TerminatedWorkerError:
+                    yield task, None
+                except Exception as error:
+                    yield task, Outcome(task, None, f"it cannot be sent to a worker: {error}")
 
-    def _submitted(self, job: Job, unit: Unit) -> Future[Outcome]:
-        """Give a unit to the processes, or to new ones if one of these has died."""
+    def _submitted(self, job: Job, task: Task) -> Future[Outcome]:
+        """Give a task to the processes, or to new ones if one of these has died."""
         try:
-            return self._started().submit(work_on, job, unit)
+            future: Future[Outcome] = self._started().submit(work_on, job, task)
         except BrokenProcessPool:
             self._pool = None
-            return self._started().submit(work_on, job, unit)
+            future = self._started().submit(work_on, job, task)
+        return future
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # A fresh interpreter for each: forks of threads that hold a lock can hang.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._n, context, initializer=_depend_on_parent)
+            self._pool = ProcessPoolExecutor(
+                self._n, initializer=_depend_on_parent, initargs=(os.getpid(),)
+            )
         return self._pool
 
     def close(self) -> None:
         """End all processes, whatever they are doing."""
         if self._pool is not None:
             pool, self._pool = self._pool, None
-            for process in set(multiprocessing.active_children()) - self._not_ours:
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=True, kill_workers=True)
 
 
-def work_on(job: Job, unit: Unit) -> Outcome:
-    """Do a unit in this process; an error is told, not raised."""
+def local_workers(n: int) -> Workers:
+    """Return that many processes of this machine; one is this process itself."""
+    return ThisProcess() if n == 1 else LocalProcesses(n)
+
+
+def usable_processors() -> int:
+    """Return how many processors this process may use."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def work_on(job: Job, task: Task) -> Outcome:
+    """Do a task in this process; an error is reported, not raised."""
     try:
         with threadpool_limits(1):
             if versions() != job.versions:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
-            traces = _traces(job.traces, job.traces_fingerprint)
-            return Outcome(unit, score_unit(traces, job.plan, unit))
-    except Exception:  # whatever it is, the other units go on
-        return Outcome(unit, None, traceback.format_exc())
+            people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
+            return Outcome(task, score_task(people, job.plan, task))
+    except Exception:  # whatever it is, the other tasks continue
+        return Outcome(task, None, traceback.format_exc())
 
 
 @lru_cache(maxsize=1)
-def _traces(path: str, expected: str) -> Traces:
+def _population(path: str, expected: str, first_epoch: int) -> Population:
     """Read the traces once for each worker process."""
     if fingerprint(Path(path)) != expected:
         raise FileError("has changed since the audit began, or is another file here", where=path)
-    return Traces.load(path)
+    return Population.of(Traces.load(path), first_epoch)
 
 
-def _depend_on_parent() -> None:
+def _depend_on_parent(parent: int) -> None:
     """Leave Ctrl-C to the process that started this one, and end with it, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,8 @@ from whosthere.cli.options import (
     Attacks,
     Cluster,
     GroupSizes,
+    Json,
+    Knowledge,
     MinVisits,
     PolicyFile,
     ReferenceSize,
@@ -20,8 +23,8 @@ from whosthere.cli.options import (
 from whosthere.cli.results import show_audit
 
 if TYPE_CHECKING:
-    from whosthere.auditing.estimate import Cost
     from whosthere.auditing.plan import Plan
+    from whosthere.auditing.run import PreparedAudit
 
 SOMETHING_FAILED = 1
 
@@ -32,7 +35,10 @@ def audit(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Where to keep all results; goes on if begun."
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for all results. If it holds an unfinished audit, the audit resumes.",
         ),
     ],
     group_size: GroupSizes = None,
@@ -47,20 +53,7 @@ def audit(
         ),
     ] = None,
     attack: Attacks = None,
-    knowledge: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What attackers know of a target: all (default), share=0.1 of the visits, "
-            "regions, or regions=5; can be repeated."
-        ),
-    ] = None,
-    sampling: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="How trained attacks draw their groups: paired (default) or independent; "
-            "can be repeated."
-        ),
-    ] = None,
+    knowledge: Annotated[list[str] | None, Knowledge] = None,
     scale: Annotated[
         str | None,
         typer.Option(help="quick (55 targets, 20 releases; default) or paper (50, 100)."),
@@ -68,116 +61,115 @@ def audit(
     targets: Annotated[
         int | None, typer.Option(help="How many people to attack, chosen at random.")
     ] = None,
-    target: Annotated[
+    user: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Attack this person instead; can be repeated."),
     ] = None,
     min_visits: MinVisits = None,
     releases: Annotated[
         int | None,
-        typer.Option(help="Test releases per target and setting, half of them with the target."),
+        typer.Option(help="Test releases per target and scheme, half of them with the target."),
     ] = None,
     control_releases: Annotated[
         int | None,
         typer.Option(help="Further releases without the target; default a fifth as many."),
     ] = None,
     reference_size: ReferenceSize = None,
+    past_releases: Annotated[
+        int | None,
+        typer.Option(help="For attacks that learn from past releases: how many; default 100."),
+    ] = None,
+    test_from: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="TIME",
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M"],
+            help="Publish the time from here on. Past releases are made from the time before.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same scores.")] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML file with such options (see docs/audit.md); those given here go first.",
+            help="TOML file with such options (see docs/audit.md). Options given here override it.",
         ),
     ] = None,
     policy: PolicyFile = None,
     workers: WorkerCount = None,
     cluster: Cluster = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and how long it takes.")
+        bool,
+        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
     ] = False,
+    json: Json = False,
 ) -> None:
     """Measure attacks against protections on your own data, and judge each protection.
 
-    Says beforehand what will be run and how long it will take. Ctrl-C, or worse, loses only what
-    is in work at that moment: the same command goes on. Ends in a table and a verdict for each
-    protection; FOLDER holds findings.json, verdicts.json, tables of all scores, and a log.
-    Exit code 1 says that units failed, or that the control did.
+    Shows beforehand what will be run and how long it will take. Ctrl-C loses only the tasks that
+    are running at that moment: the same command resumes the audit. Ends with a table and a verdict
+    for each protection. FOLDER holds findings.json, verdicts.json, tables of all scores, and a log.
+    Exit code 1 means that tasks failed, or that the control did.
 
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
-    from whosthere.auditing.estimate import estimate_cost
-    from whosthere.auditing.plan import PlanOptions, make_plan, warnings
+    from whosthere.auditing.options import AuditOptions, merged
+    from whosthere.auditing.plan_file import read_plan_file
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.run import run_audit
-    from whosthere.auditing.store import RESULTS, RunFolder, fingerprint, identity_of
-    from whosthere.auditing.toml import checked_table
-    from whosthere.cli.options import chosen_workers, worker_count
-    from whosthere.data.traces import Traces
+    from whosthere.auditing.run import prepare_audit
+    from whosthere.auditing.store import RESULTS
+    from whosthere.cli.options import chosen_workers, given_only, worker_count
 
-    given = {
-        "mechanisms": mechanism,
-        "group_sizes": group_size,
-        "knowledge": knowledge,
-        "sampling": sampling,
-        "attacks": attack,
-        "scale": scale,
-        "targets": targets,
-        "target_ids": target,
-        "min_visits": min_visits,
-        "releases": releases,
-        "control_releases": control_releases,
-        "reference_size": reference_size,
-        "seed": seed,
-    }
-    from_file = checked_table(plan, PlanOptions) if plan is not None else {}
-    from_options = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in given.items()
-        if value is not None
-    }
-    if targets is not None:
-        from_file.pop("target_ids", None)
-    judged_by = Policy.default() if policy is None else Policy.read(policy)
-    everybody = Traces.load(traces)
-    chosen = make_plan(PlanOptions(**(from_file | from_options)), everybody)
-    folder = RunFolder(out)
-    folder.check(identity_of(chosen, fingerprint(traces)))
-    _show_plan(chosen)
-    for sentence in warnings(chosen, everybody):
-        console.say(f"Note: {sentence}")
+    given = given_only(
+        mechanisms=mechanism,
+        group_sizes=group_size,
+        knowledge=knowledge,
+        attacks=attack,
+        scale=scale,
+        targets=targets,
+        users=user,
+        min_visits=min_visits,
+        releases=releases,
+        control_releases=control_releases,
+        reference_size=reference_size,
+        past_releases=past_releases,
+        test_from=test_from,
+        seed=seed,
+    )
+    options = merged(AuditOptions() if plan is None else read_plan_file(plan), given)
+    judged_by = Policy.of(policy)
+    talk = not json
+    with console.working("Checking the plan, and trying each attack to estimate the time ..."):
+        prepared = prepare_audit(traces, options, out, estimate=talk)
     n = worker_count(workers)
-    at_work = chosen_workers(n, cluster)
-    done = folder.finished(chosen)
-    left = [unit for unit in chosen.units if unit not in done]
-    with console.working("Trying each attack once, to estimate the time ..."):
-        cost = estimate_cost(chosen, everybody, left)
-    _show_cost(cost, n, len(left), len(chosen.units), cluster)
+    if talk:
+        _show_plan(prepared.plan)
+        _show_cost(prepared, n, cluster)
     if dry_run:
-        at_work.close()
+        if json:
+            console.print_json(prepared.plan.to_json())
         return
-    del everybody
-    with console.steps("units") as move:
-        result = run_audit(
-            chosen,
-            traces,
-            out,
+    with console.steps("tasks") as move:
+        result = prepared.run(
             policy=judged_by,
-            workers=at_work,
+            workers=chosen_workers(n, cluster),
             on_progress=move,
-            on_failure=lambda unit, why: console.complain(
-                f"{unit} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
+            on_failure=lambda task, why: console.complain(
+                f"{task} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
             ),
         )
-    show_audit(result, judged_by)
-    console.say(f"Written to {out}: {', '.join(RESULTS)}")
+    if json:
+        console.print_json(result.to_json())
+    else:
+        show_audit(result)
+        console.say(f"Written to {out}: {', '.join(RESULTS)}")
     if result.failed:
         console.complain(
-            f"{len(result.failed)} of {len(chosen.units)} units failed; the results rest on the "
-            "others. The same command tries them again"
+            f"{len(result.failed)} of {len(prepared.plan.tasks)} tasks failed; the results rest on "
+            "the others. The same command tries them again"
         )
-    if result.failed or not result.trusted:
+    if result.failed or result.trusted is False:
         raise typer.Exit(SOMETHING_FAILED)
 
 
@@ -186,26 +178,35 @@ def _show_plan(plan: Plan) -> None:
         ("targets", str(len(plan.targets))),
         (
             "releases",
-            f"{plan.releases} per target and setting, {plan.control_releases} for control",
+            f"{plan.releases} per target and scheme, {plan.control_releases} for control",
         ),
         ("reference", f"{plan.reference_size:,} people an attacker has real traces of"),
-        ("attacks", ", ".join(plan.attacks)),
-        ("settings", "\n".join(str(setting) for setting in plan.settings)),
-        ("seed", str(plan.seed)),
     ]
+    if plan.past_releases:
+        rows.append(("past", f"{plan.past_releases} releases with known membership"))
+    groups: dict[str, list[str]] = {}
+    for setting in plan.settings:
+        attacks = "\n".join(str(attack) for attack in plan.attacks_in(setting))
+        groups.setdefault(attacks, []).append(str(setting))
+    for attacks, settings in groups.items():
+        rows += [("settings", "\n".join(settings)), ("attacks", attacks)]
+    rows.append(("seed", str(plan.seed)))
     console.table("What will be run", ("", ""), rows)
+    for sentence in plan.cautions:
+        console.say(f"Note: {sentence}")
 
 
-def _show_cost(cost: Cost, workers: int, left: int, total: int, cluster: str | None) -> None:
-    if not left:
-        console.say(f"All {total} units are done already.")
+def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> None:
+    left, total, cost = len(prepared.left), len(prepared.plan.tasks), prepared.cost
+    if not left or cost is None:
+        console.say(f"All {total} tasks are done already.")
         return
     if left < total:
-        console.say(f"{total - left} of {total} units are done already.")
+        console.say(f"{total - left} of {total} tasks are done already.")
     each = "1 worker" if workers == 1 else f"{workers} workers"
     where = "one worker of the cluster" if cluster else each
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
-    line = f"{left} units of work, about {console.duration(seconds)} with {where}"
+    line = f"{left} tasks, about {console.duration(seconds)} with {where}"
     if cost.bytes_per_worker is not None:
         line += f", {cost.bytes_per_worker / 1e9:.1f} GB of memory each"
     console.say(f"{line}.")

@@ -12,6 +12,8 @@ from rich.markup import escape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from whosthere.progress import Move
+
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -45,6 +47,24 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
     out.print(grid)
 
 
+def heading(text: str) -> None:
+    """Print a heading, with a line left free before it."""
+    out.print(f"\n[bold]{escape(text)}[/]")
+
+
+def entry(name: str, meaning: str, *, indent: int = 2, width: int = 28) -> None:
+    """Print a name and what it means, side by side, wrapped to the width of the terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(min_width=width, max_width=width, overflow="fold")
+    grid.add_column(overflow="fold")
+    style = "bold" if indent == 2 else ""
+    grid.add_row(Text(" " * indent + name, style=style), Text(meaning))
+    out.print(grid)
+
+
 def _shown(value: object) -> str:
     if value is None:
         return "not defined"
@@ -58,38 +78,11 @@ def _shown(value: object) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, int, int | None], None]]:
+def progress() -> Iterator[Move]:
     """Show a bar on a terminal, nothing elsewhere; give the function that moves it."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from whosthere.progress import progress as bar
 
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def move(what: str, done: int, total: int | None) -> None:
-        if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total)
-        bars.update(tasks[what], completed=done)
-
-    with bars:
+    with bar(err) as move:
         yield move
 
 

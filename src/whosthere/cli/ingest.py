@@ -1,4 +1,4 @@
-"""`whosthere ingest`: records of others into traces."""
+"""`whosthere ingest`: records of any origin into traces."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def ingest(
     ],
     epoch: Annotated[str, typer.Option(help="Length of an epoch: 15min, 1h, 1d, ...")] = "1h",
     timezone: Timezone = None,
+    friends: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table of pairs of users who know one another: user, friend."
+        ),
+    ] = None,
     regions: Annotated[
         Path | None,
         typer.Option(
@@ -67,7 +73,7 @@ def ingest(
     reach_km: Annotated[
         float | None,
         typer.Option(
-            help="With --antennas: farther away is in no region.", rich_help_panel=_REGIONS
+            help="With --antennas: places farther away are in no region.", rich_help_panel=_REGIONS
         ),
     ] = None,
     polygons: Annotated[
@@ -181,6 +187,7 @@ def ingest(
             columns=columns,
             filters=filters,
             drop_invalid=drop_invalid,
+            friends=friends,
             progress=move,
         )
     traces.save(out, force=force)
@@ -215,7 +222,7 @@ def _partition(
     }
     given = [name for name, value in chosen.items() if value is not None]
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} exclude one another", fix="Give one of them")
+        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
     if grid_km is not None:
         return ways.Grid(grid_km)
     if grid is not None:
@@ -256,3 +263,9 @@ def _show(ledger: Ledger) -> None:
     rows += [(f"- {entry.reason}", -entry.records, -entry.users) for entry in ledger.entries]
     rows.append(("visits kept", ledger.visits, ledger.users))
     console.table("From records to visits", ("", "records", "users"), rows)
+    if ledger.friends is not None:
+        console.say(
+            f"{ledger.friends.kept:,} friendships kept of {ledger.friends.rows_read:,} rows "
+            f"({ledger.friends.unknown:,} with users who are not in the traces, "
+            f"{ledger.friends.repeated:,} repeated)"
+        )

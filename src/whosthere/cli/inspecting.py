@@ -63,6 +63,7 @@ def _traces(file: Path) -> dict[str, Any]:
             f"{share:.0%}": int(value) for share, value in zip(shares, quantiles, strict=False)
         },
         "users_with_10_visits": int((visits >= 10).sum()),
+        "friendships": None if traces.friends is None else traces.friends.n_edges,
         "ledger": None if traces.ledger is None else traces.ledger.to_json(),
     }
 
@@ -124,7 +125,8 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
         if isinstance(value, dict):
             rows += [(f"{words}, {key}", inner) for key, inner in value.items()]
         else:
-            rows.append((words, ", ".join(value) if isinstance(value, list) else value))
+            shown = "not known" if value is None else value
+            rows.append((words, ", ".join(shown) if isinstance(shown, list) else shown))
     console.table(f"{file}: {facts['kind']}", ("", ""), rows)
     if "description" in facts:
         console.say(facts["description"])

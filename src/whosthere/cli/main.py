@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.attack import attack
+from whosthere.cli.attacks import attacks
 from whosthere.cli.audit import audit
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
@@ -58,6 +59,7 @@ app.command()(audit)
 app.command()(recommend)
 app.command()(inspect)
 app.command()(mechanisms)
+app.command()(attacks)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer

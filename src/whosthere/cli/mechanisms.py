@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from whosthere.cli import console
 
-_EXAMPLES = (
-    ("raw", "publish the true counts"),
-    ("suppress(k=1)", "publish 0 for counts of k or fewer"),
-    ("round(to=5)", "round to the nearest multiple"),
-    ("laplace(eps=1, unit=event)", "Laplace noise that hides one visit"),
-    ("laplace(eps=1, unit=user-day, max_visits=10)", "... all visits of a person on one day"),
-    ("laplace(eps=1, unit=user, max_visits=50)", "... all visits of a person"),
-    ("discrete-laplace(eps=1, unit=event)", "whole-number noise"),
-    ("gaussian(eps=1, delta=1e-6, unit=event)", "Gaussian noise, (eps, delta)-private"),
-    ("laplace(eps=1, unit=event) | suppress(k=1)", "one after the other"),
-)
+if TYPE_CHECKING:
+    from whosthere.specs import Kind
 
 
 def mechanisms() -> None:
@@ -22,11 +15,30 @@ def mechanisms() -> None:
 
     Example: `whosthere mechanisms`
     """
+    from whosthere.privacy.catalogue import MECHANISMS
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.presets import PRESETS
 
-    console.table("Mechanisms, by example", ("spec", "what it does"), _EXAMPLES)
-    rows = [
-        (name, str(Mechanism(preset.steps)), preset.meaning) for name, preset in PRESETS.items()
+    kinds = {name: kind for name, kind in MECHANISMS.kinds.items() if name not in PRESETS}
+    console.table(
+        "Steps; join several with |",
+        ("for example", "what it does"),
+        [(kind.example, kind.summary) for kind in kinds.values()],
+    )
+    console.table("Their parameters", ("parameter", "of", "default", "meaning"), _parameters(kinds))
+    console.table(
+        "Presets",
+        ("name", "stands for", "where from"),
+        [(name, str(Mechanism.parse(name)), preset.meaning) for name, preset in PRESETS.items()],
+    )
+
+
+def _parameters(kinds: dict[str, Kind]) -> list[tuple[str, str, str, str]]:
+    """Return a row for each parameter; steps that share one share its row."""
+    steps: dict[tuple[str, str, str], list[str]] = {}
+    for name, kind in kinds.items():
+        for parameter, usual in kind.parameters():
+            steps.setdefault((parameter.key, usual or "", parameter.meaning), []).append(name)
+    return [
+        (key, ", ".join(names), usual, meaning) for (key, usual, meaning), names in steps.items()
     ]
-    console.table("Presets", ("name", "stands for", "where from"), rows)

@@ -50,11 +50,17 @@ Attacks = Annotated[
     typer.Option(
         "--attack",
         "-a",
-        metavar="NAME",
-        help="knock-knock, zero-knowledge, likelihood-ratio (these by default), "
-        "likelihood-ratio-reference, contradiction-rule, log-likelihood; can be repeated.",
+        metavar="SPEC",
+        help="Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'; "
+        "can be repeated. By default knock-knock, zero-knowledge and likelihood-ratio. "
+        "See: whosthere attacks.",
     ),
 ]
+Knowledge = typer.Option(
+    metavar="SPEC",
+    help="What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
+    "'regions(top=2)'. See: whosthere attacks.",
+)
 MinVisits = Annotated[
     int | None, typer.Option(min=1, help="Attack people with at least as many visits; default 1.")
 ]
@@ -82,17 +88,23 @@ Cluster = Annotated[
 
 def worker_count(given: int | None) -> int:
     """Return how many processes to use: those given, or one for each processor we may use."""
-    import os
+    from whosthere.auditing.work import usable_processors
 
-    if given is not None:
-        return given
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
+    return usable_processors() if given is None else given
 
 
 def chosen_workers(n: int, cluster: str | None) -> Workers:
     """Return who does the work: a cluster where one is named, else processes of this machine."""
     from whosthere.auditing.cluster import DaskCluster
-    from whosthere.auditing.run import local_workers
+    from whosthere.auditing.work import local_workers
 
     return local_workers(n) if cluster is None else DaskCluster(cluster)
+
+
+def given_only(**options: object) -> dict[str, object]:
+    """Return the options that were given; those left out have None."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in options.items()
+        if value is not None
+    }

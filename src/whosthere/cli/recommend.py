@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,12 +13,12 @@ from whosthere.cli.options import (
     Cluster,
     Force,
     Json,
+    Knowledge,
     MinVisits,
     PolicyFile,
     ReferenceSize,
     WorkerCount,
 )
-from whosthere.cli.results import shown
 
 if TYPE_CHECKING:
     from whosthere.auditing.search import Candidate, Recommendation
@@ -40,9 +40,7 @@ def recommend(
         ),
     ] = None,
     attack: Attacks = None,
-    knowledge: Annotated[
-        str, typer.Option(help="What attackers know of a target; see `whosthere audit`.")
-    ] = "all",
+    knowledge: Annotated[str, Knowledge] = "all",
     targets: Annotated[
         int | None, typer.Option(help="How many people to attack, chosen at random; default 55.")
     ] = None,
@@ -73,30 +71,28 @@ def recommend(
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1`
     """
-    from whosthere.auditing.plan import PlanOptions
+    from whosthere.auditing.options import AuditOptions, merged
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.search import DEFAULT_FAMILIES, TrialFailedError
     from whosthere.auditing.search import recommend as search
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, worker_count
+    from whosthere.cli.options import chosen_workers, given_only, worker_count
     from whosthere.data.files import refuse_existing
 
     if out is not None:
         refuse_existing(out, force=force)
-    given: dict[str, Any] = {
-        "attacks": None if attack is None else tuple(attack),
-        "targets": targets,
-        "min_visits": min_visits,
-        "releases": releases,
-        "reference_size": reference_size,
-    }
-    options = PlanOptions(
-        group_sizes=(group_size,),
-        knowledge=(knowledge,),
+    given = given_only(
+        group_sizes=group_size,
+        knowledge=knowledge,
+        attacks=attack,
+        targets=targets,
+        min_visits=min_visits,
+        releases=releases,
+        reference_size=reference_size,
         seed=seed,
-        **{key: value for key, value in given.items() if value is not None},
     )
-    judged_by = Policy.default() if policy is None else Policy.read(policy)
+    options = merged(AuditOptions(), given)
+    judged_by = Policy.of(policy)
     try:
         with console.narrator() as narrate:
             found = search(
@@ -149,8 +145,8 @@ def _show(found: Recommendation, policy: str) -> None:
         by = "" if candidate.checked else f"  ({SEARCHER} alone was tried)"
         console.verdict("accept", f"{candidate.mechanism}{by}")
     console.say(
-        f"Recommended: {chosen.mechanism}, as of those that pass it keeps most of the patterns "
-        "over regions and epochs."
+        f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the patterns "
+        "over regions and epochs best."
     )
     kept = chosen.utility
     console.say(
@@ -162,17 +158,14 @@ def _show(found: Recommendation, policy: str) -> None:
 
 
 def _row(candidate: Candidate) -> list[str]:
-    strongest = {
-        finding.metric: finding
-        for finding in candidate.findings
-        if finding.attack == candidate.verdict.strongest
-    }
+    from whosthere.auditing.result import shown
+
     kept = candidate.utility
     return [
         candidate.choice,
         candidate.verdict.decision + ("*" if candidate.checked else ""),
-        shown(strongest.get("auc")),
-        shown(strongest.get("tpr_at_fpr_1pct")),
+        shown(candidate.strongest("auc"), between="\n"),
+        shown(candidate.strongest("tpr_at_fpr_1pct"), between="\n"),
         _number(kept.nonzero_lost),
         _number(kept.mean_relative_error),
         _number(candidate.pattern_lost),

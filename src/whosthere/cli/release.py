@@ -41,7 +41,7 @@ def release(
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish
-    from whosthere.privacy.utility import utility
+    from whosthere.privacy.utility import UTILITY_WORDS, utility
 
     refuse_existing(out, force=force)
     chosen = Mechanism.parse(mechanism)
@@ -61,18 +61,10 @@ def release(
         return
     console.say(f"{made.release.group_size:,} users, {chosen}")
     console.say(chosen.describe())
-    rows: list[tuple[str, object]] = [(_WORDS[name], value) for name, value in measured.items()]
+    rows: list[tuple[str, object]] = [
+        (UTILITY_WORDS[name], value) for name, value in measured.items()
+    ]
     if made.share_dropped:
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
     console.say(f"Written: {out}")
-
-
-_WORDS = {
-    "mean_absolute_error": "mean absolute error, people per cell",
-    "mean_relative_error": "mean relative error of visited cells",
-    "nonzero_lost": "share of visited cells published as 0",
-    "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
-    "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
-    "top_regions_kept": "share of the ten busiest regions kept",
-}

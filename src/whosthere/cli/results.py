@@ -10,39 +10,37 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.auditing.finding import Finding
-    from whosthere.auditing.policy import Policy
-    from whosthere.auditing.run import Audited
+    from whosthere.auditing.result import AuditResult
 
-_COLUMNS = {
+_HEADS = {
     "auc": "mean AUC",
     "accuracy": "accuracy",
     "tpr_at_fpr_1pct": "TPR at 1% FPR",
     "share_auc_90": "AUC >= 0.9",
     "empirical_eps": "eps",
 }
-_LEGEND = (
-    "With 95 % intervals. AUC: 0.5 is guessing, 1 is certainty. TPR at 1% FPR: share of people "
-    "found while 1 in 100 others is named by mistake. AUC >= 0.9: share of people who are all but "
-    "exposed. eps: the least privacy loss that the attack proves, with one person in place of "
-    "another. Omniscient: no attack, but "
-    "what somebody would reach who knows where everybody else was."
-)
 
 
-def show_audit(result: Audited, policy: Policy) -> None:
-    """Print a table and a verdict for each setting."""
+def show_audit(result: AuditResult) -> None:
+    """Print a table and a verdict for each setting, and what the numbers mean."""
+    from whosthere.auditing.vocabulary import CEILING, glossary
+
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
         console.say("")
         console.verdict(verdict.decision, verdict.setting)
-        console.table("", ("attack", *_COLUMNS.values()), _rows(own))
+        console.table("", ("attack", *_HEADS.values()), _rows(own))
         for reason in verdict.reasons:
             console.say(reason)
     console.say("")
-    console.say(_LEGEND)
-    console.say(f"Judged by the policy {policy.name!r}.")
+    console.say("All numbers with 95 % intervals.")
+    for words, explanation in glossary([*_HEADS, CEILING]):
+        console.say(f"- {words}: {explanation}")
+    console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
         console.say("The control found nothing where there is nothing to find, as it must.")
+    elif result.trusted is None:
+        console.say("There was no control: nothing shows that the audit itself is sound.")
     else:
         console.complain(
             "the control found a signal where there is none, so this audit cannot be trusted"
@@ -50,6 +48,7 @@ def show_audit(result: Audited, policy: Policy) -> None:
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
+    from whosthere.auditing.result import shown
     from whosthere.auditing.vocabulary import CEILING
 
     by_metric = {(finding.attack, finding.metric): finding for finding in findings}
@@ -57,17 +56,6 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
     # What attacks reach first, then what bounds them all.
     attacks[CEILING] = attacks.pop(CEILING, None)
     return [
-        [attack, *(shown(by_metric.get((attack, metric))) for metric in _COLUMNS)]
+        [attack, *(shown(by_metric.get((attack, metric)), between="\n") for metric in _HEADS)]
         for attack in attacks
     ]
-
-
-def shown(finding: Finding | None) -> str:
-    """Write a finding for a cell of a table: its value, and its interval on the next line."""
-    if finding is None:
-        return ""
-    if finding.estimate is None:
-        return "not resolvable"
-    if finding.low is None or finding.high is None:
-        return f"{finding.estimate:.2f}"
-    return f"{finding.estimate:.3f}\n{finding.low:.2f}\N{EN DASH}{finding.high:.2f}"

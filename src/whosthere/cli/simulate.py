@@ -21,24 +21,27 @@ def simulate(
     days: Annotated[int | None, typer.Option(help="How many days.")] = None,
     force: Force = False,
 ) -> None:
-    """Make up a city: who was where, when, as FOLDER/records.parquet and FOLDER/regions.csv.
+    """Make up a city: who was where, when, and who knows whom.
 
-    The people are invented; nothing is downloaded.
+    Writes records.parquet, regions.csv and friends.csv into FOLDER. The people are invented;
+    nothing is downloaded.
 
     Example: `whosthere simulate milan-like --seed 7 --out city`
     """
+    from whosthere.data.cities import FILES
     from whosthere.data.cities import simulate as make
     from whosthere.data.files import refuse_existing
 
-    for name in ("records.parquet", "regions.csv"):
-        refuse_existing(out / name, force=force)
+    records_file, regions_file, friends_file = (out / name for name in FILES)
+    for path in (records_file, regions_file, friends_file):
+        refuse_existing(path, force=force)
     made = make(city, seed=seed, users=users, regions=regions, days=days)
     made.write(out, force=force)
     console.say(
         f"{made.name}: {len(made.user):,} records, {len(made.regions):,} regions, {made.epochs}"
     )
-    console.say(f"Written: {out / 'records.parquet'} and {out / 'regions.csv'}")
+    console.say(f"Written: {records_file}, {regions_file} and {friends_file}")
     console.say(
-        f"Next:    whosthere ingest {out / 'records.parquet'} --regions {out / 'regions.csv'}"
-        f" --out {out / 'traces.parquet'}"
+        f"Next:    whosthere ingest {records_file} --regions {regions_file}"
+        f" --friends {friends_file} --out {out / 'traces.parquet'}"
     )

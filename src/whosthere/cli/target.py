@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force
+from whosthere.cli.options import Force, Knowledge
 
 
 def target(
@@ -21,12 +21,7 @@ def target(
     min_visits: Annotated[
         int, typer.Option(min=1, help="Without --user: choose among people with as many visits.")
     ] = 10,
-    share: Annotated[
-        float, typer.Option(help="Share of the visits that is known, chosen at random.")
-    ] = 1.0,
-    regions_only: Annotated[
-        bool, typer.Option("--regions-only", help="Leave the times out, most visited first.")
-    ] = False,
+    knowledge: Annotated[str, Knowledge] = "all",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same choice.")] = 0,
     force: Force = False,
 ) -> None:
@@ -34,19 +29,21 @@ def target(
 
     The file holds real visits of a real person where the traces do: keep it as you keep those.
 
-    Example: `whosthere target city/traces.parquet --share 0.1 --seed 3 --out target.csv`
+    Example: `whosthere target traces.parquet --knowledge 'share(0.1)' --seed 3 --out target.csv`
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+    from whosthere.adversary.familiarity import familiarity
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.errors import GroupError
+    from whosthere.seeds import generator
 
+    known_of = familiarity(knowledge)
     refuse_existing(out, force=force)
     everybody = Traces.load(traces)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "target")
     if user is not None:
         row = everybody.row_of(user)
     else:
@@ -57,8 +54,11 @@ def target(
                 fix=f"Give --min-visits {int(everybody.visits_per_user().max())} or less",
             )
         row = int(rng.choice(eligible))
-    known = KnownVisits.fraction(everybody.trace(row), share, rng)
-    shown = KnownRegions.most_visited(known.cells, everybody.epochs.n) if regions_only else known
-    write_target(shown, out, everybody.regions, everybody.epochs, force=force)
-    console.say(f"{known.cells.size} of {everybody.trace(row).size} visits are known.")
+    known = known_of.of(everybody.trace(row), everybody.epochs.n, rng)
+    write_target(known, out, everybody.regions, everybody.epochs, force=force)
+    visits, n = known.certain.size, everybody.trace(row).size
+    if visits:
+        console.say(f"{visits} of {n} visits are known.")
+    else:
+        console.say(f"{len(known.places(everybody.epochs.n))} regions are known, without times.")
     console.say(f"Written: {out}")

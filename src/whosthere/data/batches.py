@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from whosthere.data.sources import Source
 
-_OUTSIDE_THE_WORLD = "is no place on Earth; are longitude and latitude swapped?"
+_OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Batch:
     """Checked records that follow one another in a file.
 
@@ -54,7 +54,7 @@ class Batch:
 
     @property
     def rows_read(self) -> int:
-        """Rows that the batch was made of, the invalid ones included."""
+        """Rows that the batch was made from, invalid ones included."""
         return len(self) + self.invalid.total()
 
 
@@ -71,7 +71,7 @@ class RowReader:
     timezone
         Zone of times that carry none.
     drop_invalid
-        Leave rows out that cannot be used, instead of refusing the file.
+        Leave out rows that cannot be used, instead of refusing the file.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -142,7 +142,7 @@ class _Rejects:
         self._reasons: Counter[str] = Counter()
 
     def add(self, role: str, bad: NDArray[np.bool_], reason: str, problem: str) -> None:
-        """Note rows that are bad; those already bad keep their first reason."""
+        """Note bad rows; those that are bad already keep their first reason."""
         if not bad.any():
             return
         if not self._drop:
@@ -152,7 +152,7 @@ class _Rejects:
             raise RecordsError(
                 f"column {self._names[role]!r}: {found}{problem}",
                 where=self._source.place(self._first_row + index),
-                fix="Correct it, or leave such rows out with --drop-invalid",
+                fix="Correct it, or ask for invalid rows to be dropped",
             )
         self._reasons[reason] += int((bad & ~self._bad).sum())
         self._bad |= bad

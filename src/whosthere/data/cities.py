@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.arrays import frozen
+from whosthere import kernels
+from whosthere.data.arrays import own
 from whosthere.data.city.friends import draw_friends
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.people import People, draw_people, joined
 from whosthere.data.city.places import Places, check_regions, make_places
 from whosthere.data.city.records import draw_events
-from whosthere.data.epochs import Epochs, to_micros, zone
+from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
-from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.traces import Traces, check_cell_space
+from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.data.neighbours import Neighbours
     from whosthere.data.regions import Regions
 
 __all__ = ["CITIES", "City", "CityModel", "simulate"]
 
 RECORDS_FILE = "records.parquet"
 REGIONS_FILE = "regions.csv"
+FRIENDS_FILE = "friends.csv"
+FILES = (RECORDS_FILE, REGIONS_FILE, FRIENDS_FILE)
 _MICROS_A_SECOND = 1_000_000
 # Keeps the draws of the social graph apart from those of the city itself.
 _FRIENDS = 1
@@ -53,6 +57,8 @@ class City:
     ----------
     name
         Name of the model that it was made from.
+    seed
+        What it was drawn from.
     regions, epochs
         What the records lie in.
     user
@@ -68,6 +74,7 @@ class City:
     """
 
     name: str
+    seed: int
     regions: Regions
     epochs: Epochs
     user: NDArray[np.int32]
@@ -76,6 +83,30 @@ class City:
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
     people: People
+
+    def __repr__(self) -> str:
+        return in_one_line(
+            "City",
+            self.name,
+            f"seed {self.seed}",
+            f"{len(self.people):,} people",
+            f"{self.user.size:,} records",
+            f"{len(self.regions):,} regions",
+            f"{self.epochs.n:,} epochs of {format_length(self.epochs.length)}",
+        )
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "City",
+            {
+                "model": self.name,
+                "seed": self.seed,
+                "people": len(self.people),
+                "records": int(self.user.size),
+                "regions": len(self.regions),
+                "epochs": str(self.epochs),
+            },
+        )
 
     def user_ids(self) -> pl.Series:
         """Return the id of every person, those without any record included, in order."""
@@ -99,36 +130,51 @@ class City:
         )
 
     def traces(self) -> Traces:
-        """Return the traces that the records make; a person without records has none."""
-        from whosthere.kernels.rows import group_by_row  # noqa: PLC0415 - slow import
+        """Return the traces that the records make, and who knows whom.
 
-        seen = np.bincount(self.user, minlength=len(self.people)) > 0
+        A person without records has no row.
+        """
+        seen = self._seen()
         row_of_person = (np.cumsum(seen) - 1).astype(np.int32)
         cell = self.region * self.epochs.n + self.epochs.index_of(self.micros)
-        indptr, cells = group_by_row(row_of_person[self.user], cell, int(seen.sum()))
-        users = tuple(self.user_ids().filter(pl.Series(seen)).to_list())
-        return Traces(users, indptr, cells, self.regions, self.epochs)
-
-    def friends(self, *, seed: int, mean_friends: float = 12.0) -> Neighbours:
-        """Return a seeded social graph over the rows of `traces`: friends share places."""
-        seen = np.unique(self.user)
-        graph = draw_friends(
-            self.people, mean_friends=mean_friends, rng=np.random.default_rng([seed, _FRIENDS])
+        indptr, cells = kernels.group_by_row(row_of_person[self.user], cell, int(seen.sum()))
+        return Traces(
+            tuple(self.user_ids().filter(pl.Series(seen)).to_list()),
+            own(indptr, np.int64),
+            own(cells, np.int32),
+            self.regions,
+            self.epochs,
+            friends=self.friends(),
         )
-        row_of_person = np.full(len(self.people), -1)
-        row_of_person[seen] = np.arange(seen.size)
-        person = np.repeat(np.arange(len(self.people)), np.diff(graph.indptr))
-        edges = row_of_person[np.column_stack([person, graph.indices])]
-        return as_graph(edges[(edges >= 0).all(axis=1)], seen.size)
+
+    def friends(self, *, seed: int | None = None, mean_friends: float = 12.0) -> Neighbours:
+        """Return a seeded social graph over the rows of `traces`: friends share places.
+
+        `seed` is the city's own unless another is given.
+        """
+        rng = np.random.default_rng([self.seed if seed is None else seed, _FRIENDS])
+        graph = draw_friends(self.people, mean_friends=mean_friends, rng=rng)
+        return graph.select(np.flatnonzero(self._seen()))
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write records.parquet and regions.csv into a folder, which is made if missing."""
-        records_file, regions_file = Path(folder) / RECORDS_FILE, Path(folder) / REGIONS_FILE
-        for path in (records_file, regions_file):
+        """Write records.parquet, regions.csv and friends.csv into a folder, made if missing.
+
+        The table of friends has the columns user and friend, and each pair once.
+        """
+        records, regions, friends = (Path(folder) / name for name in FILES)
+        for path in (records, regions, friends):
             refuse_existing(path, force=force)
-        with new_file(records_file, force=force) as temporary:
+        with new_file(records, force=force) as temporary:
             self.records().write_parquet(temporary)
-        self.regions.write_csv(regions_file, force=force)
+        self.regions.write_csv(regions, force=force)
+        ids = self.user_ids().filter(pl.Series(self._seen()))
+        user, friend = (ids.gather(side) for side in self.friends().pairs().T)
+        with new_file(friends, force=force) as temporary:
+            pl.DataFrame({"user": user, "friend": friend}).write_csv(temporary)
+
+    def _seen(self) -> NDArray[np.bool_]:
+        """Tell who left any record, shape (n_people,)."""
+        return np.bincount(self.user, minlength=len(self.people)) > 0
 
 
 def simulate(
@@ -172,13 +218,14 @@ def simulate(
     epochs = Epochs(midnight, timedelta(hours=1), n_days * _HOURS_A_DAY, model.timezone)
     return City(
         name=model.name,
+        seed=seed,
         regions=places.regions,
         epochs=epochs,
-        user=frozen(user[order], np.int32),
-        micros=frozen(to_micros(midnight) + second[order] * _MICROS_A_SECOND, np.int64),
-        region=frozen(region[order], np.int32),
-        lon=frozen(lon, np.float64),
-        lat=frozen(lat, np.float64),
+        user=own(user[order], np.int32),
+        micros=own(to_micros(midnight) + second[order] * _MICROS_A_SECOND, np.int64),
+        region=own(region[order], np.int32),
+        lon=own(lon, np.float64),
+        lat=own(lat, np.float64),
         people=people,
     )
 

@@ -22,9 +22,7 @@ USUAL_NAMES = {
     "count": ("count", "counts", "n", "value", "total", "people", "users", "visits"),
 }  # fmt: skip
 
-_OTHERWISE = {
-    "region": ", or make regions of points with --grid-km, --grid, --antennas, --polygons or --h3"
-}
+_OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ class Columns:
                 otherwise = _OTHERWISE.get(role, "")
                 raise RecordsError(
                     f"has no column for the {role} (found {', '.join(found) or 'none'})",
-                    fix=f"Name it with --{role}-column{otherwise}",
+                    fix=f"Say which column holds the {role}{otherwise}",
                 )
             names[role] = name
         return names

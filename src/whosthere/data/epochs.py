@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import own
+from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Epochs:
             raise InputError(
                 f"the time window ends ({end:%Y-%m-%d %H:%M}) before it starts "
                 f"({start:%Y-%m-%d %H:%M})",
-                fix="Swap --from and --to",
+                fix="Swap its start and end",
             )
         # In UTC: Python subtracts times of one zone by the clock on the wall.
         elapsed = end.astimezone(UTC) - start.astimezone(UTC)
@@ -126,6 +127,15 @@ class Epochs:
         start = midnight + (first.astimezone(UTC) - midnight) // length * length
         return cls(start, length, (last.astimezone(UTC) - start) // length + 1, timezone)
 
+    def part(self, first: int, n: int) -> Epochs:
+        """Return `n` of these epochs, from number `first` on."""
+        if n < 1 or not 0 <= first <= self.n - n:
+            raise InputError(
+                f"{n} epochs from number {first} on are not among these {self.n}",
+                fix=f"Stay within 0 to {self.n - 1}, with at least one epoch",
+            )
+        return replace(self, start=self.start + first * self.length, n=n)
+
     @property
     def end(self) -> datetime:
         """When the last epoch is over, in UTC."""
@@ -134,7 +144,7 @@ class Epochs:
     @cached_property
     def starts(self) -> NDArray[np.datetime64]:
         """Start of every epoch in UTC, datetime64[us], shape (n,)."""
-        return self._start_micros.astype("datetime64[us]")
+        return own(self._start_micros.astype("datetime64[us]"), np.datetime64)
 
     @cached_property
     def days(self) -> NDArray[np.int32]:
@@ -144,7 +154,7 @@ class Epochs:
             [from_micros(int(t)).astimezone(local).toordinal() for t in self._start_micros],
             dtype=np.int32,
         )
-        return frozen(ordinals - ordinals[0], np.int32)
+        return own(ordinals - ordinals[0], np.int32)
 
     @property
     def n_days(self) -> int:
@@ -154,7 +164,7 @@ class Epochs:
     @cached_property
     def weeks(self) -> NDArray[np.int32]:
         """Week of every epoch, in sevens of days from the first epoch's day, shape (n,)."""
-        return frozen(self.days // DAYS_A_WEEK, np.int32)
+        return own(self.days // DAYS_A_WEEK, np.int32)
 
     def index_of(self, micros: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the epoch of each moment (microseconds since 1970 UTC), -1 outside all epochs."""
@@ -181,13 +191,25 @@ class Epochs:
         )
 
     def __str__(self) -> str:
-        local = self.start.astimezone(zone(self.timezone))
-        return (
-            f"{self.n} epochs of {format_length(self.length)} "
-            f"from {local:%Y-%m-%d %H:%M} {self.timezone}"
+        return f"{self.n} epochs of {format_length(self.length)} from {self._local_start}"
+
+    def __repr__(self) -> str:
+        return in_one_line(
+            "Epochs", f"{self.n:,} of {format_length(self.length)} from {self._local_start}"
         )
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Epochs",
+            {"epochs": self.n, "length": format_length(self.length), "from": self._local_start},
+        )
+
+    @property
+    def _local_start(self) -> str:
+        local = self.start.astimezone(zone(self.timezone))
+        return f"{local:%Y-%m-%d %H:%M} {self.timezone}"
 
     @cached_property
     def _start_micros(self) -> NDArray[np.int64]:
         step = self.length // _MICROSECOND
-        return frozen(to_micros(self.start) + step * np.arange(self.n), np.int64)
+        return own(to_micros(self.start) + step * np.arange(self.n), np.int64)

@@ -1,4 +1,4 @@
-"""Files of ours: written whole or not at all, and describing themselves."""
+"""Our own files: written whole or not at all, and describing themselves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import polars as pl
 
 from whosthere.errors import FileError
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-METADATA_KEY = b"whosthere"
+METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
 
 
@@ -47,7 +46,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise FileError("is a folder", where=path, fix="Name a file")
     if path.exists() and not force:
         raise FileError(
-            "exists already", where=path, fix="Choose another name, or add --force to replace it"
+            "exists already", where=path, fix="Choose another name, or allow it to be replaced"
         )
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
@@ -57,21 +56,19 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def write_table(
-    table: pa.Table, path: Path, *, kind: str, metadata: dict[str, Any], force: bool = False
+    frame: pl.DataFrame, path: Path, *, kind: str, metadata: dict[str, Any], force: bool = False
 ) -> None:
-    """Write a Parquet file of ours: a table with its `kind` and metadata inside."""
+    """Write a Parquet file of our own: a table with its `kind` and metadata inside."""
     head = {"kind": kind, "format": FORMAT_VERSION, **metadata}
-    schema_metadata = {METADATA_KEY: json.dumps(head, allow_nan=False).encode()}
+    described = {METADATA_KEY: json.dumps(head, allow_nan=False)}
     with new_file(path, force=force) as temporary:
-        pq.write_table(
-            table.replace_schema_metadata(schema_metadata), temporary, compression="zstd"
-        )
+        frame.write_parquet(temporary, compression="zstd", metadata=described)
 
 
 def read_metadata(path: Path) -> dict[str, Any] | None:
-    """Read what a Parquet file of ours says of itself; None for a Parquet file of others."""
+    """Read what a Parquet file says about itself; None if another program wrote it."""
     with _readable(path):
-        stored = pq.read_schema(path).metadata or {}
+        stored = pl.read_parquet_metadata(path)
     if METADATA_KEY not in stored:
         return None
     try:
@@ -90,14 +87,14 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
     return head
 
 
-def read_table(path: Path, *, kind: str) -> tuple[pa.Table, dict[str, Any]]:
-    """Read a Parquet file of ours that must be of the given kind, with its metadata."""
+def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read a Parquet file of our own, which must be of the given kind, with its metadata."""
     head = read_metadata(path)
     found = "a Parquet file of another program" if head is None else f"a {head['kind']} file"
     if head is None or head["kind"] != kind:
         raise FileError(f"is {found}, not a {kind} file of whosthere", where=path)
     with _readable(path):
-        return pq.read_table(path), head
+        return pl.read_parquet(path, glob=False), head
 
 
 def existing(path: Path) -> Path:
@@ -116,7 +113,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise FileError("is a folder", where=path, fix="Name a file")
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             "is not a whole Parquet file (truncated, or of another format)",
             where=path,

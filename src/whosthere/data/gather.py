@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.kernels.rows import group_by_row
+from whosthere import kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ _MERGE_AFTER = 1 << 24
 
 
 class Fate(IntEnum):
-    """How far a record came, in the order in which records are judged."""
+    """How far a record got, in the order of the checks."""
 
     OUT_OF_WINDOW = 0
     OUT_OF_BOX = 1
@@ -65,10 +65,10 @@ class Gathering:
     def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return each user's distinct cells as compressed rows."""
         users, cells = self._take_pending()
-        return group_by_row(users, cells, self.n_users)
+        return kernels.group_by_row(users, cells, self.n_users)
 
     def users_lost_to(self, fate: Fate) -> int:
-        """Count the users of whom no record came farther than this."""
+        """Count the users none of whose records got further than this."""
         return int(np.count_nonzero(self._furthest == fate))
 
     def mostly_inside(self) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Labels:
-    """Numbers labels from 0 in the order in which they are first seen.
+    """Numbers labels from 0, in order of first appearance.
 
     Parameters
     ----------

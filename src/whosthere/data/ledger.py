@@ -1,4 +1,4 @@
-"""The account of how records became traces: what was dropped on the way, and why."""
+"""The account of how records became traces: what was dropped along the way, and why."""
 
 from __future__ import annotations
 
@@ -8,11 +8,33 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Entry:
-    """One reason for dropping something, with how many records and users went for it."""
+    """One reason for dropping records, with how many records and users were lost to it."""
 
     reason: str
     records: int
     users: int
+
+
+@dataclass(frozen=True)
+class FriendEntry:
+    """What became of the rows of a table of friends.
+
+    Attributes
+    ----------
+    rows_read
+        All rows of the table.
+    unknown
+        Rows of which one or both ids belong to nobody in the traces.
+    repeated
+        Rows that name a pair again, either way round, or a user as their own friend.
+    kept
+        Friendships that were left: pairs of users in the traces, each once.
+    """
+
+    rows_read: int
+    unknown: int
+    repeated: int
+    kept: int
 
 
 @dataclass(frozen=True)
@@ -24,9 +46,11 @@ class Ledger:
     records_read, users_read
         All that the files held.
     entries
-        The drops, in the order in which they were made.
+        What was dropped, in order.
     visits, users
         What the traces hold.
+    friends
+        What became of a table of friends, where one was read.
     """
 
     records_read: int
@@ -34,6 +58,7 @@ class Ledger:
     entries: tuple[Entry, ...]
     visits: int
     users: int
+    friends: FriendEntry | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Describe the account in plain values."""
@@ -43,4 +68,6 @@ class Ledger:
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the account that `to_json` described."""
         entries = tuple(Entry(**entry) for entry in described["entries"])
-        return cls(**{**described, "entries": entries})
+        friends = described.get("friends")
+        entry = None if friends is None else FriendEntry(**friends)
+        return cls(**{**described, "entries": entries, "friends": entry})

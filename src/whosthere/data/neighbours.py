@@ -1,4 +1,4 @@
-"""Which regions lie next to one another: the Delaunay triangulation of their positions."""
+"""Undirected graphs: regions that lie next to one another, people who know one another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import frozen, own
+from whosthere.display import in_one_line
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,14 +22,66 @@ _COLLINEAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """An undirected graph: vertex i is next to ``indices[indptr[i]:indptr[i + 1]]``, sorted."""
+    """An undirected graph: vertex i is next to ``indices[indptr[i]:indptr[i + 1]]``, sorted.
+
+    Parameters
+    ----------
+    indptr
+        Shape (n_vertices + 1,), int32.
+    indices
+        Shape (2 * n_edges,), int32: each edge stands with both of its ends.
+    """
 
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "indptr", frozen(self.indptr, np.int32))
+        object.__setattr__(self, "indices", frozen(self.indices, np.int32))
+        if not self.indptr.size or self.indptr[-1] != self.indices.size:
+            raise InputError("the rows of a graph do not match its edges")
+
+    def __repr__(self) -> str:
+        return in_one_line("Neighbours", f"{len(self):,} vertices", f"{self.n_edges:,} edges")
+
+    def __len__(self) -> int:
+        return int(self.indptr.size) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """How many pairs of vertices are next to one another."""
+        return int(self.indices.size) // 2
+
     def of(self, vertex: int) -> NDArray[np.int32]:
         """Return the neighbours of one vertex."""
         return self.indices[self.indptr[vertex] : self.indptr[vertex + 1]]
+
+    def pairs(self) -> NDArray[np.int32]:
+        """Return each edge once, the smaller vertex first, in order; shape (n_edges, 2)."""
+        vertex = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.indptr))
+        once = vertex < self.indices
+        return np.column_stack([vertex[once], self.indices[once]])
+
+    def select(self, vertices: NDArray[np.int64]) -> Neighbours:
+        """Return the graph among the given vertices, numbered in the given order.
+
+        A vertex that is given twice has all its edges twice. The cost is that of the edges at
+        the given vertices, and of two passes over an array with an entry for each vertex.
+        """
+        # Where the vertices that are given stand among them once sorted, and how often.
+        given = np.bincount(vertices, minlength=len(self))
+        first_given = np.cumsum(given) - given
+        in_order = np.argsort(vertices, kind="stable")
+
+        start, stop = self.indptr[vertices], self.indptr[vertices + 1]
+        neighbour = self.indices[_ranges(start, stop - start)]
+        here = np.repeat(np.arange(vertices.size), stop - start)
+        kept = np.flatnonzero(given[neighbour])
+        neighbour = neighbour[kept]
+        times = given[neighbour]
+        here = np.repeat(here[kept], times)
+        there = in_order[_ranges(first_given[neighbour], times)]
+        return _from_ordered(np.sort(here * vertices.size + there), vertices.size)
 
 
 def project(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,7 +129,7 @@ def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
         return _path(centred)
     corners = triangulation.simplices
     edges = [corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]
-    # Points that Qhull could not tell from a facet hang on to the vertex nearest to them.
+    # Points that Qhull could not tell from a facet are joined to the vertex nearest to them.
     edges.append(triangulation.coplanar[:, [0, 2]])
     return np.concatenate(edges).astype(np.int64)
 
@@ -102,9 +156,27 @@ def _spread_over_members(
 
 
 def as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:
-    """Make the graph of n vertices with the given edges, shape (n_edges, 2); loops are dropped."""
-    both_ways = np.concatenate([edges, edges[:, ::-1]])
-    both_ways = np.unique(both_ways[both_ways[:, 0] != both_ways[:, 1]], axis=0)
-    degrees = np.bincount(both_ways[:, 0], minlength=n)
-    indptr = np.concatenate([[0], np.cumsum(degrees)])
-    return Neighbours(frozen(indptr, np.int32), frozen(both_ways[:, 1], np.int32))
+    """Make the graph of n vertices with the given edges, shape (n_edges, 2).
+
+    An edge may be given more than once and either way round; loops are dropped.
+    """
+    here, there = edges[edges[:, 0] != edges[:, 1]].T.astype(np.int64)
+    ends = np.sort(np.concatenate([here * n + there, there * n + here]))
+    return _from_ordered(ends[np.diff(ends, prepend=-1) > 0], n)
+
+
+def _from_ordered(ends: NDArray[np.int64], n: int) -> Neighbours:
+    """Make a graph of n vertices of the sorted numbers ``here * n + there``, each way round.
+
+    Sorting one number for both ends of an edge is many times faster than sorting pairs.
+    """
+    here, there = np.divmod(ends, max(n, 1))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=n))])
+    return Neighbours(own(indptr, np.int32), own(there, np.int32))
+
+
+def _ranges(start: NDArray[np.integer], length: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the numbers ``start[i], start[i] + 1, ...``, `length[i]` of them, for each i."""
+    end = np.cumsum(length, dtype=np.int64)
+    shift = start - (end - length)
+    return np.arange(end[-1] if end.size else 0) + np.repeat(shift, length)

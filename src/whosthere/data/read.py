@@ -1,15 +1,18 @@
-"""Reading records: who was where, when, from files of any usual form into Traces."""
+"""Reading records: who was where, when, from files in any common form, as Traces."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from whosthere import kernels
+from whosthere.data import friendships
+from whosthere.data.arrays import own
 from whosthere.data.batches import Batch, RowReader
 from whosthere.data.columns import Columns
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]
 
-# More epochs than this, when no window was asked for, point to stray timestamps.
+# More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
 
 
@@ -78,6 +81,7 @@ def read_records(
     columns: Columns | None = None,
     filters: Filters | None = None,
     drop_invalid: bool = False,
+    friends: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Traces:
     """Read records of who was where, when, and make Traces of them.
@@ -99,7 +103,10 @@ def read_records(
     filters
         Which records and users to keep.
     drop_invalid
-        Leave rows out that cannot be used, instead of refusing the file.
+        Leave out rows that cannot be used, instead of refusing the file.
+    friends
+        A table of pairs of users who know one another: columns user and friend, or the first
+        two. Friendships between users who are in the traces are kept.
     progress
         Called with what is being done, the rows read so far, and their number where known.
 
@@ -109,6 +116,8 @@ def read_records(
     """
     filters = filters or Filters()
     zone(timezone or "UTC")
+    # Before the records, which can take long, so that a bad table is refused at once.
+    pairs = None if friends is None else friendships.read_pairs(friends)
     reading = _Reading(
         sources=open_sources(path),
         rows=RowReader(
@@ -126,7 +135,8 @@ def read_records(
     box = None if look is None or filters.box_quantile is None else look.box
     locator = partition.locator(None if look is None else look.box)
     gathered = reading.gather(locator, partition, epochs=epochs, window=window, box=box)
-    return _assemble(gathered, partition, locator, epochs, filters)
+    traces = _assemble(gathered, partition, locator, epochs, filters)
+    return traces if pairs is None else _with_friends(traces, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +241,7 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
     if epochs.n > _MOST_UNASKED_EPOCHS:
         raise RecordsError(
             f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d}, {epochs.n} epochs",
-            fix="Give the time window with --from and --to",
+            fix="Give the start and end of the time window",
         )
     return epochs
 
@@ -253,7 +263,7 @@ def _assemble(
     if not cells.size:
         raise _nothing_left(gathered, steps)
     regions = locator.regions()
-    rows = Traces(tuple(ids), indptr, cells, regions, epochs)
+    rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
     if partition.is_open:
         rows = _only_visited_regions(rows)
 
@@ -273,7 +283,13 @@ def _assemble(
         visits=chosen.n_visits,
         users=chosen.n_users,
     )
-    return Traces(chosen.users, chosen.indptr, chosen.cells, rows.regions, epochs, ledger)
+    return replace(chosen, ledger=ledger)
+
+
+def _with_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:
+    graph, entry = friendships.among(pairs, traces.users)
+    ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)
+    return replace(traces, friends=graph, ledger=ledger)
 
 
 _REASONS = {
@@ -286,7 +302,7 @@ _REASONS = {
 def _user_filters(
     rows: Traces, gathering: Gathering, filters: Filters
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Give each filter of users that was asked for: the reason it drops for, and whom it keeps."""
+    """Yield, for each filter of users that is on, the reason it gives and the users it keeps."""
     if filters.mostly_inside:
         yield "of users mostly outside", gathering.mostly_inside()
     if filters.min_visits > 1:
@@ -301,25 +317,28 @@ def _user_filters(
 
 def _only_visited_regions(rows: Traces) -> Traces:
     """Renumber the visited regions in the order of their ids, and leave the others out."""
-    from whosthere.kernels.rows import group_by_row  # noqa: PLC0415 - compiled code, slow import
-
     region, epoch = np.divmod(rows.cells, np.int32(rows.epochs.n))
     visited = np.unique(region)
     order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
     number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)
     number[order] = np.arange(order.size)
     row_of_visit = np.repeat(np.arange(rows.n_users, dtype=np.int32), rows.visits_per_user())
-    indptr, cells = group_by_row(
+    indptr, cells = kernels.group_by_row(
         row_of_visit, number[region] * np.int32(rows.epochs.n) + epoch, rows.n_users
     )
-    return Traces(rows.users, indptr, cells, rows.regions.select(order), rows.epochs)
+    return replace(
+        rows,
+        indptr=own(indptr, np.int64),
+        cells=own(cells, np.int32),
+        regions=rows.regions.select(order),
+    )
 
 
 def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
         f"region {batch.places.ids[index]!r} is not in the regions table",
         where=batch.source.place(batch.first_row + index),
-        fix="Add it to the table, or leave such rows out with --drop-invalid",
+        fix="Add it to the table, or ask for invalid rows to be dropped",
     )
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import frozen, own
 from whosthere.data.columns import Columns
 from whosthere.data.files import new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
 from whosthere.data.sources import read_single
+from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -86,6 +87,14 @@ class Regions:
     def __hash__(self) -> int:
         return hash(self.ids)
 
+    def __repr__(self) -> str:
+        positions = "with" if self.have_positions else "without"
+        return in_one_line("Regions", f"{len(self):,} {positions} positions")
+
+    def _repr_html_(self) -> str:
+        positions = "known" if self.have_positions else "not known"
+        return facts_table("Regions", {"regions": len(self), "positions": positions})
+
     @property
     def have_positions(self) -> bool:
         """Whether the regions' longitudes and latitudes are known."""
@@ -98,7 +107,7 @@ class Regions:
 
     @property
     def degrees(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Longitudes and latitudes, for those who cannot do without."""
+        """Longitudes and latitudes, for callers that cannot do without."""
         if self.lon is None or self.lat is None:
             raise InputError(
                 "the regions have no positions", fix="Give a regions table with lon and lat"
@@ -108,7 +117,7 @@ class Regions:
     @cached_property
     def positions_km(self) -> NDArray[np.float64]:
         """Positions on a plane in km, shape (n, 2)."""
-        return frozen(project(*self.degrees), np.float64)
+        return own(project(*self.degrees), np.float64)
 
     @cached_property
     def neighbours(self) -> Neighbours:
@@ -120,8 +129,8 @@ class Regions:
         chosen = np.asarray(rows, dtype=np.int64)
         return Regions(
             [self.ids[i] for i in chosen],
-            None if self.lon is None else self.lon[chosen],
-            None if self.lat is None else self.lat[chosen],
+            None if self.lon is None else own(self.lon[chosen], np.float64),
+            None if self.lat is None else own(self.lat[chosen], np.float64),
         )
 
     @classmethod

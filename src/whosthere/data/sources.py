@@ -1,4 +1,4 @@
-"""Opening tables of others: CSV, NDJSON, GeoJSON points, Parquet, and folders of them."""
+"""Opening other programs' tables: CSV, NDJSON, GeoJSON points, Parquet, and folders of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Source:
     def batches(self, names: Mapping[str, str], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         """Read some columns, in order, a bounded number of rows at a time.
 
-        `names` gives for each column wanted, by the name it shall have, its name in the file.
+        `names` maps the name that each wanted column is to have to its name in the file.
         """
         chosen = self.frame.select(pl.col(name).alias(role) for role, name in names.items())
         with readable(self.path):

@@ -56,9 +56,9 @@ def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | No
     batches
         All records.
     window
-        Only records inside it are looked at.
+        Only records inside it count.
     box_quantile
-        Share of the records, per axis, that the box shall hold in its middle; None for all.
+        Share of the records along each axis that the box holds, around the middle; None for all.
     """
     first, last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     axes: list[_Axis] = []
@@ -73,7 +73,9 @@ def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | No
             for axis, degrees in zip(axes, batch.places.points, strict=True):
                 axis.add(degrees[inside])
     if last < first:
-        raise EmptyError("no record lies in the time window", fix="Check --from, --to, --timezone")
+        raise EmptyError(
+            "no record lies in the time window", fix="Check its start and end, and the time zone"
+        )
     if not axes:
         return Survey(first, last, None)
     (west, east), (south, north) = (axis.range() for axis in axes)

@@ -1,4 +1,4 @@
-"""Timestamps of any usual form, as exact microseconds since 1970 in UTC."""
+"""Timestamps in any common form, as exact microseconds since 1970 in UTC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from whosthere.errors import RecordsError
 # bound is the year 5138 in its own unit and 1973 in the next.
 _LARGEST_SECONDS = 1e11
 _OFFSET = r"\s*(Z|z|[+-]\d{2}:?\d{2})$"
-_NAIVE_FIX = "Say where they were recorded with --timezone, such as --timezone Europe/Rome"
+_NAIVE_FIX = "Name the time zone they were recorded in, such as Europe/Rome"
 
 
 def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 
-from whosthere.data.arrays import frozen
-from whosthere.data.epochs import Epochs
+from whosthere import kernels
+from whosthere.data.arrays import frozen, own
+from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.files import read_table, write_table
 from whosthere.data.ledger import Ledger
+from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.regions import Regions
+from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, GroupError, InputError
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 KIND = "traces"
 _MOST_CELLS = np.iinfo(np.int32).max
+_DAMAGES = (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.PolarsError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +34,8 @@ class Traces:
     """Binary traces of users over cells, as compressed rows.
 
     User u visited the cells ``cells[indptr[u]:indptr[u + 1]]``, sorted and distinct, where
-    ``cell = region * n_epochs + epoch``. A value: no array is ever written to again.
+    ``cell = region * n_epochs + epoch``. A value: arrays that are given are copied if anybody
+    could still write to them (see `arrays.own` for those that nobody does).
 
     Parameters
     ----------
@@ -44,6 +49,8 @@ class Traces:
         What the cells mean.
     ledger
         How the traces came out of records, where they did.
+    friends
+        Who knows whom, where that is known: a graph over the rows.
     """
 
     users: tuple[str, ...]
@@ -52,6 +59,7 @@ class Traces:
     regions: Regions
     epochs: Epochs
     ledger: Ledger | None = None
+    friends: Neighbours | None = None
 
     def __post_init__(self) -> None:
         check_cell_space(len(self.regions), self.epochs.n)
@@ -59,6 +67,34 @@ class Traces:
         object.__setattr__(self, "cells", frozen(self.cells, np.int32))
         if self.indptr.size != len(self.users) + 1 or self.indptr[-1] != self.cells.size:
             raise InputError("the traces' rows do not match their users and cells")
+        if self.friends is not None and len(self.friends) != len(self.users):
+            raise InputError(
+                f"a graph of friends among {len(self.friends)} people does not fit "
+                f"{len(self.users)} users"
+            )
+
+    def __repr__(self) -> str:
+        return in_one_line(
+            "Traces",
+            f"{self.n_users:,} users",
+            f"{self.n_visits:,} visits",
+            *([] if self.friends is None else [f"{self.friends.n_edges:,} friendships"]),
+            f"{len(self.regions):,} regions",
+            f"{self.epochs.n:,} epochs of {format_length(self.epochs.length)}",
+        )
+
+    def _repr_html_(self) -> str:
+        known = {} if self.friends is None else {"friendships": self.friends.n_edges}
+        return facts_table(
+            "Traces",
+            {
+                "users": self.n_users,
+                "visits": self.n_visits,
+                **known,
+                "regions": len(self.regions),
+                "epochs": str(self.epochs),
+            },
+        )
 
     @property
     def n_users(self) -> int:
@@ -106,36 +142,49 @@ class Traces:
 
         Shape (n_regions, n_epochs). A row given twice counts twice.
         """
-        from whosthere.kernels.rows import count_cells  # noqa: PLC0415 - compiled code, slow import
-
         chosen = np.arange(self.n_users) if rows is None else self._rows(rows)
         counts = np.zeros(self.n_cells, dtype=np.int32)
-        count_cells(self.indptr, self.cells, chosen, counts)
+        kernels.count_cells(self.indptr, self.cells, chosen, counts)
         return counts.reshape(self.shape)
 
     def select(self, rows: ArrayLike) -> Traces:
-        """Return the traces of the users in `rows`, in that order."""
-        from whosthere.kernels.rows import take_rows  # noqa: PLC0415 - compiled code, slow import
-
+        """Return the traces of the users in `rows`, in that order, and who of them are friends."""
         chosen = self._rows(rows)
-        indptr, cells = take_rows(self.indptr, self.cells, chosen)
+        indptr, cells = kernels.take_rows(self.indptr, self.cells, chosen)
         users = tuple(map(self.users.__getitem__, chosen.tolist()))
-        return replace(self, users=users, indptr=indptr, cells=cells)
+        return replace(
+            self,
+            users=users,
+            indptr=own(indptr, np.int64),
+            cells=own(cells, np.int32),
+            friends=None if self.friends is None else self.friends.select(chosen),
+        )
+
+    def between(self, first_epoch: int, n_epochs: int) -> Traces:
+        """Return the visits in `n_epochs` epochs from number `first_epoch` on.
+
+        Regions and users stay the same; users without a visit in that time have an empty trace.
+        """
+        epochs = self.epochs.part(first_epoch, n_epochs)
+        region, epoch = np.divmod(self.cells, np.int32(self.epochs.n))
+        keep = (epoch >= first_epoch) & (epoch < first_epoch + n_epochs)
+        cells = region[keep] * np.int32(n_epochs) + (epoch[keep] - np.int32(first_epoch))
+        return replace(
+            self, indptr=self._rows_with(keep), cells=own(cells, np.int32), epochs=epochs
+        )
 
     def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
         """Keep at most `max_visits` visits of each user, or of each user and local day.
 
         Which ones stay is uniformly random and depends only on the generator's next draw.
         """
-        from whosthere.kernels.rows import sample_within_periods  # noqa: PLC0415 - slow import
-
         if max_visits < 1:
             raise InputError(f"the bound on visits must be at least 1, not {max_visits}")
         period = self.epochs.days if per_day else np.zeros(self.epochs.n, dtype=np.int32)
         key = rng.integers(0, 2**64, dtype=np.uint64)
-        keep = sample_within_periods(self.indptr, self.cells, period, max_visits, key)
-        kept_before = np.concatenate([[0], np.cumsum(keep)])
-        return replace(self, indptr=kept_before[self.indptr], cells=self.cells[keep])
+        keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
+        cells = own(self.cells[keep], np.int32)
+        return replace(self, indptr=self._rows_with(keep), cells=cells)
 
     def row_of(self, user: str) -> int:
         """Return the row of a user by id."""
@@ -147,38 +196,53 @@ class Traces:
             ) from None
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write one Parquet file with a row per user: the id and the list of cells."""
-        lists = pa.LargeListArray.from_arrays(pa.array(self.indptr), pa.array(self.cells))
-        table = pa.table({"user": pa.array(self.users, pa.string()), "cells": lists})
+        """Write one Parquet file with a row per user: the id, the list of cells and of friends.
+
+        Friends are row numbers, counted from 0; each pair stands in the row of the first of
+        them. The column is missing where nothing is known about friends.
+        """
+        columns = {
+            "user": pl.Series(self.users, dtype=pl.String),
+            "cells": _lists(self.indptr, self.cells),
+        }
+        if self.friends is not None:
+            first, second = self.friends.pairs().T
+            columns["friends"] = _lists(
+                np.searchsorted(first, np.arange(self.n_users + 1)), np.ascontiguousarray(second)
+            )
         metadata = {
             "regions": self.regions.to_json(),
             "epochs": self.epochs.to_json(),
             "ledger": None if self.ledger is None else self.ledger.to_json(),
         }
-        write_table(table, Path(path), kind=KIND, metadata=metadata, force=force)
+        write_table(pl.DataFrame(columns), Path(path), kind=KIND, metadata=metadata, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        table, head = read_table(Path(path), kind=KIND)
+        frame, head = read_table(Path(path), kind=KIND)
         try:
-            lists = table.column("cells").combine_chunks()
+            if frame["user"].null_count():
+                raise ValueError("a row without a user")
             ledger = head["ledger"]
             traces = cls(
-                tuple(table.column("user").to_pylist()),
-                lists.offsets.to_numpy(),
-                lists.values.to_numpy(),
+                tuple(frame["user"].to_list()),
+                *_rows_of(frame["cells"]),
                 Regions.from_json(head["regions"]),
                 Epochs.from_json(head["epochs"]),
                 None if ledger is None else Ledger.from_json(ledger),
+                _friends(frame["friends"]) if "friends" in frame.columns else None,
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise FileError(
-                "is a damaged traces file", where=path, fix="Make it again with whosthere ingest"
-            ) from error
+        except _DAMAGES as error:
+            raise FileError("is a damaged traces file", where=path, fix="Make it again") from error
         if traces.n_visits and not 0 <= traces.cells.min() <= traces.cells.max() < traces.n_cells:
             raise FileError("holds visits outside its regions and epochs", where=path)
         return traces
+
+    def _rows_with(self, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return `indptr` with those visits only that are marked, shape (n_visits,)."""
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        return own(kept_before[self.indptr], np.int64)
 
     def _rows(self, rows: ArrayLike) -> NDArray[np.int64]:
         chosen = np.asarray(rows, dtype=np.int64)
@@ -194,3 +258,33 @@ def check_cell_space(n_regions: int, n_epochs: int) -> None:
             f"{n_regions} regions x {n_epochs} epochs are more than {_MOST_CELLS} cells",
             fix="Use larger regions, longer epochs or a shorter time window",
         )
+
+
+def _lists(indptr: NDArray[np.int64], values: NDArray[np.int32]) -> pl.Series:
+    """Make a column of lists, row i of ``values[indptr[i]:indptr[i + 1]]``."""
+    if indptr.size == 1:
+        return pl.Series([], dtype=pl.List(pl.Int32))
+    start, length = pl.Series(indptr[:-1]), pl.Series(np.diff(indptr))
+    everything = pl.lit(pl.Series(values).implode())
+    return pl.select(everything.list.slice(pl.lit(start), pl.lit(length))).to_series()
+
+
+def _rows_of(lists: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return `indptr` and `values` of a column that `_lists` made, refusing any other."""
+    if lists.dtype != pl.List(pl.Int32) or lists.null_count():
+        raise ValueError(f"a column of {lists.dtype} with {lists.null_count()} nulls")
+    lengths = lists.list.len().to_numpy()
+    values = lists.explode(empty_as_null=False)
+    if values.null_count():
+        raise ValueError("a list with a null")
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return own(indptr, np.int64), own(values.to_numpy(), np.int32)
+
+
+def _friends(lists: pl.Series) -> Neighbours:
+    """Return the graph whose pairs stand in a column, each in the row of one of them."""
+    indptr, friend = _rows_of(lists)
+    n = lists.len()
+    if friend.size and not 0 <= friend.min() <= friend.max() < n:
+        raise ValueError("a friend who is not there")
+    return as_graph(np.column_stack([np.repeat(np.arange(n), np.diff(indptr)), friend]), n)

@@ -1,29 +1,35 @@
-"""The steps of a mechanism that involve no chance: suppression and rounding.
-
-They take counts in 0..m to counts in 0..m, each cell by itself; m is the group size.
-"""
+"""The steps of a mechanism that involve no chance: suppression and rounding."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from whosthere.privacy.parameters import check_integer
+from whosthere.privacy.step import Correction, Draw, Outcomes, Pulled, Step
+from whosthere.specs import WHOLE, parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
+BASES = (2, 3, 5, 10, 15, 20, 30, 50, 100)
+"""Numbers that a search tries to round to, from the weakest protection to the strongest."""
+_THRESHOLDS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100)
 
-class Map(ABC):
+
+class Map(Step):
     """A step without chance that never reverses the order of two counts.
 
     So the counts that it sends into an interval are an interval themselves. It keeps 0.
     """
 
-    name: ClassVar[str]
+    is_random: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = True
 
     @abstractmethod
     def apply(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
@@ -38,17 +44,43 @@ class Map(ABC):
         It is empty where its low end is above its high end, which may be at ``m + 1``.
         """
 
-    @abstractmethod
-    def describe(self) -> str:
-        """Say in one public sentence what this step does."""
+    def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:  # noqa: ARG002
+        """Return the counts after this step."""
+        return self.apply(values, m)
+
+    def log_landing(
+        self,
+        values: NDArray[np.integer],
+        lo: NDArray[np.integer],
+        hi: NDArray[np.integer],
+        m: int,
+    ) -> NDArray[np.float64]:
+        """Return 0 where a count lands in lo..hi, minus infinity elsewhere."""
+        mapped = self.apply(values.astype(np.int32, copy=False), m)
+        return np.where((lo <= mapped) & (mapped <= hi), 0.0, -np.inf)
+
+    def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
+        """Yield the one result of each count."""
+        mapped = self.landmarks(values, m)
+        yield Outcomes(mapped, np.zeros(mapped.shape))
+
+    def pull_back(self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int) -> Iterator[Pulled]:
+        """Return the interval of counts that end up in lo..hi."""
+        yield Pulled(0.0, *self.preimage(lo, hi, m))
+
+    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
+        """Return the one result of each count, shape (..., 1)."""
+        return np.asarray(self.apply(values, m))[..., None]
 
 
 @dataclass(frozen=True)
 class Suppress(Map):
     """Counts of `k` or fewer become 0."""
 
-    k: int
+    k: int = parameter(WHOLE, "largest count that is published as 0", ladder=_THRESHOLDS)
     name: ClassVar[str] = "suppress"
+    example: ClassVar[str] = "suppress(k=1)"
+    summary: ClassVar[str] = "publish 0 for counts of k or fewer"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_integer(self.k, "k", least=0))
@@ -65,20 +97,43 @@ class Suppress(Map):
         first = np.where(lo <= 0, 0, np.maximum(lo, self.k + 1))
         return first, np.minimum(np.maximum(hi, self.k), m)
 
+    @property
+    def changes_counts(self) -> bool:
+        """Whether `k` is above 0."""
+        return self.k > 0
+
+    @property
+    def correction(self) -> Correction:
+        """Quiet regions and epochs lose most."""
+        return Correction.COMPRESS if self.changes_counts else Correction.NONE
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """A count of `k` falls furthest."""
+        return -self.k, 0
+
+    @property
+    def period(self) -> int:
+        """All counts above `k` are kept."""
+        return 1
+
+    def jumps(self, m: int) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the least count that is kept."""
+        return (self.k + 1,)
+
     def describe(self) -> str:
         """Say in one public sentence what this step does."""
         return f"Counts of {self.k} or fewer are published as 0."
-
-    def __str__(self) -> str:
-        return f"{self.name}(k={self.k})"
 
 
 @dataclass(frozen=True)
 class Round(Map):
     """Counts become the nearest multiple of `to`, upwards from the middle, m at most."""
 
-    to: int
+    to: int = parameter(WHOLE, "what counts become multiples of", ladder=BASES)
     name: ClassVar[str] = "round"
+    example: ClassVar[str] = "round(to=5)"
+    summary: ClassVar[str] = "round to the nearest multiple, upwards from the middle"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
@@ -91,15 +146,38 @@ class Round(Map):
         self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the interval of counts that end up in lo..hi."""
-        first = -(-lo // self.to) * self.to - self.to // 2
-        last = (hi // self.to + 1) * self.to - self.to // 2 - 1
-        last = np.where(hi >= m, m, np.minimum(last, m))
-        # What is cut off at m belongs to m, but not to an interval that was empty already.
-        return np.maximum(first, 0), np.where(lo > hi, -1, last)
+        return before_rounding(lo, hi, m, to=self.to, lift=self.to // 2)
+
+    @property
+    def changes_counts(self) -> bool:
+        """Whether `to` is above 1."""
+        return self.to > 1
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """About half of `to` down or up."""
+        return -((self.to - 1) // 2), self.to // 2
+
+    @property
+    def period(self) -> int:
+        """Counts are rounded alike where they are multiples of `to` apart."""
+        return self.to
+
+    def jumps(self, m: int) -> tuple[int, ...]:
+        """Return the least count that is rounded up, and the one before the limit at m."""
+        return self.to - self.to // 2, m - self.to
 
     def describe(self) -> str:
         """Say in one public sentence what this step does."""
         return f"Counts are rounded to the nearest multiple of {self.to}."
 
-    def __str__(self) -> str:
-        return f"{self.name}(to={self.to})"
+
+def before_rounding(
+    lo: NDArray[np.int64], hi: NDArray[np.int64], m: int, *, to: int, lift: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the interval of counts n with lo <= min((n + lift) // to * to, m) <= hi."""
+    first = -(-lo // to) * to - lift
+    last = (hi // to + 1) * to - lift - 1
+    last = np.where(hi >= m, m, np.minimum(last, m))
+    # What is cut off at m belongs to m, but not to an interval that was empty already.
+    return np.maximum(first, 0), np.where(lo > hi, -1, last)

@@ -8,28 +8,20 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.parameters import MOST_COUNT, format_number
+from whosthere.privacy.catalogue import RAW, parse_steps
+from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import log_probability
-from whosthere.privacy.spec import RAW, parse_steps
-from whosthere.privacy.steps import Gaussian, IntegerNoise, Map, Step
-from whosthere.privacy.units import UNITS, Unit
+from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
+from whosthere.privacy.units import UNITS, Guarantee, Unit
+from whosthere.specs import content, format_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
 
-Noise: TypeAlias = "tuple[NDArray[np.int32], ...]"
-"""One array of noise for each noise step of a mechanism."""
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """(eps, delta) differential privacy for adding or removing one unit."""
-
-    eps: float
-    delta: float
-    unit: Unit
+Noise: TypeAlias = "tuple[Draw, ...]"
+"""The random numbers of a mechanism: one array for each of its random steps."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class Mechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
         for step in self.steps:
-            if not isinstance(step, Map | IntegerNoise):
+            if not isinstance(step, Step):
                 raise SpecError(f"{step!r} is not a step of a mechanism")
 
     @classmethod
@@ -70,9 +62,40 @@ class Mechanism:
         return " | ".join(map(str, self.steps)) or RAW
 
     @property
-    def noise_steps(self) -> tuple[IntegerNoise, ...]:
-        """The steps that draw noise, in order."""
-        return tuple(step for step in self.steps if isinstance(step, IntegerNoise))
+    def content(self) -> str:
+        """A text that is the same exactly for equal mechanisms, for keys of random numbers."""
+        return repr(tuple(content(step) for step in self.steps))
+
+    @property
+    def random_steps(self) -> tuple[Step, ...]:
+        """The steps that leave something to chance, in order."""
+        return tuple(step for step in self.steps if step.is_random)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The distinct units that steps protect, in order."""
+        found = (step.unit for step in self.steps if step.unit is not None)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def bounds_visits(self) -> bool:
+        """Whether visits are dropped where a person has too many."""
+        return any(unit.bounds_visits for unit in self.units)
+
+    @property
+    def changes_counts(self) -> bool:
+        """Whether anything is done to counts at all."""
+        return any(step.changes_counts for step in self.steps)
+
+    @property
+    def correction(self) -> Correction:
+        """What undoes the effect on the shares of regions and epochs, roughly.
+
+        What noise adds everywhere outweighs what suppression takes away.
+        """
+        asked = {step.correction for step in self.steps}
+        order = (Correction.STRETCH, Correction.COMPRESS)
+        return next((one for one in order if one in asked), Correction.NONE)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -82,44 +105,44 @@ class Mechanism:
         before it would change how far one unit moves the counts. So would bounding for a later
         step with a wider unit, where one visit more can push another one out.
         """
-        first = self.steps[0] if self.steps else None
-        widths = [list(UNITS).index(step.unit.name) for step in self.noise_steps]
-        if not isinstance(first, IntegerNoise) or max(widths) > widths[0]:
+        given = self.steps[0].guarantee if self.steps else None
+        if given is None:
             return None
-        delta = first.delta if isinstance(first, Gaussian) else 0.0
-        return Guarantee(first.eps, delta, first.unit)
+        width = list(UNITS).index
+        too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
+        return None if too_wide else given
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Bounded:
-        """Drop visits at random until every noise step's unit is within its bound."""
+        """Drop visits at random until every step's unit is within its bound."""
         bounded = traces
-        for unit in self._units:
+        for unit in self.units:
             bounded = unit.bound(bounded, rng)
         dropped = traces.n_visits - bounded.n_visits
         return Bounded(bounded, dropped / max(traces.n_visits, 1))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Noise:
-        """Draw the noise of every noise step for counts of the given shape."""
-        return tuple(step.draw(shape, rng) for step in self.noise_steps)
+        """Draw the random numbers of every random step for counts of the given shape."""
+        return tuple(step.draw(shape, rng) for step in self.random_steps)
 
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
-        """Return what is published for true counts in 0..m, given the noise.
+        """Return what is published for true counts in 0..m, given the random numbers.
 
-        Counts and noise broadcast against each other, so one draw can serve several groups of
-        m people. No given array is changed.
+        Counts and random numbers broadcast against each other, so one draw can serve several
+        groups of m people. No given array is changed.
         """
-        if len(noise) != len(self.noise_steps):
+        needed = len(self.random_steps)
+        if len(noise) != needed:
             raise InputError(
-                f"{self} needs {len(self.noise_steps)} arrays of noise, not {len(noise)}",
+                f"{self} needs {needed} arrays of noise, not {len(noise)}",
                 fix="Draw the noise with the same mechanism",
             )
-        values = _checked(counts, m, "counts").copy()
+        values = _checked(counts, m, "counts")
+        if not self.steps:
+            return values.copy()
         remaining = iter(noise)
         for step in self.steps:
-            if isinstance(step, Map):
-                values = step.apply(values, m)
-            else:
-                values = np.asarray(np.add(values, next(remaining), dtype=np.int32))
-                np.clip(values, 0, m, out=values)
+            draw = next(remaining) if step.is_random else NO_DRAW
+            values = step.publish(values, draw, m)
         return np.asarray(values)
 
     def apply(self, counts: ArrayLike, m: int, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -130,7 +153,7 @@ class Mechanism:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.
 
         Both arrays hold counts in 0..m and broadcast against each other. Precise in the far
-        tails too; with several noise steps only down to a chance of about 1e-18.
+        tails too; where two or more noise steps are summed over, only down to about 1e-18.
         """
         values = _checked(true, m, "true counts")
         ends = _checked(published, m, "published counts").astype(np.int64)
@@ -145,17 +168,12 @@ class Mechanism:
 
     def describe(self) -> str:
         """Say in public words what is done to the counts and what that guarantees."""
-        sentences = [unit.describe_bound() for unit in self._units]
+        sentences = [unit.describe_bound() for unit in self.units]
         sentences += [step.describe() for step in self.steps]
         if not self.steps:
             sentences.append("The true counts are published unchanged.")
         sentences.append(self._describe_guarantee())
         return " ".join(filter(None, sentences))
-
-    @property
-    def _units(self) -> list[Unit]:
-        """The distinct units of the noise steps, in order."""
-        return list(dict.fromkeys(step.unit for step in self.noise_steps))
 
     def _describe_guarantee(self) -> str:
         given = self.guarantee
@@ -165,11 +183,15 @@ class Mechanism:
             return (
                 f"{given.unit.protects} (differential privacy with {size} per {given.unit.name})."
             )
-        if not self.noise_steps:
-            return "Nothing is left to chance, so no formal guarantee is given."
-        if isinstance(self.steps[0], Map):
-            return "Noise does not come first, so no formal guarantee is given."
-        return "The noise steps protect different units, so no formal guarantee is given."
+        if not self.random_steps:
+            reason = "Nothing is left to chance"
+        elif not any(step.guarantee for step in self.steps):
+            reason = "What is left to chance follows no privacy budget"
+        elif self.steps[0].guarantee is None:
+            reason = "Noise does not come first"
+        else:
+            reason = "The noise steps protect different units"
+        return f"{reason}, so no formal guarantee is given."
 
 
 def _checked(counts: ArrayLike, m: int, what: str) -> NDArray[np.int32]:

@@ -7,30 +7,49 @@ rounded down. The noise here is that whole number Z; the sum is then limited to 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.calibration import gaussian_sigma
-from whosthere.privacy.parameters import check_positive, format_number
-from whosthere.privacy.units import Event, Unit
+from whosthere.privacy.parameters import check_positive
+from whosthere.privacy.step import Correction, Draw, Outcomes, Step
+from whosthere.privacy.unit_parameter import unit_parameter
+from whosthere.privacy.units import Guarantee, Unit
+from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
+_DECADE = (1, 1.5, 2, 3, 5, 7)
+# Budgets that a search tries, from the weakest protection to the strongest.
+_BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
 
 
-class IntegerNoise(ABC):
-    """Whole-number noise on every cell, independent of the counts and between cells."""
+def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
+    """Declare the budget of a noise step."""
+    return parameter(
+        NUMBER, "budget that one unit may spend; less of it is more noise", ladder=_BUDGETS
+    )
 
-    name: ClassVar[str]
+
+class IntegerNoise(Step):
+    """Whole-number noise on every cell, independent of the counts and between cells.
+
+    Its law is log-concave: that makes the step monotone.
+    """
+
+    is_random: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
     eps: float
     unit: Unit
     _kind: ClassVar[str]
@@ -53,14 +72,69 @@ class IntegerNoise(ABC):
         """Size of the noise, in people."""
 
     @property
+    def delta(self) -> float:
+        """Chance that is left out of the guarantee."""
+        return 0.0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The differential privacy that this noise gives to true counts."""
+        return Guarantee(self.eps, self.delta, self.unit)
+
+    @property
+    def correction(self) -> Correction:
+        """Noise that is limited to 0 adds to empty cells."""
+        return Correction.STRETCH
+
+    @property
     def window(self) -> tuple[int, int]:
         """Lowest and highest noise; outside of it lies less than 1e-18 of the mass."""
         reach = math.ceil(self._reach * self.scale)
         return -reach - 1, reach
 
+    @property
+    def period(self) -> int:
+        """The noise does not look at the count."""
+        return 1
+
     @abstractmethod
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw independent noise for an array of cells."""
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
+        """Draw independent noise for an array of cells, int32."""
+
+    def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
+        """Return the sums of counts and noise, limited to 0..m."""
+        noisy = np.asarray(np.add(values, draw, dtype=np.int32))
+        return np.clip(noisy, 0, m, out=noisy)
+
+    def log_landing(
+        self,
+        values: NDArray[np.integer],
+        lo: NDArray[np.integer],
+        hi: NDArray[np.integer],
+        m: int,
+    ) -> NDArray[np.float64]:
+        """Return the log of the chance that the sum, limited to 0..m, lands in lo..hi."""
+        # Whatever falls below 0 or above m is collected there.
+        low = np.where(lo <= 0, -np.inf, lo - values)
+        high = np.where(hi >= m, np.inf, hi - values)
+        return np.where(lo > hi, -np.inf, self.log_between(low, high))
+
+    def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:
+        """Yield the results of all noise that matters and keeps some count within 0..m."""
+        lowest, highest = self.window
+        first = max(lowest, -int(values.max(initial=0)))
+        end = min(highest, m - int(values.min(initial=m))) + 1
+        given = values[..., None]
+        for start in range(first, end, block):
+            noise = np.arange(start, min(start + block, end), dtype=np.int32)
+            results: NDArray[np.int32] = given + noise
+            inside = (results >= 0) & (results <= m)
+            logs = np.where(inside, self.log_landing(given, results, results, m), -np.inf)
+            yield Outcomes(np.clip(results, 0, m), logs)
+
+    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:  # noqa: ARG002
+        """Return the counts themselves, shape (..., 1)."""
+        return values[..., None]
 
     @abstractmethod
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
@@ -97,9 +171,6 @@ class IntegerNoise(ABC):
             "between 0 and the size of the group."
         )
 
-    def __str__(self) -> str:
-        return f"{self.name}(eps={format_number(self.eps)}, {self.unit})"
-
 
 @dataclass(frozen=True)
 class _TwoSidedGeometric(IntegerNoise):
@@ -113,8 +184,8 @@ class _TwoSidedGeometric(IntegerNoise):
         What is protected.
     """
 
-    eps: float
-    unit: Unit = field(default_factory=Event)
+    eps: float = _budget()
+    unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
     _reach: ClassVar[float] = 41.5
 
@@ -162,6 +233,8 @@ class Laplace(_TwoSidedGeometric):
     """Laplace noise of scale sensitivity / eps, rounded down."""
 
     name: ClassVar[str] = "laplace"
+    example: ClassVar[str] = "laplace(eps=1, unit=event)"
+    summary: ClassVar[str] = "add Laplace noise, rounded down"
     _kind: ClassVar[str] = "Rounded-down Laplace noise"
 
     @property
@@ -177,6 +250,8 @@ class DiscreteLaplace(_TwoSidedGeometric):
     """The two-sided geometric: P(Z = z) falls by exp(-eps / sensitivity) with each step from 0."""
 
     name: ClassVar[str] = "discrete-laplace"
+    example: ClassVar[str] = "discrete-laplace(eps=1, unit=event)"
+    summary: ClassVar[str] = "add whole-number noise, symmetric about 0"
     _kind: ClassVar[str] = "Discrete Laplace noise"
 
     @property
@@ -202,11 +277,15 @@ class Gaussian(IntegerNoise):
         What is protected.
     """
 
-    eps: float
-    delta: float = 1e-6
-    unit: Unit = field(default_factory=Event)
+    eps: float = _budget()
+    delta: float = parameter(
+        NUMBER, "chance that is left out of the guarantee", default=1e-6, always=True
+    )
+    unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
     name: ClassVar[str] = "gaussian"
+    example: ClassVar[str] = "gaussian(eps=1, delta=1e-6, unit=event)"
+    summary: ClassVar[str] = "add normal noise, rounded down, that is (eps, delta)-private"
     _kind: ClassVar[str] = "Rounded-down Gaussian noise"
     _reach: ClassVar[float] = 8.9
 
@@ -231,12 +310,6 @@ class Gaussian(IntegerNoise):
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
         """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
         return np.asarray(log_ndtr(-(np.asarray(z, np.float64) + 1) / self.scale))
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}(eps={format_number(self.eps)}, delta={format_number(self.delta)}, "
-            f"{self.unit})"
-        )
 
 
 def _log1mexp(x: NDArray[np.float64]) -> NDArray[np.float64]:

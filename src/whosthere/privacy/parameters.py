@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from numbers import Integral, Real
 
 from whosthere.errors import SpecError
+from whosthere.specs import format_number
 
 # Counts, group sizes and noise all stay below this, so that their sums fit 32-bit integers.
 MOST_COUNT = 2**30
@@ -43,8 +43,3 @@ def check_positive(value: object, name: str, *, below: float = math.inf) -> floa
             fix="Use a number such as 1" if below == math.inf else "Use a number such as 1e-6",
         )
     return found
-
-
-def format_number(value: float) -> str:
-    """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
-    return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from whosthere.privacy.steps import Round, Step, Suppress
+from whosthere.privacy.steps import RandomRound, Round, Step, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,10 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "opensafely": Preset(
             (Suppress(7), Round(5)),
             "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
+        ),
+        "stats-nz": Preset(
+            (RandomRound(3),),
+            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
         ),
     }
 )

@@ -15,6 +15,7 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing, new_file, read_table, write_table
 from whosthere.data.regions import Regions
 from whosthere.data.times import to_utc_micros
+from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
@@ -90,6 +91,28 @@ class Release:
     def __hash__(self) -> int:
         return hash((self.group_size, self.epochs, self.mechanism, self.counts.tobytes()))
 
+    def __repr__(self) -> str:
+        regions, epochs = self.facts.shape
+        return in_one_line(
+            "Release",
+            f"{regions:,} regions x {epochs:,} epochs",
+            f"{self.group_size:,} people",
+            str(self.mechanism),
+        )
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Release",
+            {
+                "people counted": self.group_size,
+                "regions": len(self.regions),
+                "epochs": str(self.epochs),
+                "mechanism": str(self.mechanism),
+                "what that means": self.mechanism.describe(),
+                "cells with somebody in them": int((self.counts > 0).sum()),
+            },
+        )
+
     def to_table(self) -> pl.DataFrame:
         """Return one row per cell: region, epoch_start (in the local zone) and count."""
         starts = pl.Series(self.epochs.starts).dt.replace_time_zone("UTC")
@@ -113,8 +136,7 @@ class Release:
         """
         path = Path(path)
         if path.suffix == ".parquet":
-            table = self.to_table().to_arrow()
-            write_table(table, path, kind=KIND, metadata=self._describe(), force=force)
+            write_table(self.to_table(), path, kind=KIND, metadata=self._describe(), force=force)
         elif path.suffix == ".csv":
             description = description_path(path)
             head = json.dumps({"kind": KIND, **self._describe()}, indent=1, allow_nan=False)
@@ -133,8 +155,7 @@ class Release:
         """Read what `save` wrote."""
         path = existing(Path(path))
         if path.suffix == ".parquet":
-            arrow, head = read_table(path, kind=KIND)
-            table = pl.DataFrame(arrow)
+            table, head = read_table(path, kind=KIND)
         elif path.suffix == ".csv":
             head = _read_description(path)
             table = _read_csv(path)
@@ -189,7 +210,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise FileError(
             f"has no description beside it ({described.name})",
             where=path,
-            fix="Read a table of others with `whosthere import`",
+            fix="Read other programs' tables with `whosthere import`",
         )
     try:
         head: dict[str, Any] = json.loads(described.read_text(encoding="utf-8"))

@@ -1,21 +1,22 @@
-"""The steps that a mechanism is made of."""
+"""The steps that a mechanism can be made of."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from whosthere.privacy.maps import Map, Round, Suppress
-from whosthere.privacy.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace
+from whosthere.privacy.maps import Round, Suppress
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.random_rounding import RandomRound
+from whosthere.privacy.step import Step
 
 __all__ = [
+    "STEPS",
     "DiscreteLaplace",
     "Gaussian",
-    "IntegerNoise",
     "Laplace",
-    "Map",
+    "RandomRound",
     "Round",
     "Step",
     "Suppress",
 ]
 
-Step: TypeAlias = Map | IntegerNoise
+STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+"""All kinds of step that specs can name, in the order of lists."""

@@ -1,4 +1,4 @@
-"""Releases of others: tables of counts by region and time, made into a Release."""
+"""Tables of counts by region and time that other programs made, as releases."""
 
 from __future__ import annotations
 
@@ -172,22 +172,22 @@ class TableReader:
         length = self.epoch_length
         if length is None:
             if len(times) < 2:
-                raise RecordsError("has a single time", fix="Give the length with --epoch")
+                raise RecordsError("has a single time", fix="Give the length of an epoch")
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
         first, last = from_micros(times[0]), from_micros(times[-1])
         epochs = Epochs(first, length, (last - first) // length + 1, timezone)
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length with --epoch; days of 23 or 25 hours cannot be read",
+                fix="Give the length of an epoch; days of 23 or 25 hours cannot be read",
             )
         return epochs
 
 
 _FIXES = {
-    "region": "Fill the region in, or name its column with --region-column",
-    "time": "Use ISO 8601 text or Unix seconds, or name the column with --time-column",
-    "count": "Use whole numbers; say what stands for a withheld count with --withheld",
+    "region": "Fill the region in, or say which column holds it",
+    "time": "Use ISO 8601 text or Unix seconds, or say which column holds it",
+    "count": "Use whole numbers; say what stands for a withheld count",
 }
 
 

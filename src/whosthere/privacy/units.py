@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from whosthere.privacy.parameters import check_integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
+    from numpy.typing import NDArray
 
+    from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
 
 
@@ -46,6 +49,18 @@ class Unit(ABC):
         A visit changes its own cell by one, and nobody visits a cell twice.
         """
         return math.sqrt(self.most_visits)
+
+    @property
+    @abstractmethod
+    def bounds_visits(self) -> bool:
+        """Whether visits are dropped where there are too many."""
+
+    @abstractmethod
+    def period(self, epochs: Epochs) -> NDArray[np.int32] | None:
+        """Return the period within which each person's visits are bounded.
+
+        By epoch, numbered from 0, shape (n_epochs,); None where nothing is bounded.
+        """
 
     @abstractmethod
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
@@ -78,6 +93,15 @@ class Event(Unit):
     def most_visits(self) -> int:
         """One."""
         return 1
+
+    @property
+    def bounds_visits(self) -> bool:
+        """Never."""
+        return False
+
+    def period(self, epochs: Epochs) -> None:  # noqa: ARG002
+        """Return None: nothing is bounded."""
+        return
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
         """Return the traces themselves: a single visit needs no bound."""
@@ -112,6 +136,11 @@ class _Bounded(Unit):
         """`max_visits`."""
         return self.max_visits
 
+    @property
+    def bounds_visits(self) -> bool:
+        """Always."""
+        return True
+
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         """Keep a uniformly random `max_visits` of each unit's visits, all where fewer."""
         return traces.bounded(self.max_visits, per_day=self._per_day, rng=rng)
@@ -139,6 +168,10 @@ class UserDay(_Bounded):
     _whose: ClassVar[str] = "person and day"
     _per_day: ClassVar[bool] = True
 
+    def period(self, epochs: Epochs) -> NDArray[np.int32]:
+        """Return the local day of each epoch."""
+        return epochs.days
+
     def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
         """Spend eps for every day with a visit."""
         return eps * active_days
@@ -153,6 +186,10 @@ class User(_Bounded):
     _whose: ClassVar[str] = "person"
     _per_day: ClassVar[bool] = False
 
+    def period(self, epochs: Epochs) -> NDArray[np.int32]:
+        """Return 0 for each epoch: all of them are one period."""
+        return np.zeros(epochs.n, dtype=np.int32)
+
     def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
         """Spend eps once, however much the person moves."""
         return eps
@@ -162,3 +199,12 @@ UNITS: Mapping[str, type[Unit]] = MappingProxyType(
     {unit.name: unit for unit in (Event, UserDay, User)}
 )
 """The kinds of unit by name, from the narrowest to the widest."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(eps, delta) differential privacy for adding or removing one unit."""
+
+    eps: float
+    delta: float
+    unit: Unit

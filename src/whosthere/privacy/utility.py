@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
+from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +13,26 @@ import numpy as np
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "mean_absolute_error": "mean absolute error, people per cell",
+        "mean_relative_error": "mean relative error of visited cells",
+        "nonzero_lost": "share of visited cells published as 0",
+        "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
+        "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
+        "top_regions_kept": "share of the ten busiest regions kept",
+    }
+)
+"""The measures of `Utility` in words."""
 
 
 @dataclass(frozen=True)
 class Utility:
-    r"""Measures of published counts against the true ones; None where one is not defined.
+    r"""How much published counts differ from the true ones; a measure is None if not defined.
 
     Attributes
     ----------
@@ -29,8 +46,8 @@ class Utility:
         Jensen-Shannon distance, 0 (same) to 1 (disjoint), between the true and the published
         distribution over regions and over epochs.
     top_regions_kept
-        Share of the ten busiest regions that are among the ten busiest as published; regions
-        with the same total stand in their own order.
+        Share of the ten busiest regions that are among the ten busiest in the published counts.
+        Regions with the same total are ranked in their own order.
     """
 
     mean_absolute_error: float
@@ -40,9 +57,21 @@ class Utility:
     time_distance: float | None
     top_regions_kept: float | None
 
+    def _repr_html_(self) -> str:
+        """Return a small table of the measures, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{escape(UTILITY_WORDS[name])}</td>"
+            f"<td>{'not defined' if value is None else f'{value:.4g}'}</td></tr>"
+            for name, value in asdict(self).items()
+        )
+        return (
+            "<table><thead><tr><th>measure</th><th>value</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
-    """Measure published counts against the true ones, both of shape (n_regions, n_epochs)."""
+    """Compare published counts with the true ones, both of shape (n_regions, n_epochs)."""
     if published.shape != truth.shape:
         raise InputError(f"counts of shape {published.shape} against truth of {truth.shape}")
     error = np.abs(published.astype(np.int64) - truth)
@@ -59,15 +88,15 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
 
 
 def _jensen_shannon(p: NDArray[np.int64], q: NDArray[np.int64]) -> float | None:
-    from scipy.special import rel_entr  # noqa: PLC0415 - slow to import
+    from scipy.spatial.distance import jensenshannon  # noqa: PLC0415 - slow to import
 
     if not p.any() or not q.any():
         return None
-    share_p, share_q = p / p.sum(), q / q.sum()
-    middle = (share_p + share_q) / 2
-    bits = (rel_entr(share_p, middle).sum() + rel_entr(share_q, middle).sum()) / 2 / np.log(2)
-    # Rounding can carry nearly equal or disjoint distributions just outside of 0 to 1.
-    return float(np.sqrt(np.clip(bits, 0, 1)))
+    # Rounding can put the divergence of nearly equal or disjoint distributions just outside of 0
+    # to 1, and below 0 it has no root.
+    with np.errstate(invalid="ignore"):
+        distance = float(jensenshannon(p, q, base=2))
+    return 0.0 if math.isnan(distance) else min(distance, 1.0)
 
 
 def _top_kept(published: NDArray[np.int64], truth: NDArray[np.int64], top: int) -> float | None:

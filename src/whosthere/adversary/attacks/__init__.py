@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from whosthere import specs
 from whosthere.adversary.attacks.base import (
     RULED_OUT,
     Answer,
     Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
-    Labelled,
     NotApplicableError,
+    PastRelease,
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
 from whosthere.adversary.attacks.knock_knock import KnockKnock
@@ -25,28 +24,18 @@ from whosthere.adversary.attacks.likelihood_ratio import (
 from whosthere.adversary.attacks.loc_mia import LocMia
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
-from whosthere.adversary.attacks.trained import Training
+from whosthere.adversary.attacks.trained import TrainedAttack
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
-from whosthere.adversary.classifiers import CLASSIFIERS
-from whosthere.errors import InputError, suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from whosthere.adversary.groups import Sampling
 
 __all__ = [
     "ATTACKS",
     "RULED_OUT",
-    "TRAINED",
     "Answer",
     "Attack",
     "Auxiliary",
     "ContradictionRule",
-    "Facts",
     "FittedAttack",
     "KnockKnock",
-    "Labelled",
     "LikelihoodAnswer",
     "LikelihoodRatio",
     "LikelihoodRatioWithReference",
@@ -54,53 +43,25 @@ __all__ = [
     "LogLikelihood",
     "NotApplicableError",
     "PastGroups",
-    "Training",
+    "PastRelease",
+    "TrainedAttack",
     "ZeroKnowledge",
-    "attack_named",
+    "attack",
 ]
 
-ATTACKS: Mapping[str, type[Attack]] = {
-    kind.name: kind
-    for kind in (
-        ContradictionRule,
-        KnockKnock,
-        PastGroups,
-        ZeroKnowledge,
-        LikelihoodRatio,
-        LikelihoodRatioWithReference,
-        LocMia,
-        LogLikelihood,
-    )
-}
-
-# Those that train on groups, and so have a classifier and a way of sampling to choose.
-TRAINED: Mapping[str, type[KnockKnock | ZeroKnowledge | LocMia]] = {
-    kind.name: kind for kind in (KnockKnock, ZeroKnowledge, LocMia)
-}
+ATTACKS = specs.Catalogue.of(
+    "attack",
+    LikelihoodRatio,
+    ZeroKnowledge,
+    KnockKnock,
+    LikelihoodRatioWithReference,
+    PastGroups,
+    LocMia,
+    LogLikelihood,
+    ContradictionRule,
+)
 
 
-def attack_named(
-    name: str, *, classifier: str | None = None, sampling: str | None = None
-) -> Attack:
-    """Return the attack of that name, with its usual settings but for those given.
-
-    Classifier and sampling are for the attacks that train on groups of their own.
-    """
-    if name not in ATTACKS:
-        raise InputError(f"there is no attack {name!r}", fix=suggestion(name, ATTACKS))
-    if classifier is None and sampling is None:
-        return ATTACKS[name]()
-    if name not in TRAINED:
-        raise InputError(
-            f"{name} trains on no groups, so there is no classifier or sampling to choose",
-            fix=f"Leave them out, or use one of: {', '.join(TRAINED)}",
-        )
-    training = Training()
-    if classifier is not None:
-        if classifier not in CLASSIFIERS:
-            fix = suggestion(classifier, CLASSIFIERS)
-            raise InputError(f"there is no classifier {classifier!r}", fix=fix)
-        training = replace(training, classifier=CLASSIFIERS[classifier]())
-    if sampling is not None:
-        training = replace(training, sampling=cast("Sampling", sampling))
-    return TRAINED[name](training=training)
+def attack(given: Attack | str) -> Attack:
+    """Return the attack that a spec describes; an attack is returned as it is."""
+    return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere import specs
 from whosthere.errors import InputError
-from whosthere.privacy.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 # The score of a release that cannot hold the target: below any other, and still finite.
@@ -31,7 +29,7 @@ class NotApplicableError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class PastRelease:
     """A past release of which the attacker knows whether the target was in it."""
 
     release: Release
@@ -40,21 +38,29 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Auxiliary:
-    """What an attacker may have beside the release and knowledge of the target.
+    """What an attacker may have besides the release and knowledge of the target.
 
     Parameters
     ----------
     reference
         Real traces of other people over the same regions and epochs, without the target.
     friends
-        Rows of the reference that belong to the target's friends.
+        Real traces of the target's friends over the same regions and epochs.
     past
         Releases with known membership.
+    example
+        A release that was made like the attacked ones; it may be one of them.
     """
 
     reference: Traces | None = None
-    friends: tuple[int, ...] = ()
-    past: Sequence[Labelled] = ()
+    friends: Traces | None = None
+    past: Sequence[PastRelease] = ()
+    example: Release | None = None
+
+    def has(self, part: str) -> bool:
+        """Tell whether a part, named as the fields are, is there."""
+        found = getattr(self, part)
+        return found is not None and (part != "past" or len(found) > 0)
 
     @property
     def real_traces(self) -> Traces:
@@ -84,6 +90,28 @@ class Answer:
         """The decision."""
         return self.score > self.threshold
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether the target cannot be in."""
+        return self.score == RULED_OUT
+
+    def explain(self, *, prior: float) -> list[str]:  # noqa: ARG002 - no probability is claimed
+        """Return sentences on what the score means, given a probability of being in before."""
+        return [
+            "The score ranks releases against one another; it is no probability. The decision is "
+            "the attacker's best guess and may be wrong: how often it is, is what an audit over "
+            "many people measures."
+        ]
+
+    def to_json(self, *, prior: float = 0.5) -> dict[str, Any]:  # noqa: ARG002
+        """Return the answer as a JSON object."""
+        return {
+            "score": self.score,
+            "threshold": self.threshold,
+            "decision": "in" if self.says_in else "out",
+            "certain": self.is_certain,
+        }
+
 
 class FittedAttack(ABC):
     """An attack on one target, ready to score releases that share its facts."""
@@ -96,21 +124,30 @@ class FittedAttack(ABC):
 class Attack(ABC):
     """A way to find out whether a target is in a release.
 
+    To write one: a frozen dataclass with a `name`, a `summary`, and `_fit`. What it `uses` besides
+    the release and the knowledge of the target, it says. Fields that are declared with
+    `whosthere.specs.parameter` can be set in specs.
+
     Attributes
     ----------
     name
-        How it is called on the command line.
+        What it is called in specs.
     summary
         One sentence: what it does and what it needs.
-    uses
-        Which parts of `Auxiliary` it reads; all others are never touched.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    uses: ClassVar[frozenset[str]] = frozenset()
-
     needs_knowledge: ClassVar[bool] = True
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Which parts of `Auxiliary` it reads; all others are never touched."""
+        return frozenset()
+
+    def __str__(self) -> str:
+        """Write the attack as its canonical spec, with defaults left out."""
+        return specs.write(self)
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
@@ -118,28 +155,21 @@ class Attack(ABC):
             raise NotApplicableError(
                 f"{self.name} needs to know something of the target", fix="Give some visits"
             )
-        if knowledge is not None and not _lies_within(knowledge, facts):
+        if knowledge is not None and not knowledge.lies_within(facts):
             raise NotApplicableError(
                 "the target's visits or places lie outside the release's regions and epochs"
             )
         for part in sorted(self.uses):
-            if not getattr(auxiliary, part):
+            if not auxiliary.has(part):
                 raise NotApplicableError(
-                    f"{self.name} needs {_WORDS[part]}", fix="Give them, or use another attack"
+                    f"{self.name} needs {WORDS[part]}", fix="Give them, or use another attack"
                 )
-        if "reference" in self.uses and auxiliary.reference is not None:
-            self._check_reference(facts, auxiliary.reference)
-
-    def _check_reference(self, facts: Facts, reference: Traces) -> None:
-        if reference.regions.ids != facts.regions.ids or reference.epochs != facts.epochs:
-            raise NotApplicableError(
-                "the reference traces lie over other regions or epochs than the release",
-                fix="Read them with the release's own regions, epochs and time zone",
-            )
-        if reference.n_users < facts.group_size:
+        for part in sorted(self.uses & {"reference", "friends"}):
+            _check_alike(facts, getattr(auxiliary, part), WORDS[part])
+        if "reference" in self.uses and auxiliary.real_traces.n_users < facts.group_size:
             raise NotApplicableError(
                 f"{self.name} needs at least {facts.group_size} reference traces, "
-                f"not {reference.n_users}",
+                f"not {auxiliary.real_traces.n_users}",
                 fix="Give more, or use zero-knowledge, which needs none",
             )
 
@@ -157,6 +187,15 @@ class Attack(ABC):
         """Prepare, knowing that the attack applies."""
 
 
+WORDS = {
+    "reference": "reference traces",
+    "friends": "traces of the target's friends",
+    "past": "past releases with known membership",
+    "example": "a release like those that it attacks",
+}
+"""What each part of `Auxiliary` is called in a sentence."""
+
+
 def needed(knowledge: Knowledge | None) -> Knowledge:
     """Return what is known of the target, for attacks that need it."""
     if knowledge is None:
@@ -164,30 +203,20 @@ def needed(knowledge: Knowledge | None) -> Knowledge:
     return knowledge
 
 
-def _lies_within(knowledge: Knowledge, facts: Facts) -> bool:
-    if isinstance(knowledge, KnownVisits):
-        return bool(knowledge.cells[-1] < facts.n_cells)
-    return max(knowledge.regions) < len(facts.regions)
-
-
-_WORDS = {
-    "reference": "reference traces",
-    "friends": "the target's friends among the reference traces",
-    "past": "past releases with known membership",
-}
-
-
-def generator_for(seed: int, release: Release, role: str) -> np.random.Generator:
-    """Return random numbers that depend on nothing but a seed, a release and a role.
-
-    So a score does not depend on which releases were scored before, or by which worker.
-    """
-    digest = hashlib.blake2b(role.encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(release.counts).tobytes())
-    words = np.frombuffer(digest.digest(), dtype=np.uint32)
-    return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()]))
+def check_same_facts(release: Release, facts: Facts) -> None:
+    """Refuse a release that an attack was not prepared for."""
+    if release.facts != facts:
+        raise InputError("the release has other regions, epochs, group size or mechanism")
 
 
 def flat_counts(release: Release) -> NDArray[np.int32]:
     """Return the published counts by cell, shape (n_cells,)."""
     return release.counts.reshape(-1)
+
+
+def _check_alike(facts: Facts, traces: Traces, what: str) -> None:
+    if traces.regions.ids != facts.regions.ids or traces.epochs != facts.epochs:
+        raise NotApplicableError(
+            f"the {what.removeprefix('the ')} lie over other regions or epochs than the release",
+            fix="Read them with the release's own regions, epochs and time zone",
+        )

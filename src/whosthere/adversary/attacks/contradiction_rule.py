@@ -5,29 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from whosthere.adversary.attacks.base import (
     RULED_OUT,
     Answer,
     Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
     NotApplicableError,
     flat_counts,
+    needed,
 )
-from whosthere.adversary.knowledge import Knowledge, KnownVisits
-from whosthere.data.arrays import frozen
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 # A score between "ruled out" (far below) and the 0 of a release without contradiction.
 _THRESHOLD = -0.5
-_NO_CELLS = frozen([], np.int32)
 
 
 def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
@@ -37,7 +35,7 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
     not once small counts are suppressed, rounded to 0 or drowned in noise.
     """
     shows_everybody = float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
-    return shows_everybody and isinstance(knowledge, KnownVisits)
+    return shows_everybody and knowledge is not None and knowledge.certain.size > 0
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
@@ -72,10 +70,10 @@ class ContradictionRule(Attack):
         auxiliary: Auxiliary,  # noqa: ARG002
         seed: int,  # noqa: ARG002
     ) -> FittedAttack:
-        return _Rule(knowledge.cells if isinstance(knowledge, KnownVisits) else _NO_CELLS)
+        return _Rule(needed(knowledge).certain)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rule(FittedAttack):
     cells: NDArray[np.int32]
 
@@ -83,7 +81,7 @@ class _Rule(FittedAttack):
         return Answer(RULED_OUT if contradicts(self.cells, release) else 0.0, _THRESHOLD)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RuleFirst(FittedAttack):
     """The rule, and another attack for the releases that it leaves open.
 
@@ -107,6 +105,6 @@ class RuleFirst(FittedAttack):
 
 def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
-    if isinstance(knowledge, KnownVisits) and is_sound(facts, knowledge):
-        return RuleFirst(knowledge.cells, attack)
+    if knowledge is not None and is_sound(facts, knowledge):
+        return RuleFirst(knowledge.certain, attack)
     return attack

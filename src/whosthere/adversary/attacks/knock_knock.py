@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from whosthere.adversary.attacks.base import Attack, Auxiliary, Facts, FittedAttack, needed
+from whosthere import specs
+from whosthere.adversary.attacks.base import Auxiliary, FittedAttack, needed
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Training, sampler_over, train
+from whosthere.adversary.attacks.trained import TrainedAttack, sampler_over
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.facts import Facts
 
 
-@dataclass(frozen=True)
-class KnockKnock(Attack):
+@dataclass(frozen=True, kw_only=True)
+class KnockKnock(TrainedAttack):
     """Train on groups of real people, with and without the target.
 
     Parameters
     ----------
-    training
-        How the classifier is trained.
     rule
         Whether the contradiction rule goes first, where it is sound.
     """
 
-    training: Training = field(default_factory=Training)
-    rule: bool = True
+    rule: bool = specs.parameter(
+        specs.YES_NO, "whether the contradiction rule goes first, where it is sound", default=True
+    )
 
     name: ClassVar[str] = "knock-knock"
     summary: ClassVar[str] = (
         "trains on groups made from thousands of real traces of other people over the same "
         "regions and epochs"
     )
-    uses: ClassVar[frozenset[str]] = frozenset({"reference"})
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Real traces of others."""
+        return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Train on groups of the reference, once for all releases with these facts."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, self.name)
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
-        trained = train(sampler, self.training, rng)
+        trained = self.train(sampler, rng)
         return rule_first(facts, knowledge, trained) if self.rule else trained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,25 +13,21 @@ from whosthere.adversary.attacks.base import (
     Answer,
     Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
+    check_same_facts,
     flat_counts,
     needed,
 )
-from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
-from whosthere.adversary.published import published_counts
+from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.errors import InputError
-from whosthere.privacy.units import Unit, User, UserDay
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.data.epochs import Epochs
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
-
-# However often a place is visited, no single visit there is taken for more certain than this.
-_MOST_LIKELY_VISIT = 0.9
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,23 @@ class LikelihoodAnswer(Answer):
         odds = self.score + math.log(prior / (1 - prior))
         return 1 / (1 + math.exp(-odds)) if odds > -500 else 0.0
 
+    def explain(self, *, prior: float) -> list[str]:
+        """Return sentences on what the score means, given a probability of being in before."""
+        said = [f"Probability of being in, from {prior:g} before: {self.posterior(prior):.3f}."]
+        if self.p_value is not None:
+            said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
+        said.append(
+            "Both hold as far as the model does: other people's visits independent, their rate a "
+            "factor of the place times one of the hour. The decision may be wrong: how often it "
+            "is, is what an audit over many people measures."
+        )
+        return said
+
+    def to_json(self, *, prior: float = 0.5) -> dict[str, Any]:
+        """Return the answer as a JSON object."""
+        posterior = self.posterior(prior)
+        return super().to_json() | {"p_value": self.p_value, "posterior": posterior}
+
 
 @dataclass(frozen=True)
 class LikelihoodRatio(Attack):
@@ -72,7 +85,7 @@ class LikelihoodRatio(Attack):
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
         """Make the mechanism's tables; the rates wait for the release."""
-        published_counts(facts.mechanism, facts.group_size)
+        count_tables(facts.mechanism, facts.group_size)
         return _Test(facts, needed(knowledge), self._shape(auxiliary))
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
@@ -89,69 +102,69 @@ class LikelihoodRatioWithReference(LikelihoodRatio):
         "the likelihood ratio with rates shaped by real traces of other people, then fitted to "
         "the release"
     )
-    uses: ClassVar[frozenset[str]] = frozenset({"reference"})
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Real traces of others."""
+        return frozenset({"reference"})
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:
         return reference_shape(auxiliary.real_traces)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Test(FittedAttack):
     facts: Facts
     knowledge: Knowledge
     shape: NDArray[np.float64]
 
     def score(self, release: Release) -> LikelihoodAnswer:
-        if release.facts != self.facts:
-            raise InputError("the release has other regions, epochs, group size or mechanism")
+        check_same_facts(release, self.facts)
         return log_likelihood_ratio(release, self.knowledge, fit_rates(release, self.shape))
 
 
 def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -> LikelihoodAnswer:
     """Score a release for a target; rates that were fitted once serve any number of targets."""
-    if isinstance(knowledge, KnownRegions):
-        return LikelihoodAnswer(_score_of_places(release, knowledge, rates), 0.0)
-    tables = published_counts(release.mechanism, release.group_size)
-    log_rates = rates.log_rates(knowledge.cells)
-    ratios = tables.log_ratio_of(flat_counts(release)[knowledge.cells], log_rates)
-    if np.isneginf(ratios).any():
-        return LikelihoodAnswer(RULED_OUT, 0.0, 1.0)
-    possible, mean, variance = tables.null_law(log_rates)
-    excess = (float(ratios.sum()) - mean) / math.sqrt(max(variance, 1e-300))
-    p_value = possible * 0.5 * math.erfc(excess / math.sqrt(2))
-    kept = _chance_of_being_counted(knowledge, release)
-    score = float(np.log1p(kept * np.expm1(ratios)).sum())
+    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
+    tables = count_tables(release.mechanism, release.group_size)
+    log_rates = rates.log_rates(cells)
+    ratios = tables.log_ratio_of(flat_counts(release)[cells], log_rates)
+    p_value = None
+    if knowledge.certain.size:
+        if np.isneginf(ratios).any():
+            return LikelihoodAnswer(RULED_OUT, 0.0, 1.0)
+        possible, mean, variance = tables.null_law(log_rates)
+        excess = (float(ratios.sum()) - mean) / math.sqrt(max(variance, 1e-300))
+        p_value = possible * 0.5 * math.erfc(excess / math.sqrt(2))
+        chance = chance * _chance_of_being_counted(cells, release.facts)
+    score = float(np.log1p(chance * np.expm1(ratios)).sum())
     return LikelihoodAnswer(score, 0.0, p_value)
 
 
-def _score_of_places(release: Release, knowledge: KnownRegions, rates: Rates) -> float:
-    """Score places without times: the target may have been there in each epoch, or not."""
-    n_epochs = release.epochs.n
-    tables = published_counts(release.mechanism, release.group_size)
-    time, mean_visits = rates.time_marginal(), rates.total() / release.group_size
-    visits = np.minimum(time * mean_visits / len(knowledge.regions), _MOST_LIKELY_VISIT)
-    score = 0.0
-    for region in knowledge.regions:
-        cells = region * n_epochs + np.arange(n_epochs)
-        ratios = tables.log_ratio_of(flat_counts(release)[cells], rates.log_rates(cells))
-        score += float(np.log1p(visits * np.expm1(ratios)).sum())
-    return score
+@dataclass(frozen=True, eq=False)
+class _HabitsIn:
+    """When and how often people are seen, by rates that were fitted to a release of m people."""
+
+    rates: Rates
+    m: int
+
+    def time_marginal(self) -> NDArray[np.float64]:
+        return self.rates.time_marginal()
+
+    def mean_visits(self) -> float:
+        return self.rates.total() / self.m
 
 
-def _chance_of_being_counted(knowledge: KnownVisits, release: Release) -> NDArray[np.float64]:
-    """Chance that each known visit was among those that the publisher's bound let through."""
-    chance = np.ones(knowledge.cells.size)
-    for noise in release.mechanism.noise_steps:
-        period = _period(noise.unit, release.epochs)
+def _chance_of_being_counted(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.float64]:
+    """Chance that each known visit was among those that the publisher's bound let through.
+
+    The publisher draws them anew for each publication, so that no release tells which they were.
+    """
+    chance = np.ones(cells.size)
+    for unit in facts.mechanism.units:
+        period = unit.period(facts.epochs)
         if period is not None:
-            of_visit = period[knowledge.cells % release.epochs.n]
+            of_visit = period[cells % facts.epochs.n]
             together = np.bincount(of_visit)[of_visit]
-            chance = np.minimum(chance, noise.unit.most_visits / together)
+            chance = np.minimum(chance, unit.most_visits / together)
     return chance
-
-
-def _period(unit: Unit, epochs: Epochs) -> NDArray[np.int32] | None:
-    """Return the period within which a unit bounds visits, by epoch; None where it does not."""
-    if isinstance(unit, UserDay):
-        return epochs.days
-    return np.zeros(epochs.n, dtype=np.int32) if isinstance(unit, User) else None

@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from whosthere.adversary.attacks.base import (
-    Attack,
-    Auxiliary,
-    Facts,
-    FittedAttack,
-    NotApplicableError,
-)
-from whosthere.adversary.attacks.knock_knock import KnockKnock
-from whosthere.adversary.attacks.trained import Training
+from whosthere.adversary.attacks.base import Auxiliary, FittedAttack, NotApplicableError
+from whosthere.adversary.attacks.trained import TrainedAttack, sampler_over
 from whosthere.adversary.knowledge import KnownVisits
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
+    from whosthere.privacy.facts import Facts
 
 
-@dataclass(frozen=True)
-class LocMia(Attack):
+@dataclass(frozen=True, kw_only=True)
+class LocMia(TrainedAttack):
     """Make a stand-in for the target's trace from friends' traces, then go on as Knock-Knock.
 
-    Parameters
-    ----------
-    training
-        How the classifier is trained.
+    The contradiction rule is not used: it is not sound for visits that are only guessed.
     """
-
-    training: Training = field(default_factory=Training)
 
     name: ClassVar[str] = "loc-mia"
     summary: ClassVar[str] = (
         "knows traces of the target's friends instead of the target's own, and thousands of "
         "real traces of other people"
     )
-    uses: ClassVar[frozenset[str]] = frozenset({"reference", "friends"})
     needs_knowledge: ClassVar[bool] = False
 
+    @property
+    def uses(self) -> frozenset[str]:
+        """Real traces of others, and of friends."""
+        return frozenset({"reference", "friends"})
+
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
-        """Refuse friends who are not in the reference."""
+        """Refuse friends of whom nothing is known."""
         super().check(facts, None, auxiliary)
-        if auxiliary.reference is not None and not all(
-            0 <= friend < auxiliary.reference.n_users for friend in auxiliary.friends
-        ):
-            raise NotApplicableError("some of the target's friends are not in the reference")
+        if auxiliary.friends is None or not auxiliary.friends.n_visits:
+            raise NotApplicableError("the target has no friends with a visit")
 
     def _fit(
         self,
@@ -61,19 +53,21 @@ class LocMia(Attack):
         seed: int,
     ) -> FittedAttack:
         """Train on the stand-in."""
-        proxy = KnownVisits(proxy_trace(auxiliary.real_traces, auxiliary.friends))
-        # The rule is not sound for visits that are only guessed.
-        return KnockKnock(self.training, rule=False).fit(facts, proxy, auxiliary, seed=seed)
+        if auxiliary.friends is None:
+            raise NotApplicableError("there are no friends")
+        rng = generator(seed, self.name)
+        proxy = KnownVisits(proxy_trace(auxiliary.friends))
+        return self.train(sampler_over(auxiliary.real_traces, facts, proxy, rng), rng)
 
 
-def proxy_trace(reference: Traces, friends: tuple[int, ...]) -> NDArray[np.int32]:
+def proxy_trace(friends: Traces) -> NDArray[np.int32]:
     """Guess where somebody was from where their friends were: sorted cells, int32.
 
     As many cells as a friend visits on average: those that most friends visited and, of
     equals, those in the regions and at the hours that friends visit most.
     """
-    visits = reference.counts(np.array(friends)).astype(np.float64)
-    wanted = max(1, round(float(visits.sum()) / len(friends)))
+    visits = friends.counts().astype(np.float64)
+    wanted = max(1, round(friends.n_visits / friends.n_users))
     total = max(visits.sum(), 1.0)
     usual = np.outer(visits.sum(axis=1), visits.sum(axis=0)) / total**2
     # What is usual only decides between cells that equally many friends visited.

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from whosthere import specs
 from whosthere.adversary.attacks.base import (
     Answer,
     Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
     flat_counts,
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.attacks.trained import checked_groups, sampler_over
 from whosthere.adversary.classifiers import youden_threshold
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LogLikelihood(Attack):
     """Ask whether the target's trace fits the release's frequencies better than the reference's.
 
@@ -41,20 +43,30 @@ class LogLikelihood(Attack):
         Groups of the reference, half of them with the target, to tune the threshold on.
     """
 
-    validation_groups: int = 100
+    validation_groups: int = specs.parameter(
+        specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
+    )
 
     name: ClassVar[str] = "log-likelihood"
     summary: ClassVar[str] = (
         "compares the frequencies of the release with those of a reference data set, without "
         "training"
     )
-    uses: ClassVar[frozenset[str]] = frozenset({"reference"})
+
+    def __post_init__(self) -> None:
+        checked = checked_groups(self.validation_groups, "validation")
+        object.__setattr__(self, "validation_groups", checked)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Real traces of others."""
+        return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Take the frequencies of the reference, and tune the threshold on groups of it."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, self.name)
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
@@ -65,7 +77,7 @@ class LogLikelihood(Attack):
         return rule_first(facts, knowledge, tuned)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Test(FittedAttack):
     """The test with its threshold.
 

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from whosthere import specs
 from whosthere.adversary.attacks.base import (
     Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
     NotApplicableError,
     flat_counts,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
-from whosthere.adversary.classifiers import Classifier, ExactL1, youden_threshold
+from whosthere.adversary.classifiers import (
+    CLASSIFIERS,
+    Classifier,
+    ExactL1,
+    classifier,
+    youden_threshold,
+)
+from whosthere.privacy.parameters import check_positive
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.privacy.facts import Facts
 
 _LEAST_OF_EACH = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PastGroups(Attack):
     """Train on real past releases of which it is known whether the target was in them.
 
@@ -39,15 +48,27 @@ class PastGroups(Attack):
         Share of the past releases, of either kind, that only tune the threshold.
     """
 
-    classifier: Classifier = field(default_factory=ExactL1)
-    held_out: float = 0.2
+    classifier: Classifier = specs.parameter(
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+    )
+    held_out: float = specs.parameter(
+        specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
+    )
 
     name: ClassVar[str] = "knock-knock-past-groups"
     summary: ClassVar[str] = (
         "trains on past releases of the same regions and epochs with known membership"
     )
-    uses: ClassVar[frozenset[str]] = frozenset({"past"})
     needs_knowledge: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classifier", classifier(self.classifier))
+        object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Past releases."""
+        return frozenset({"past"})
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
         """Refuse a past that cannot be learned from."""
@@ -74,7 +95,7 @@ class PastGroups(Attack):
             [flat_counts(past.release).astype(smallest) for past in auxiliary.past]
         )
         labels = np.array([past.target_in for past in auxiliary.past])
-        trial = self._held_out(labels, np.random.default_rng(seed))
+        trial = self._held_out(labels, generator(seed, self.name))
         decision = self.classifier.fit(counts[~trial], labels[~trial])
         scores = decision(counts[trial][:, decision.cells])
         trained = Trained(decision, youden_threshold(scores, labels[trial]))

@@ -2,60 +2,90 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
+from whosthere import specs
 from whosthere.adversary.activity import parse_activity
 from whosthere.adversary.attacks.base import (
     Answer,
-    Attack,
     Auxiliary,
-    Facts,
     FittedAttack,
-    generator_for,
+    check_same_facts,
+    flat_counts,
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, Training, sampler_over, train
+from whosthere.adversary.attacks.trained import Trained, TrainedAttack, sampler_over
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
-from whosthere.adversary.synthetic import UnicityModel, usual_places
-from whosthere.errors import InputError
+from whosthere.adversary.synthetic import UnicityModel, usual_haunts
+from whosthere.data.regions import Regions
+from whosthere.errors import InputError, suggestion
+from whosthere.privacy.parameters import check_integer
+from whosthere.seeds import digest, generator
 
 if TYPE_CHECKING:
     import numpy as np
 
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 MarginalsFrom: TypeAlias = Literal["paper", "mechanism", "empirical"]
+FitOn: TypeAlias = Literal["per-release", "per-target"]
 
 
-@dataclass(frozen=True)
-class ZeroKnowledge(Attack):
+@dataclass(frozen=True, kw_only=True)
+class ZeroKnowledge(TrainedAttack):
     """Make people up from the attacked release alone, and train on groups of them.
 
     Parameters
     ----------
-    training
-        How the classifier is trained.
     reference_size
         How many people to make up; at least the size of the group.
-    activity
-        How visits are spread over them: exponential, constant, or lognormal:SIGMA.
     marginals
         How they are estimated from the release: "paper" corrects them by its rules,
         "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
+    activity
+        How visits are spread over people: exponential, constant, or lognormal:SIGMA.
+    positions
+        Whether a person's regions lie next to one another, where positions are known.
     rule
         Whether the contradiction rule goes first, where it is sound.
+    fit
+        "per-release" trains anew on every release, which is the attack. "per-target" trains once,
+        on an example release, and scores all others by that: cheaper, and not the same.
     """
 
-    training: Training = field(default_factory=Training)
-    reference_size: int = 5_000
-    activity: str = "exponential"
-    marginals: MarginalsFrom = "paper"
-    rule: bool = True
+    reference_size: int = specs.parameter(
+        specs.WHOLE, "people to make up, at least the group's size", default=5_000, key="reference"
+    )
+    marginals: MarginalsFrom = specs.parameter(
+        specs.OneOf(get_args(MarginalsFrom)),
+        "how the release's marginals are estimated",
+        default="paper",
+    )
+    activity: str = specs.parameter(
+        specs.Text(
+            "exponential or constant or lognormal:SIGMA", lambda text: parse_activity(text, 1.0)
+        ),
+        "how visits are spread over people",
+        default="exponential",
+    )
+    positions: bool = specs.parameter(
+        specs.YES_NO, "whether a person's regions lie next to one another", default=True
+    )
+    rule: bool = specs.parameter(
+        specs.YES_NO, "whether the contradiction rule goes first, where it is sound", default=True
+    )
+    fit_on: FitOn = specs.parameter(
+        specs.OneOf(get_args(FitOn)),
+        "whether it trains anew on every release, or once on an example",
+        default="per-release",
+        key="fit",
+    )
 
     name: ClassVar[str] = "zero-knowledge"
     summary: ClassVar[str] = (
@@ -63,27 +93,45 @@ class ZeroKnowledge(Attack):
         "visits of the target"
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "activity", self.activity.strip().lower())
+        parse_activity(self.activity, LEAST_MEAN)
+        made_up = check_integer(self.reference_size, "reference", least=1)
+        object.__setattr__(self, "reference_size", made_up)
+        for what, found, known in (
+            ("marginals", self.marginals, get_args(MarginalsFrom)),
+            ("fit", self.fit_on, get_args(FitOn)),
+        ):
+            if found not in known:
+                raise InputError(f"there is no {what} {found!r}", fix=suggestion(found, known))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Nothing, or an example release to train on."""
+        return frozenset({"example"}) if self.fit_on == "per-target" else frozenset()
+
     def _fit(
-        self,
-        facts: Facts,
-        knowledge: Knowledge | None,
-        auxiliary: Auxiliary,  # noqa: ARG002 - it has none
-        seed: int,
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        """Note the target; all training waits for the release, which it is made from."""
-        waiting = OnEachRelease(self, facts, needed(knowledge), seed)
-        return rule_first(facts, knowledge, waiting) if self.rule else waiting
+        """Note the target; training waits for the release, unless an example stands in for it."""
+        on_each = OnEachRelease(self, facts, needed(knowledge), seed)
+        fitted: FittedAttack = on_each
+        if auxiliary.example is not None and self.fit_on == "per-target":
+            fitted = on_each.trained_on(auxiliary.example)
+        return rule_first(facts, knowledge, fitted) if self.rule else fitted
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
-        marginals = self._marginals(release, rng)
+        seen = release if self.positions else _without_positions(release)
+        marginals = self._marginals(seen, rng)
         model = UnicityModel(
-            regions=release.regions,
-            epochs=release.epochs,
+            regions=seen.regions,
+            epochs=seen.epochs,
             space=marginals.space,
             time=marginals.time,
             activity=parse_activity(self.activity, marginals.mean_visits),
-            places=usual_places(release.regions),
+            haunts=usual_haunts(seen.regions),
         )
         return model.generate(max(self.reference_size, release.group_size), rng)
 
@@ -98,7 +146,12 @@ class ZeroKnowledge(Attack):
         )
 
 
-@dataclass(frozen=True, eq=False)
+def _without_positions(release: Release) -> Release:
+    """Return a release of the same counts whose regions lie nowhere."""
+    return replace(release, facts=replace(release.facts, regions=Regions(release.regions.ids)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class OnEachRelease(FittedAttack):
     """Trains a classifier for every release that it scores."""
 
@@ -114,12 +167,11 @@ class OnEachRelease(FittedAttack):
     def trained_on(self, release: Release) -> Trained:
         """Train on one release.
 
-        To score other releases by the result is cheaper, and slightly flattering where that
-        release was not chosen at random.
+        The random numbers depend on the release and not on which ones were scored before, or by
+        which worker.
         """
-        if release.facts != self.facts:
-            raise InputError("the release has other regions, epochs, group size or mechanism")
-        rng = generator_for(self.seed, release, self.attack.name)
+        check_same_facts(release, self.facts)
+        rng = generator(self.seed, self.attack.name, digest(flat_counts(release)))
         reference = self.attack.synthetic_reference(release, rng)
         sampler = sampler_over(reference, self.facts, self.knowledge, rng)
-        return train(sampler, self.attack.training, rng)
+        return self.attack.train(sampler, rng)

@@ -1,5 +1,10 @@
 """Classifiers that learn membership from labelled aggregates."""
 
+from __future__ import annotations
+
+from typing import cast
+
+from whosthere import specs
 from whosthere.adversary.classifiers.base import Classifier, Decision, youden_threshold
 from whosthere.adversary.classifiers.l1 import ExactL1, Linear
 from whosthere.adversary.classifiers.scikit import Forest, PaperL1, Perceptron
@@ -13,9 +18,13 @@ __all__ = [
     "Linear",
     "PaperL1",
     "Perceptron",
+    "classifier",
     "youden_threshold",
 ]
 
-CLASSIFIERS: dict[str, type[Classifier]] = {
-    kind.name: kind for kind in (ExactL1, PaperL1, Forest, Perceptron)
-}
+CLASSIFIERS = specs.Catalogue.of("classifier", ExactL1, PaperL1, Forest, Perceptron)
+
+
+def classifier(given: Classifier | str) -> Classifier:
+    """Return the classifier that a spec describes; a classifier is returned as it is."""
+    return given if isinstance(given, Classifier) else cast("Classifier", CLASSIFIERS.parse(given))

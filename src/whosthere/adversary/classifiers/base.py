@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from whosthere import specs
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -33,6 +35,10 @@ class Classifier(ABC):
     """A way to learn from labelled aggregates."""
 
     name: ClassVar[str]
+    summary: ClassVar[str]
+
+    def __str__(self) -> str:
+        return specs.write(self)
 
     @abstractmethod
     def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Decision:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from whosthere import kernels, specs
 from whosthere.adversary.classifiers.base import Classifier, Decision
+from whosthere.privacy.parameters import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,21 +64,20 @@ class ExactL1(Classifier):
         Largest violation of the optimality conditions (the penalty's slope is 1).
     """
 
-    c: float = 1.0
-    tolerance: float = 1e-3
+    c: float = specs.parameter(specs.NUMBER, "weight of the loss", default=1.0)
+    tolerance: float = specs.parameter(specs.NUMBER, "largest violation allowed", default=1e-3)
     name: ClassVar[str] = "l1"
+    summary: ClassVar[str] = "logistic regression with an L1 penalty, at its optimum"
+
+    def __post_init__(self) -> None:
+        for name in ("c", "tolerance"):
+            object.__setattr__(self, name, check_positive(getattr(self, name), name))
 
     def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Linear:
         """Find the optimum; counts of shape (n, n_cells), labels of shape (n,)."""
-        from whosthere.kernels.l1_logistic import (  # noqa: PLC0415 - compiled code, slow import
-            column_sums,
-            minimise,
-            weighted_column_sums,
-        )
-
         n, p = counts.shape
         signs = np.where(labels, 1.0, -1.0)
-        mean, scale = _moments(n, *column_sums(counts))
+        mean, scale = _moments(n, *kernels.column_sums(counts))
         w = np.zeros(p + 1)  # the last one belongs to the intercept, a feature that is always 1
         margins = np.zeros(n)
         cells = np.zeros(0, dtype=np.int64)
@@ -84,7 +85,9 @@ class ExactL1(Classifier):
         reached = finest
         for _ in range(_MOST_ROUNDS):
             slope = -self.c * signs / (1.0 + np.exp(signs * margins))
-            by_cell = weighted_column_sums(counts, slope.astype(np.float32)).astype(np.float64)
+            by_cell = kernels.weighted_column_sums(counts, slope.astype(np.float32)).astype(
+                np.float64
+            )
             gradient = np.append((by_cell - mean * slope.sum()) / scale, slope.sum())
             violation = np.where(
                 w == 0, np.maximum(np.abs(gradient) - 1.0, 0.0), np.abs(gradient + np.sign(w))
@@ -103,7 +106,7 @@ class ExactL1(Classifier):
             weights = w[cells]
             # As long as other cells are missing, there is no use in being much more exact.
             reached = max(finest, _COARSENESS * worst)
-            margins = minimise(features, signs, self.c, weights, reached)
+            margins = kernels.minimise(features, signs, self.c, weights, reached)
             w[:] = 0.0
             w[cells] = weights
         else:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from whosthere import specs
 from whosthere.adversary.classifiers.base import Classifier, Decision
 from whosthere.errors import MissingExtraError
+from whosthere.privacy.parameters import check_integer, check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,10 +44,21 @@ class PaperL1(Classifier):
     It stops at a tolerance of 1e-4 or after 100 iterations, often before its optimum.
     """
 
-    c: float = 1.0
-    tolerance: float = 1e-4
-    most_iterations: int = 100
+    c: float = specs.parameter(specs.NUMBER, "weight of the loss", default=1.0)
+    tolerance: float = specs.parameter(specs.NUMBER, "where to stop", default=1e-4)
+    most_iterations: int = specs.parameter(
+        specs.WHOLE, "iterations at most", default=100, key="iterations"
+    )
     name: ClassVar[str] = "l1-paper"
+    summary: ClassVar[str] = (
+        "the paper's own: the same by liblinear, which may stop before its optimum"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("c", "tolerance"):
+            object.__setattr__(self, name, check_positive(getattr(self, name), name))
+        most = check_integer(self.most_iterations, "iterations", least=1)
+        object.__setattr__(self, "most_iterations", most)
 
     def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
         """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
@@ -64,8 +77,12 @@ class PaperL1(Classifier):
 class Forest(Classifier):
     """A random forest."""
 
-    trees: int = 200
+    trees: int = specs.parameter(specs.WHOLE, "how many trees", default=200)
     name: ClassVar[str] = "forest"
+    summary: ClassVar[str] = "a random forest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trees", check_integer(self.trees, "trees", least=1))
 
     def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
         """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
@@ -78,8 +95,12 @@ class Forest(Classifier):
 class Perceptron(Classifier):
     """A neural network with one hidden layer."""
 
-    hidden: int = 100
+    hidden: int = specs.parameter(specs.WHOLE, "hidden neurons", default=100)
     name: ClassVar[str] = "mlp"
+    summary: ClassVar[str] = "a neural network with one hidden layer"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", check_integer(self.hidden, "hidden", least=1))
 
     def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
         """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""

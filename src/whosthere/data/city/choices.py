@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Choices:
     """Weighted lists of one length, each a row of a table, ready to be drawn from.
 
@@ -32,7 +32,7 @@ class Choices:
         # Row i's cumulative shares lie in (i, i + 1], so one sorted array serves all rows.
         shares += np.arange(len(weights))[:, None]
         object.__setattr__(self, "n_columns", weights.shape[1])
-        object.__setattr__(self, "bounds", frozen(shares.reshape(-1), np.float64))
+        object.__setattr__(self, "bounds", own(shares.reshape(-1), np.float64))
 
     def draw(self, rows: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw one column for each of the given rows, by the weights of that row."""

@@ -60,7 +60,7 @@ _DAY_PARTS = (
 
 @dataclass(frozen=True)
 class CityModel:
-    """Everything that a simulated city is made from, but for the seed.
+    """Everything that a simulated city is made from, except the seed.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class CityModel:
     other_days_off
         Share of workers whose two days off are not Saturday and Sunday.
     favourites
-        Mean number of favourite places beside home and work; each person has at least one.
+        Mean number of favourite places besides home and work; each person has at least one.
     most_favourites
         Largest number of favourite places.
     favourite_power

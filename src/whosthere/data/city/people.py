@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.display import in_one_line
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,6 +56,9 @@ class People:
 
     def __len__(self) -> int:
         return int(self.home.size)
+
+    def __repr__(self) -> str:
+        return in_one_line("People", f"{len(self):,}")
 
 
 def draw_people(model: CityModel, n: int, places: Places, rng: np.random.Generator) -> People:

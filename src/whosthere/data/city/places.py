@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import own
 from whosthere.data.city.choices import Choices
 from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.regions import Regions
@@ -29,7 +29,7 @@ _FURTHER_CENTRES = (0.3, 0.8)
 _DEGREE_DIGITS = 6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Places:
     """The regions of a city, with what people choose among them by.
 
@@ -157,6 +157,6 @@ def _deterrence(apart: NDArray[np.float64], km: float, power: float) -> NDArray[
 
 def _nearest(apart: NDArray[np.float64], most: int) -> NDArray[np.int32]:
     if len(apart) == 1:
-        return frozen([[0]], np.int32)
+        return own(np.array([[0]]), np.int32)
     order = np.argsort(apart, axis=1, kind="stable")
-    return frozen(order[:, 1 : most + 1], np.int32)
+    return own(order[:, 1 : most + 1], np.int32)

@@ -23,7 +23,7 @@ _HOUR_SECONDS = 60 * 60
 _SATURDAY = 5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sessions:
     """Bursts of records, one row each.
 
@@ -45,7 +45,7 @@ class Sessions:
     second: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Events:
     """Records as columns: the person's row, seconds since the first midnight, the region."""
 

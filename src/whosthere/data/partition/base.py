@@ -35,7 +35,7 @@ class Box:
         return inside
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Places:
     """Where a batch of records was made: points in degrees, or ids of regions."""
 
@@ -67,7 +67,7 @@ class Places:
 
 
 class Locator(Protocol):
-    """Finds the region of each place. One that learns its regions on the way keeps them."""
+    """Finds the region of each place. One that learns its regions along the way keeps them."""
 
     def locate(self, places: Places) -> NDArray[np.int32]:
         """Return the region of each place, `NOWHERE` where there is none."""

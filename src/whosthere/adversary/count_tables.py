@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import own
 from whosthere.privacy.probability import log_probability
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BINS_PER_SCALE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedCounts:
+class CountTables:
     """Tables of one mechanism, by the rate of the others in a cell.
 
     Attributes
@@ -122,7 +122,7 @@ class PublishedCounts:
 
 
 @lru_cache(maxsize=32)
-def published_counts(mechanism: Mechanism, m: int) -> PublishedCounts:
+def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     """Make the tables of a mechanism for groups of m people, once.
 
     The others in a cell are Poisson with the cell's rate.
@@ -152,28 +152,27 @@ def published_counts(mechanism: Mechanism, m: int) -> PublishedCounts:
     possible = weight.sum(axis=1)
     ratio_mean = (weight * finite).sum(axis=1) / possible
     ratio_variance = (weight * finite**2).sum(axis=1) / possible - ratio_mean**2
-    return PublishedCounts(
+    return CountTables(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
-        mean=frozen(mean, np.float64),
-        variance=frozen(others @ squares[:-1] - mean**2, np.float64),
+        mean=own(mean, np.float64),
+        variance=own(others @ squares[:-1] - mean**2, np.float64),
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
-        bin_of_value=frozen(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
-        log_ratio=frozen(ratio, np.float64),
-        possible=frozen(np.minimum(possible, 1.0), np.float64),
-        ratio_mean=frozen(ratio_mean, np.float64),
-        ratio_variance=frozen(np.maximum(ratio_variance, 0.0), np.float64),
+        bin_of_value=own(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
+        log_ratio=own(ratio, np.float64),
+        possible=own(np.minimum(possible, 1.0), np.float64),
+        ratio_mean=own(ratio_mean, np.float64),
+        ratio_variance=own(np.maximum(ratio_variance, 0.0), np.float64),
     )
 
 
 def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:
     """Edges of bins of published values: single ones where noise is narrow, always 0 alone."""
-    reach = sum(noise.window[1] for noise in mechanism.noise_steps)
-    widest = max((noise.scale for noise in mechanism.noise_steps), default=0.0)
+    reach = sum(step.window[1] for step in mechanism.steps)
+    widest = max((step.scale for step in mechanism.steps), default=0.0)
     width = max(1, int(widest / _BINS_PER_SCALE))
-    rounding = max((getattr(step, "to", 1) for step in mechanism.steps), default=1)
-    end = min(m, most + reach + rounding) + 1
+    end = min(m, most + reach) + 1
     return np.append(np.append(0, np.arange(1, end, width)), end)
 
 

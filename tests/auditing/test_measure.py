@@ -4,14 +4,17 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 import pytest
 
-from whosthere.auditing import scores as score_tables
-from whosthere.auditing.findings import control_holds, findings_from
+from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.metrics import eps_ceiling
-from whosthere.auditing.plan import PlanOptions, make_plan
-from whosthere.auditing.unit import score_unit
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import score_task
+from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.scores import tests_and_controls as scores_by_kind
 from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS
 from whosthere.data.cities import simulate
 
@@ -19,9 +22,11 @@ TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
 
 
+COLUMNS = {name: kind for name, kind in SCHEMA.items() if name != "control"}
+
+
 def table(rows):
-    schema = score_tables.SCHEMA.remove(score_tables.SCHEMA.get_field_index("control"))
-    return pa.Table.from_pylist(rows, schema=schema)
+    return pl.DataFrame(rows, schema=COLUMNS)
 
 
 def scores(attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS):
@@ -61,7 +66,7 @@ def noise(target, release, label):
 
 
 def measured(tests, controls=(), seed=0):
-    return findings_from(table(tests), table(list(controls)), seed=seed)
+    return measure(table(tests), table(list(controls)), seed=seed)
 
 
 def by_metric(findings, attack, setting="raw, m=9"):
@@ -108,7 +113,17 @@ class TestWhatIsMeasured:
             assert set(by_metric(findings, CEILING, setting)) == {"auc"}
 
     def test_without_controls_nothing_is_said_of_them(self):
-        assert set(by_metric(measured(scores("a", same)), "a")) == set(METRICS) - {CONTROL}
+        findings = measured(scores("a", same))
+        assert set(by_metric(findings, "a")) == set(METRICS) - {CONTROL}
+        assert control_holds(findings) is None
+
+    def test_fewer_targets_are_told(self):
+        """An attack that does not apply to all has findings on those it was made on."""
+        tests = scores("a", perfect) + scores("b", perfect, targets=TARGETS[:2])
+        findings = measured(tests)
+        assert by_metric(findings, "a")["auc"].n_targets == len(TARGETS)
+        few = by_metric(findings, "b")["auc"]
+        assert (few.n_targets, few.n_in, few.n_out) == (2, N_RELEASES, N_RELEASES)
 
     def test_ceiling_is_the_mean_over_targets(self, two_attacks):
         ceiling = by_metric(two_attacks, CEILING)["auc"]
@@ -211,19 +226,19 @@ class TestControl:
 
     def test_holds_without_a_leak(self):
         findings = self.controlled(noise)
-        assert control_holds(findings)
+        assert control_holds(findings) is True
         assert 0.3 < by_metric(findings, "a")[CONTROL].estimate < 0.7
 
     @pytest.mark.parametrize("shift", [3, -3])
     def test_fails_with_one(self, shift):
         findings = self.controlled(lambda *which: noise(*which) + shift)
-        assert not control_holds(findings)
+        assert control_holds(findings) is False
         control = by_metric(findings, "a")[CONTROL]
         assert not control.low <= 0.5 <= control.high
 
     def test_one_leak_of_many_is_enough(self):
         findings = self.controlled(lambda *which: 50.0)
-        assert not control_holds(findings)
+        assert control_holds(findings) is False
         assert control_holds([one for one in findings if one.attack == "b"])
 
     def test_strong_attacks_are_no_leak(self):
@@ -231,7 +246,7 @@ class TestControl:
         tests = scores("a", lambda *which: noise(*which) + 100 * which[-1])
         findings = measured(tests, scores("a", noise, control=True))
         assert by_metric(findings, "a")["auc"].estimate == 1
-        assert control_holds(findings)
+        assert control_holds(findings) is True
 
     def test_ends_of_the_interval_count_as_holding(self, two_attacks):
         (control, *_) = [one for one in two_attacks if one.metric == CONTROL]
@@ -239,21 +254,45 @@ class TestControl:
         assert not control_holds([replace(control, low=np.nextafter(0.5, 1), high=0.6)])
 
 
+class TestPerTarget:
+    def test_every_target_of_every_attack_once(self, rng):
+        tests = scores("a", perfect) + scores("b", same, targets=TARGETS[:2])
+        tests += scores("a", lambda t, r, label: label if t > 6 else 0.0, setting="raw, m=5")
+        frame = per_target(table([tests[i] for i in rng.permutation(len(tests))]))
+        found = {(row["setting"], row["attack"], row["target"]): row for row in frame.to_dicts()}
+        assert len(found) == frame.height == 6 + 2 + 6
+        for (setting, attack, target), row in found.items():
+            assert (row["visits"], row["uniqueness"]) == (10 * target, 1 / target)
+            assert row["releases"] == N_RELEASES
+            if setting == "raw, m=5":
+                assert row["auc"] == (1 if target > 6 else 0.5)
+            else:
+                assert row["auc"] == (1 if attack == "a" else 0.5)
+
+    def test_their_mean_is_the_finding(self):
+        tests = scores("a", noise)
+        mean = per_target(table(tests))["auc"].mean()
+        assert by_metric(measured(tests), "a")["auc"].estimate == pytest.approx(mean)
+
+    def test_nobody(self):
+        assert per_target(table([])).height == 0
+
+
 @pytest.mark.parametrize("spec", ["raw", "suppress(k=1)", "laplace(eps=1, unit=event)"])
 def test_real_audit(spec):
     """The control holds but in 1 % of seeds, and nobody exceeds the ceiling but by chance."""
     traces = simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
-    options = PlanOptions(
-        mechanisms=(spec,),
-        group_sizes=(40,),
-        attacks=("likelihood-ratio",),
+    options = AuditOptions.of(
+        mechanisms=spec,
+        group_sizes=40,
+        attacks="likelihood-ratio",
         targets=20,
         releases=20,
         seed=1,
     )
     plan = make_plan(options, traces)
-    done = {unit: score_unit(traces, plan, unit) for unit in plan.units}
-    findings = findings_from(*score_tables.tests_and_controls(plan, done), seed=plan.seed)
+    done = {task: score_task(Population.of(traces), plan, task) for task in plan.tasks}
+    findings = measure(*scores_by_kind(plan, done), seed=plan.seed)
     assert control_holds(findings)
     setting = str(plan.settings[0])
     reached = by_metric(findings, "likelihood-ratio", setting)["auc"]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from whosthere.auditing import metrics
 from whosthere.auditing.control import control_auc
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 _RATES = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 
 
-def findings_from(
-    tests: pa.Table, controls: pa.Table, *, seed: int, n_controls: int | None = None
+def measure(
+    tests: pl.DataFrame, controls: pl.DataFrame, *, seed: int, n_controls: int | None = None
 ) -> list[Finding]:
     """Measure everything.
 
@@ -54,7 +53,7 @@ def findings_from(
     return found
 
 
-def per_target(tests: pa.Table) -> pa.Table:
+def per_target(tests: pl.DataFrame) -> pl.DataFrame:
     """Return the AUC of every attack on every target, beside what is known of the target."""
     parts = [
         measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness", "ceiling")
@@ -63,20 +62,21 @@ def per_target(tests: pa.Table) -> pa.Table:
         .with_columns(auc=measured.aucs)
         for measured in (_Measured(rows, 0) for rows in _by_setting_and_attack(tests).values())
     ]
-    return pl.concat(parts).to_arrow() if parts else pa.table({})
+    return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def control_holds(findings: Sequence[Finding]) -> bool:
-    """Tell whether the control found nothing, as it must in a sound audit."""
+def control_holds(findings: Sequence[Finding]) -> bool | None:
+    """Tell whether the control found nothing, as it must in a sound audit; None without one."""
     controls = [finding for finding in findings if finding.metric == CONTROL]
-    return bool(controls) and all(
+    if not controls:
+        return None
+    return all(
         finding.low is not None and finding.high is not None and finding.low <= 0.5 <= finding.high
         for finding in controls
     )
 
 
-def _by_setting_and_attack(table: pa.Table) -> dict[tuple[str, str], pl.DataFrame]:
-    frame = pl.DataFrame(table)
+def _by_setting_and_attack(frame: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
     parts = frame.partition_by("setting", "attack", as_dict=True, maintain_order=True)
     return {(str(setting), str(attack)): rows for (setting, attack), rows in parts.items()}
 

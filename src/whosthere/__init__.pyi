@@ -1,0 +1,44 @@
+from . import attacks, mechanisms, regions
+from ._version import __version__
+from .auditing.options import AuditOptions, Block
+from .auditing.policy import Policy
+from .auditing.result import AuditResult
+from .data.cities import simulate
+from .data.columns import Columns
+from .data.epochs import Epochs
+from .data.read import Filters, read_records
+from .data.regions import Regions
+from .data.traces import Traces
+from .errors import InputError
+from .front import attack, audit, publish, recommend
+from .privacy.mechanism import Mechanism
+from .privacy.release import Release
+from .privacy.tables import TableReader
+from .privacy.utility import utility
+
+__all__ = [
+    "AuditOptions",
+    "AuditResult",
+    "Block",
+    "Columns",
+    "Epochs",
+    "Filters",
+    "InputError",
+    "Mechanism",
+    "Policy",
+    "Regions",
+    "Release",
+    "TableReader",
+    "Traces",
+    "__version__",
+    "attack",
+    "attacks",
+    "audit",
+    "mechanisms",
+    "publish",
+    "read_records",
+    "recommend",
+    "regions",
+    "simulate",
+    "utility",
+]

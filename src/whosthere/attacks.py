@@ -1,0 +1,72 @@
+"""Attacks, what they may know, and what is needed to write one of your own."""
+
+from whosthere.adversary.attacks import (
+    ATTACKS,
+    RULED_OUT,
+    Answer,
+    Attack,
+    Auxiliary,
+    ContradictionRule,
+    FittedAttack,
+    KnockKnock,
+    LikelihoodAnswer,
+    LikelihoodRatio,
+    LikelihoodRatioWithReference,
+    LocMia,
+    LogLikelihood,
+    NotApplicableError,
+    PastGroups,
+    PastRelease,
+    TrainedAttack,
+    ZeroKnowledge,
+    attack,
+)
+from whosthere.adversary.familiarity import (
+    FAMILIARITIES,
+    AllVisits,
+    Familiarity,
+    OnlyRegions,
+    ShareOfVisits,
+)
+from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
+from whosthere.adversary.targets import read_target, write_target
+from whosthere.privacy.facts import Facts
+from whosthere.specs import NUMBER, WHOLE, YES_NO, OneOf, parameter
+
+__all__ = [
+    "ATTACKS",
+    "FAMILIARITIES",
+    "NUMBER",
+    "RULED_OUT",
+    "WHOLE",
+    "YES_NO",
+    "AllVisits",
+    "Answer",
+    "Attack",
+    "Auxiliary",
+    "ContradictionRule",
+    "Facts",
+    "Familiarity",
+    "FittedAttack",
+    "KnockKnock",
+    "Knowledge",
+    "KnownRegions",
+    "KnownVisits",
+    "LikelihoodAnswer",
+    "LikelihoodRatio",
+    "LikelihoodRatioWithReference",
+    "LocMia",
+    "LogLikelihood",
+    "NotApplicableError",
+    "OneOf",
+    "OnlyRegions",
+    "PastGroups",
+    "PastRelease",
+    "ShareOfVisits",
+    "TrainedAttack",
+    "ZeroKnowledge",
+    "attack",
+    "parameter",
+    "read_target",
+    "write_target",
+]

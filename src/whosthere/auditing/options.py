@@ -1,0 +1,242 @@
+"""What a user may choose for an audit, in Python, in a file or on the command line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from whosthere.adversary.attacks import Attack, attack
+from whosthere.adversary.familiarity import Familiarity, familiarity
+from whosthere.auditing.plan import Contest
+from whosthere.auditing.setting import Scheme, Setting
+from whosthere.errors import GroupError, InputError, suggestion
+from whosthere.privacy.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+
+OneOrMore: TypeAlias = "Any"
+"""One value or several: an object, its spec, or an iterable of these."""
+
+
+class Scale(NamedTuple):
+    """How many people, and how many releases of each, an audit looks at."""
+
+    targets: int
+    releases: int
+
+
+SCALES: Mapping[str, Scale] = MappingProxyType(
+    {
+        # Enough for a verdict by the default policy, with one person found by chance.
+        "quick": Scale(targets=55, releases=20),
+        "paper": Scale(targets=50, releases=100),
+    }
+)
+DEFAULT_ATTACKS = ("knock-knock", "zero-knowledge", "likelihood-ratio")
+DEFAULT_PAST_RELEASES = 100
+# The control scores a fifth as many releases again.
+_RELEASES_PER_CONTROL = 5
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a plan: every combination of what it lists is measured.
+
+    Each may be given as one value or several, as objects or as specs.
+
+    Parameters
+    ----------
+    mechanisms
+        What is done to the counts.
+    group_sizes
+        People in a release.
+    knowledge
+        What is known of the targets.
+    attacks
+        Who attacks.
+    """
+
+    mechanisms: OneOrMore = ()
+    group_sizes: OneOrMore = ()
+    knowledge: OneOrMore = ("all",)
+    attacks: OneOrMore = DEFAULT_ATTACKS
+
+    def __post_init__(self) -> None:
+        for name, read in _READERS.items():
+            values = tuple(dict.fromkeys(read(one) for one in several(getattr(self, name))))
+            object.__setattr__(self, name, values)
+
+    def contests(self) -> Iterator[Contest]:
+        """Return what is measured, in order."""
+        for name, values in ((name, getattr(self, name)) for name in _READERS):
+            if not values:
+                raise InputError(
+                    f"no {_WORDS[name]} is given",
+                    fix=f"Give some, as in {name} = {_EXAMPLES[name]}",
+                )
+        for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
+            for one in self.attacks:
+                yield Contest(Setting(Scheme(mechanism, m), knowledge), one)
+
+
+def several(given: OneOrMore) -> tuple[Any, ...]:
+    """Return one value or several as a tuple; a text is one value."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return (given,)
+    return tuple(given)
+
+
+def _mechanism(given: Mechanism | str) -> Mechanism:
+    return given if isinstance(given, Mechanism) else Mechanism.parse(given)
+
+
+def _group_size(given: int) -> int:
+    if isinstance(given, bool | str) or int(given) != given:
+        raise GroupError(f"a group of {given!r} people", fix="Give a whole number")
+    if given < 2:
+        raise GroupError(f"a group of {given} hides nobody", fix="Give at least 2")
+    return int(given)
+
+
+_READERS: dict[str, Callable[[Any], Mechanism | int | Familiarity | Attack]] = {
+    "mechanisms": _mechanism,
+    "group_sizes": _group_size,
+    "knowledge": familiarity,
+    "attacks": attack,
+}
+_WORDS = {
+    "mechanisms": "mechanism",
+    "group_sizes": "group size",
+    "knowledge": "knowledge of the target",
+    "attacks": "attack",
+}
+_EXAMPLES = {
+    "mechanisms": "'suppress(k=1)'",
+    "group_sizes": "1000",
+    "knowledge": "'all'",
+    "attacks": "'likelihood-ratio'",
+}
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What a user may choose; all except mechanisms and group sizes may be left out.
+
+    Parameters
+    ----------
+    blocks
+        What is measured: the union of all blocks. What two of them share is measured once.
+    scale
+        How many targets and releases there are where their numbers are not given.
+    targets
+        How many people are attacked, chosen at random.
+    min_visits
+        How many visits these have at least.
+    users
+        Whom to attack instead, by id.
+    releases
+        Test releases for each target and scheme, half of them with the target.
+    control_releases
+        Further ones with a stand-in for the target, 0 for none; see
+        `whosthere.auditing.control`.
+    reference_size
+        How many people an attacker has real traces of; half of all by default.
+    past_releases
+        How many past releases with known membership there are, for attacks that learn from these.
+    test_from
+        Local date or time at which the tested time begins. Past releases are then made from the
+        time before, else from the same time as the tested ones.
+    seed
+        The same seed gives the same scores.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    scale: str = "quick"
+    targets: int | None = None
+    min_visits: int = 1
+    users: tuple[str, ...] = field(default=(), repr=False)
+    releases: int | None = None
+    control_releases: int | None = None
+    reference_size: int | None = None
+    past_releases: int = DEFAULT_PAST_RELEASES
+    test_from: datetime | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "users", several(self.users))
+        if self.scale not in SCALES:
+            fix = suggestion(str(self.scale), SCALES)
+            raise InputError(f"there is no scale {self.scale!r}", fix=fix)
+        if self.seed < 0:
+            raise InputError(f"a seed of {self.seed}", fix="Give 0 or more")
+        if self.n_releases < 2 or self.n_releases % 2:
+            raise InputError(
+                f"{self.n_releases} releases cannot be balanced",
+                fix="Give an even number, at least 2",
+            )
+        if self.n_control_releases < 0:
+            raise InputError(
+                f"{self.n_control_releases} control releases cannot be made",
+                fix="Give 0 for none, or more",
+            )
+
+    @classmethod
+    def of(cls, **chosen: Any) -> AuditOptions:  # noqa: ANN401
+        """Return options from plain keywords: those of one block, and all others."""
+        own = {name: chosen.pop(name) for name in _READERS if name in chosen}
+        return cls(blocks=(Block(**own),), **chosen)
+
+    @property
+    def n_targets(self) -> int:
+        """How many people are attacked, unless they are named."""
+        return SCALES[self.scale].targets if self.targets is None else self.targets
+
+    @property
+    def n_releases(self) -> int:
+        """How many test releases there are for each target and scheme."""
+        return SCALES[self.scale].releases if self.releases is None else self.releases
+
+    @property
+    def n_control_releases(self) -> int:
+        """How many control releases there are for each target and scheme."""
+        if self.control_releases is not None:
+            return self.control_releases
+        return max(2, self.n_releases // _RELEASES_PER_CONTROL)
+
+    def contests(self) -> tuple[Contest, ...]:
+        """Return what is measured, each once, setting by setting."""
+        if not self.blocks:
+            raise InputError("no mechanism is given", fix="Give some, such as 'suppress(k=1)'")
+        wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
+        # Scores are kept by these names: two of the same could not be told apart.
+        twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]
+        if twice:
+            raise InputError(
+                f"two that differ are both called {twice[0]}", fix="Give each a name of its own"
+            )
+        settings = dict.fromkeys(one.setting for one in wanted)
+        return tuple(one for setting in settings for one in wanted if one.setting == setting)
+
+    def with_block(self, **changed: OneOrMore) -> AuditOptions:
+        """Return the options with other values in every block."""
+        blocks = self.blocks or (Block(),)
+        return replace(self, blocks=tuple(replace(block, **changed) for block in blocks))
+
+
+def merged(from_file: AuditOptions, given: Mapping[str, Any]) -> AuditOptions:
+    """Return options with those that a user gave besides, which override the file's.
+
+    What belongs to blocks replaces it in every block.
+    """
+    in_blocks = {name: value for name, value in given.items() if name in _READERS}
+    others = {name: value for name, value in given.items() if name not in _READERS}
+    if "targets" in others and "users" not in others:
+        others["users"] = ()
+    options = replace(from_file, **others)
+    return options.with_block(**in_blocks) if in_blocks else options

@@ -1,0 +1,220 @@
+"""From what a user chose to a plan: checked against the data, with what was left open filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.adversary.attacks import NotApplicableError
+from whosthere.auditing.plan import Plan, Task
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import Scene
+from whosthere.data.epochs import to_micros, zone
+from whosthere.errors import EmptyError, GroupError, InputError
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whosthere.adversary.attacks import Attack
+    from whosthere.auditing.options import AuditOptions
+    from whosthere.auditing.plan import Contest
+    from whosthere.data.traces import Traces
+
+
+def make_plan(options: AuditOptions, traces: Traces) -> Plan:
+    """Check what a user chose against the data, and fill in what was left open.
+
+    Attacks that do not apply in a setting are left out of it; the plan's cautions say which.
+    """
+    contests = options.contests()
+    first_epoch = _first_epoch(options, traces)
+    population = Population.of(traces, first_epoch)
+    attacks = tuple(dict.fromkeys(one.attack for one in contests))
+    reference_size = _reference_size(options, attacks, traces)
+    _check_groups(contests, attacks, options, reference_size, traces)
+    _check_past(attacks, options, population, first_epoch)
+    plan = Plan(
+        contests=contests,
+        targets=_targets(options, population.tested),
+        releases=options.n_releases,
+        control_releases=options.n_control_releases,
+        reference_size=reference_size,
+        past_releases=options.past_releases if _users_of("past", attacks) else 0,
+        first_epoch=first_epoch,
+        seed=options.seed,
+    )
+    return _without_idle(plan, population)
+
+
+def _without_idle(plan: Plan, population: Population) -> Plan:
+    """Leave out attacks where they do not apply, and say what a reader must know."""
+    said = _about_people(plan, population)
+    kept = [one for one in plan.contests if _applies(one, plan, population)]
+    for setting in plan.settings:
+        if not any(one.setting == setting for one in kept):
+            raise InputError(
+                f"none of the attacks applies to {setting}",
+                fix="Add another, such as likelihood-ratio",
+            )
+    for attack in plan.attacks:
+        wanted = [one.setting for one in plan.contests if one.attack == attack]
+        without = [
+            str(one.setting) for one in plan.contests if one.attack == attack and one not in kept
+        ]
+        if without:
+            said.append(
+                f"{attack} is left out of {len(without)} of {len(wanted)} settings, where it "
+                f"does not apply: {'; '.join(without)}."
+            )
+    return replace(plan, contests=tuple(kept), cautions=tuple(said))
+
+
+def _applies(contest: Contest, plan: Plan, population: Population) -> bool:
+    """Tell whether an attack can be made on some target; it mostly depends on none."""
+    by_target = "friends" in contest.attack.uses
+    for target in plan.targets if by_target else plan.targets[:1]:
+        try:
+            Scene(population, plan, Task(target, contest.setting.scheme)).check(contest)
+        except NotApplicableError:
+            continue
+        return True
+    return False
+
+
+def _about_people(plan: Plan, population: Population) -> list[str]:
+    said = []
+    pool = population.tested.n_users - 1 - plan.reference_size
+    largest = max(scheme.group_size for scheme in plan.schemes)
+    if pool < 2 * largest:
+        said.append(
+            f"Groups of {largest} are drawn from {pool} people, so test releases share more than "
+            "half of their people. The results are about these people more than about others."
+        )
+    graph = population.friends
+    if _users_of("friends", plan.attacks) and graph is not None:
+        alone = sum(not graph.of(target).size for target in plan.targets)
+        if alone:
+            said.append(
+                f"{alone} of {len(plan.targets)} targets have no friends in the table: attacks "
+                "that need friends are not made on them."
+            )
+    return said
+
+
+def _first_epoch(options: AuditOptions, traces: Traces) -> int:
+    """Return the epoch at which the tested time begins."""
+    if options.test_from is None:
+        return 0
+    moment = options.test_from
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone(traces.epochs.timezone))
+    first = int(traces.epochs.index_of(np.array([to_micros(moment)]))[0])
+    if first < 0:
+        raise InputError(
+            f"the tested time is to begin at {options.test_from}, outside of the {traces.epochs}",
+            fix="Give a time within them",
+        )
+    return first
+
+
+def _users_of(part: str, attacks: Sequence[Attack]) -> list[Attack]:
+    return [attack for attack in attacks if part in attack.uses]
+
+
+def _in_need_of_people(attacks: Sequence[Attack]) -> list[Attack]:
+    """Return the attacks that need people who are in no test release."""
+    return [attack for attack in attacks if attack.uses & {"reference", "past"}]
+
+
+def _reference_size(options: AuditOptions, attacks: Sequence[Attack], traces: Traces) -> int:
+    others = traces.n_users - 1
+    if options.reference_size is None:
+        return others // 2 if _in_need_of_people(attacks) else 0
+    if not 0 <= options.reference_size < others:
+        raise GroupError(
+            f"a reference of {options.reference_size} cannot be taken from {others} others",
+            fix=f"Give at most half of them, {others // 2}",
+        )
+    return options.reference_size
+
+
+def _check_groups(
+    contests: Sequence[Contest],
+    attacks: Sequence[Attack],
+    options: AuditOptions,
+    reference: int,
+    traces: Traces,
+) -> None:
+    """Refuse groups that the data cannot provide, and say which it could."""
+    largest = max(one.setting.scheme.group_size for one in contests)
+    others = traces.n_users - 1
+    pool, need = others - reference, [str(attack) for attack in _in_need_of_people(attacks)]
+    most = min(pool, reference) if need else pool
+    if largest <= most:
+        return
+    if pool < largest:
+        aside = f" with {reference} set aside as a reference" if reference else ""
+        problem = f"of {traces.n_users} users, {pool} are left for test groups{aside}"
+    else:
+        problem = f"{need[0]} needs a reference of as many, and it is to have {reference}"
+    fixes = [f"give a group size of {most} or less"] if most >= 2 else []
+    if need and 2 * largest <= others:
+        fixes.append(f"give a reference size from {largest} to {others - largest}")
+    if need and len(need) < len(attacks):
+        without = pool if options.reference_size is not None else others
+        fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")
+    fix = _either(fixes or ["look for larger data"])
+    raise GroupError(f"groups of {largest} are too large: {problem}", fix=fix)
+
+
+def _check_past(
+    attacks: Sequence[Attack], options: AuditOptions, population: Population, first_epoch: int
+) -> None:
+    learners = _users_of("past", attacks)
+    if not learners:
+        return
+    if options.past_releases < 4 or options.past_releases % 2:
+        raise InputError(
+            f"{learners[0]} cannot learn from {options.past_releases} past releases",
+            fix="Give an even number, at least 4",
+        )
+    if first_epoch and not population.earlier:
+        raise InputError(
+            f"only {first_epoch} epochs lie before the {population.tested.epochs.n} tested ones, "
+            "which is too short for a past release",
+            fix="Let the tested time begin later, or leave its beginning out",
+        )
+
+
+def _either(fixes: Sequence[str]) -> str:
+    """Write ways out of a problem as one sentence."""
+    text = ", or ".join(fixes)
+    return text[0].upper() + text[1:]
+
+
+def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
+    """Return the rows of the people to attack."""
+    visits = traces.visits_per_user()
+    if options.users:
+        rows = tuple(traces.row_of(user) for user in dict.fromkeys(options.users))
+        if not all(visits[row] for row in rows):
+            raise EmptyError("a named target made no visit", fix="Leave that one out")
+        return rows
+    n = options.n_targets
+    if n < 1:
+        raise InputError(f"{n} targets are nobody to attack", fix="Give at least 1")
+    eligible = np.flatnonzero(visits >= max(options.min_visits, 1))
+    if eligible.size < n:
+        enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
+        fixes = [f"ask for {enough} visits or less"] if enough else []
+        fixes += [f"ask for {eligible.size} targets or less"] if eligible.size else []
+        raise GroupError(
+            f"only {eligible.size} users have at least {options.min_visits} visits, "
+            f"and {n} targets are wanted",
+            fix=_either(fixes or ["look for larger data"]),
+        )
+    chosen = generator(options.seed, "targets").choice(eligible, n, replace=False)
+    return tuple(int(row) for row in chosen)

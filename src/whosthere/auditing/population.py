@@ -1,0 +1,46 @@
+"""The people of an audit: where they were in the tested time, and before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whosthere.data.neighbours import Neighbours
+    from whosthere.data.traces import Traces
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Everybody's traces in the tested time, and in earlier times of the same length.
+
+    Attributes
+    ----------
+    tested
+        What test releases are made from.
+    earlier
+        The same people in each of the whole windows before, the latest first.
+    friends
+        Who knows whom, as a graph over the rows of the traces; None where that is not known.
+    """
+
+    tested: Traces
+    earlier: tuple[Traces, ...] = ()
+    friends: Neighbours | None = None
+
+    @classmethod
+    def of(cls, traces: Traces, first_epoch: int = 0) -> Population:
+        """Cut traces at the epoch where the tested time begins."""
+        # Groups are chosen by the thousand, and nobody asks for the friendships within them.
+        friends, bare = traces.friends, replace(traces, friends=None)
+        if first_epoch == 0:
+            return cls(bare, (), friends)
+        n = traces.epochs.n - first_epoch
+        starts = range(first_epoch - n, -1, -n)
+        earlier = tuple(bare.between(start, n) for start in starts)
+        return cls(bare.between(first_epoch, n), earlier, friends)
+
+    @property
+    def past(self) -> tuple[Traces, ...]:
+        """What past releases are made from: the earlier times or, without any, the tested one."""
+        return self.earlier or (self.tested,)

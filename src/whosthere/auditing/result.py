@@ -1,0 +1,156 @@
+"""What an audit found, as values to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whosthere.auditing.vocabulary import METRICS
+from whosthere.display import in_one_line, paragraph, stacked, table
+from whosthere.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.plan import Plan, Task
+    from whosthere.auditing.policy import Policy, Verdict
+
+SHOWN = ("auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
+"""The metrics that a first look at an audit shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit found.
+
+    Attributes
+    ----------
+    plan
+        What was done.
+    findings
+        Every metric of every attack in every setting.
+    policy
+        The limits that were judged by.
+    verdicts
+        One for each setting, by the policy.
+    trusted
+        Whether the control shows no signal, as it must; None where there was no control.
+    failed
+        Tasks that could not be done; the findings rest on the others.
+    scores
+        One row for each test release that an attack scored; the columns are described in
+        `whosthere.auditing.scores`. Targets are rows of the traces.
+    targets
+        The AUC of every attack on every target.
+    folder
+        Where all of it is kept; None if it was kept nowhere.
+    """
+
+    plan: Plan
+    findings: tuple[Finding, ...]
+    policy: Policy
+    verdicts: tuple[Verdict, ...]
+    trusted: bool | None
+    failed: tuple[Task, ...]
+    scores: pl.DataFrame
+    targets: pl.DataFrame
+    folder: Path | None = None
+
+    def kept_in(self, folder: Path | None) -> AuditResult:
+        """Return the same result, kept in another folder or nowhere."""
+        return replace(self, folder=folder)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the findings as a table, one row each.
+
+        Its `to_pandas` needs the `pandas` extra.
+        """
+        settings = pl.DataFrame(
+            {
+                "setting": [str(setting) for setting in self.plan.settings],
+                "mechanism": [str(setting.scheme.mechanism) for setting in self.plan.settings],
+                "group_size": [setting.scheme.group_size for setting in self.plan.settings],
+                "knowledge": [str(setting.knowledge) for setting in self.plan.settings],
+            }
+        )
+        rows = pl.DataFrame([finding.to_json() for finding in self.findings], _FINDING)
+        return settings.join(rows, on="setting", how="right", maintain_order="right").select(
+            *settings.columns, pl.exclude(settings.columns)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return verdicts and findings as a JSON object."""
+        return {
+            "trusted": self.trusted,
+            "failed_tasks": len(self.failed),
+            "policy": self.policy.to_json(),
+            "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+    def plot(self, metric: str = "auc") -> Figure:
+        """Draw a metric of every attack in every setting, with intervals; needs matplotlib."""
+        try:
+            from whosthere.auditing.plots import draw_findings  # noqa: PLC0415 - an optional extra
+        except ImportError:
+            raise MissingExtraError("A picture", "plot") from None
+        return draw_findings(self, metric)
+
+    def __repr__(self) -> str:
+        said = [f"{verdict.setting}: {verdict.decision}" for verdict in self.verdicts]
+        return in_one_line("AuditResult", *said, *self._warnings())
+
+    def _repr_html_(self) -> str:
+        """Show verdicts with their reasons, and a table of the findings that matter most."""
+        parts = [verdict._repr_html_() for verdict in self.verdicts]
+        parts += [paragraph(text, strong="Note:") for text in self._warnings()]
+        return stacked(*parts, table(_HEADER, self._rows(), titles=_TITLES))
+
+    def _warnings(self) -> list[str]:
+        """Return what a reader must not overlook."""
+        n = len(self.failed)
+        said = [f"{n} of {len(self.plan.tasks)} tasks failed"] if n else []
+        if self.trusted is None:
+            said.append("there was no control")
+        return said
+
+    def _rows(self) -> list[list[str]]:
+        by_place = {(one.setting, one.attack, one.metric): one for one in self.findings}
+        places = dict.fromkeys((one.setting, one.attack) for one in self.findings)
+        return [
+            [setting, attack, *(shown(by_place.get((setting, attack, metric))) for metric in SHOWN)]
+            for setting, attack in places
+        ]
+
+
+def shown(finding: Finding | None, *, between: str = " ") -> str:
+    """Write a finding for a cell of a table: its value, and its interval after it."""
+    if finding is None:
+        return ""
+    if finding.estimate is None:
+        return "not resolvable"
+    if finding.low is None or finding.high is None:
+        return f"{finding.estimate:.2f}"
+    return f"{finding.estimate:.3f}{between}{finding.low:.2f}\N{EN DASH}{finding.high:.2f}"
+
+
+_HEADER = ("setting", "attack", *(METRICS[name].words for name in SHOWN))
+_TITLES = ("", "", *(METRICS[name].explanation for name in SHOWN))
+_FINDING = {
+    "setting": pl.String(),
+    "attack": pl.String(),
+    "metric": pl.String(),
+    "estimate": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "n_targets": pl.Int64(),
+    "n_in": pl.Int64(),
+    "n_out": pl.Int64(),
+    "note": pl.String(),
+    "standard_error": pl.Float64(),
+}

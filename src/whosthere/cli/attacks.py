@@ -1,0 +1,52 @@
+"""`whosthere attacks`: who can attack, what may be known, and how to write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whosthere.cli import console
+
+if TYPE_CHECKING:
+    from whosthere.specs import Kind
+
+
+def attacks() -> None:
+    """List the attacks that can be named with --attack, and what --knowledge can be.
+
+    Example: `whosthere attacks`
+    """
+    from whosthere.adversary.attacks import ATTACKS
+    from whosthere.adversary.attacks.base import WORDS
+    from whosthere.adversary.classifiers import CLASSIFIERS
+    from whosthere.adversary.familiarity import FAMILIARITIES
+
+    console.heading("Attacks (--attack)")
+    for kind in ATTACKS.kinds.values():
+        needs = [WORDS[part] for part in sorted(kind.make().uses)]
+        also = f" Needs {' and '.join(needs)}." if needs else ""
+        _show(kind, f"{kind.summary}.{also}")
+    console.heading("What is known of a target (--knowledge)")
+    for kind in FAMILIARITIES.kinds.values():
+        _show(kind, f"{kind.summary}.")
+    console.heading("Classifiers, for attacks that train one")
+    for kind in CLASSIFIERS.kinds.values():
+        _show(kind, f"{kind.summary}.")
+    console.heading("Examples")
+    for example in _EXAMPLES:
+        console.say(f"  {example}")
+
+
+_EXAMPLES = (
+    "--attack 'zero-knowledge(sampling=independent, marginals=mechanism)'",
+    "--attack 'knock-knock(classifier=forest(trees=50))'",
+    "--knowledge 'regions(top=2, guess=random)'",
+)
+
+
+def _show(kind: Kind, summary: str) -> None:
+    """Print a name and what it stands for, then its parameters with their defaults."""
+    console.entry(kind.example, summary)
+    for parameter, usual in kind.parameters():
+        written = parameter.key if usual is None else f"{parameter.key}={usual}"
+        values = "" if parameter.value.words.startswith("a ") else f" ({parameter.value.words})"
+        console.entry(written, f"{parameter.meaning}{values}", indent=4)

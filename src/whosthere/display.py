@@ -1,0 +1,59 @@
+"""How values show themselves: in one line, or as pieces of HTML in a notebook.
+
+Everything that comes in is escaped. Nothing here ever shows a user id or a whole array: what is
+handed in must not hold one.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_LEFT = 'style="text-align:left"'
+
+
+def in_one_line(name: str, *parts: str) -> str:
+    """Return a value's `repr`, such as ``<Regions: 100, with positions>``."""
+    return f"<{name}: {', '.join(parts)}>"
+
+
+def facts_table(name: str, facts: Mapping[str, object]) -> str:
+    """Return a value as an HTML table with one row for each fact."""
+    rows = "".join(
+        f"<tr><th {_LEFT}>{escape(what)}</th><td>{escape(_shown(value))}</td></tr>"
+        for what, value in facts.items()
+    )
+    return f"<table><caption>{escape(name)}</caption><tbody>{rows}</tbody></table>"
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[object]], *, titles: Sequence[str] = ()
+) -> str:
+    """Return an HTML table; titles explain columns where the pointer rests on their heads."""
+    heads = "".join(
+        f'<th {_LEFT} title="{escape(title)}">{escape(name)}</th>'
+        for name, title in zip(header, titles or [""] * len(header), strict=True)
+    )
+    body = "".join(
+        f"<tr>{''.join(f'<td {_LEFT}>{escape(str(cell))}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def paragraph(text: str, *, strong: str = "", colour: str = "inherit") -> str:
+    """Return a paragraph, with a word in bold and in a colour before it."""
+    bold = f'<strong style="color:{escape(colour)}">{escape(strong)}</strong> ' if strong else ""
+    return f"<p>{bold}{escape(text)}</p>"
+
+
+def stacked(*parts: str) -> str:
+    """Return parts that are HTML already, one below the other."""
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

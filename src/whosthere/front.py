@@ -1,0 +1,294 @@
+"""The functions that most people need, for notebooks and scripts."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from whosthere.adversary import attacks as attacks_room
+from whosthere.adversary.attacks import Answer, Auxiliary
+from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.adversary.targets import read_target
+from whosthere.auditing.options import AuditOptions, merged
+from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.search import DEFAULT_FAMILIES
+from whosthere.auditing.search import recommend as search
+from whosthere.auditing.work import local_workers, usable_processors
+from whosthere.data.traces import Traces
+from whosthere.privacy import publish as publishing
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.release import Release
+from whosthere.progress import progress
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.adversary.familiarity import Familiarity
+    from whosthere.auditing.plan import Task
+    from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.search import Recommendation
+    from whosthere.auditing.work import Workers
+    from whosthere.privacy.publish import Publication
+
+    AnyPath: TypeAlias = "str | os.PathLike[str]"
+    TracesLike: TypeAlias = "Traces | AnyPath"
+    PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
+
+
+def audit(
+    traces: TracesLike,
+    *,
+    mechanisms: Mechanism | str | Sequence[Mechanism | str] | None = None,
+    group_size: int | Sequence[int] | None = None,
+    attacks: Attack | str | Sequence[Attack | str] | None = None,
+    knowledge: Familiarity | str | Sequence[Familiarity | str] | None = None,
+    plan: AuditOptions | AnyPath | None = None,
+    out: AnyPath | None = None,
+    policy: PolicyLike = None,
+    scale: str | None = None,
+    targets: int | None = None,
+    users: str | Sequence[str] | None = None,
+    min_visits: int | None = None,
+    releases: int | None = None,
+    control_releases: int | None = None,
+    reference_size: int | None = None,
+    past_releases: int | None = None,
+    test_from: datetime | None = None,
+    seed: int | None = None,
+    workers: int | Workers | None = None,
+) -> AuditResult:
+    """Measure attacks against protections, and judge each protection.
+
+    Parameters
+    ----------
+    traces
+        Everybody who may be published: a file from `whosthere ingest`, or traces in memory.
+    mechanisms
+        Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
+    group_size
+        People in a release, one or several numbers.
+    attacks
+        Who attacks, as specs or objects; knock-knock, zero-knowledge and likelihood-ratio by
+        default.
+    knowledge
+        What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    plan
+        A plan file, or options, that all other arguments override.
+    out
+        Folder to keep everything in, so that an interrupted audit resumes; by default nothing is
+        kept but the result.
+    policy
+        The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
+    scale, targets, users, min_visits, releases, control_releases, reference_size, past_releases
+        See `whosthere.AuditOptions`.
+    test_from, seed
+        See `whosthere.AuditOptions`.
+    workers
+        How many processes to use, one for each processor by default, or who does the work.
+
+    Examples
+    --------
+    >>> import whosthere as wt
+    >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
+    >>> result.verdicts
+    """
+    given = {
+        "mechanisms": mechanisms,
+        "group_sizes": group_size,
+        "attacks": attacks,
+        "knowledge": knowledge,
+        "scale": scale,
+        "targets": targets,
+        "users": users,
+        "min_visits": min_visits,
+        "releases": releases,
+        "control_releases": control_releases,
+        "reference_size": reference_size,
+        "past_releases": past_releases,
+        "test_from": test_from,
+        "seed": seed,
+    }
+    options = _options(plan, given)
+    judged_by = Policy.of(policy)
+    with ExitStack() as stack:
+        path = stack.enter_context(_as_file(traces))
+        if out is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audit"
+        else:
+            folder = Path(out)
+        prepared = prepare_audit(path, options, folder)
+        move = stack.enter_context(progress())
+        return prepared.run(
+            policy=judged_by,
+            workers=_workers(workers),
+            on_progress=lambda done, total: move("tasks", done, total),
+            on_failure=_warn,
+        ).kept_in(None if out is None else folder)
+
+
+def recommend(
+    traces: TracesLike,
+    *,
+    group_size: int,
+    families: str | Sequence[str] = DEFAULT_FAMILIES,
+    attacks: Attack | str | Sequence[Attack | str] | None = None,
+    knowledge: Familiarity | str | None = None,
+    policy: PolicyLike = None,
+    targets: int | None = None,
+    min_visits: int | None = None,
+    releases: int | None = None,
+    reference_size: int | None = None,
+    seed: int | None = None,
+    check_all: bool = False,
+    workers: int | Workers | None = None,
+) -> Recommendation:
+    """Find the weakest protection of each family that passes a policy, and what it costs.
+
+    Parameters
+    ----------
+    families
+        Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
+    check_all
+        Whether to try all attacks on the best of every family, and not only until one passes.
+    traces, group_size, attacks, knowledge, policy, targets, min_visits, releases
+        As for `audit`.
+    reference_size, seed, workers
+        As for `audit`.
+    """
+    given = {
+        "group_sizes": group_size,
+        "attacks": attacks,
+        "knowledge": knowledge,
+        "targets": targets,
+        "min_visits": min_visits,
+        "releases": releases,
+        "reference_size": reference_size,
+        "seed": seed,
+    }
+    with _as_file(traces) as path, progress() as move:
+        tried = 0
+
+        def count(mechanism: str, what: str) -> None:
+            nonlocal tried
+            tried += 1
+            move(f"{mechanism} with {what}", tried, None)
+
+        return search(
+            path,
+            _options(None, given),
+            families=(families,) if isinstance(families, str) else tuple(families),
+            policy=Policy.of(policy),
+            workers=_workers(workers),
+            check_all=check_all,
+            on_trial=count,
+        )
+
+
+def publish(
+    traces: TracesLike,
+    mechanism: Mechanism | str,
+    *,
+    group_size: int | None = None,
+    seed: int | None = None,
+) -> Publication:
+    """Count a group of people per region and epoch, and protect the counts.
+
+    Parameters
+    ----------
+    traces
+        Everybody who might be chosen: a file from `whosthere ingest`, or traces in memory.
+    mechanism
+        What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
+    group_size
+        How many people to choose at random; all of them by default.
+    seed
+        The same seed gives the same release. Leave it out for anything that is really published.
+    """
+    everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
+    chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
+    return publishing.publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
+
+
+def attack(
+    release: Release | AnyPath,
+    target: Knowledge | AnyPath | Sequence[int],
+    attack: Attack | str = "likelihood-ratio",  # the word that users know it by
+    *,
+    reference: TracesLike | None = None,
+    friends: TracesLike | None = None,
+    past: Sequence[PastRelease] = (),
+    seed: int = 0,
+) -> Answer:
+    """Ask whether one person is in a release, as an attacker would.
+
+    Parameters
+    ----------
+    release
+        Published counts, or their file.
+    target
+        What is known of the person: a file as `whosthere target` writes it, a `Knowledge`, or the
+        cells of visits, as from `Traces.trace`.
+    attack
+        Who attacks, as a spec or an object.
+    reference, friends, past
+        What the attack needs besides; see `whosthere.attacks.Auxiliary`.
+    seed
+        The same seed gives the same answer.
+    """
+    published = release if isinstance(release, Release) else Release.load(release)
+    chosen = attacks_room.attack(attack)
+    auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
+    known = _known(target, published)
+    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+
+
+def _warn(task: Task, why: str) -> None:
+    warnings.warn(f"{task} failed: {why.strip().splitlines()[-1]}", stacklevel=2)
+
+
+def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
+    if isinstance(target, Knowledge):
+        return target
+    if isinstance(target, str) or hasattr(target, "__fspath__"):
+        return read_target(target, release.regions, release.epochs)
+    return KnownVisits(target)  # type: ignore[arg-type]
+
+
+def _options(plan: AuditOptions | AnyPath | None, given: dict[str, Any]) -> AuditOptions:
+    if plan is None:
+        base = AuditOptions()
+    elif isinstance(plan, AuditOptions):
+        base = plan
+    else:
+        base = read_plan_file(plan)
+    return merged(base, {name: value for name, value in given.items() if value is not None})
+
+
+def _workers(given: int | Workers | None) -> Workers:
+    if given is None:
+        return local_workers(usable_processors())
+    return local_workers(given) if isinstance(given, int) else given
+
+
+def _loaded(traces: TracesLike | None) -> Traces | None:
+    return traces if traces is None or isinstance(traces, Traces) else Traces.load(traces)
+
+
+@contextmanager
+def _as_file(traces: TracesLike) -> Iterator[Path]:
+    """Give the file of traces; those in memory are written to one for as long as it is needed."""
+    if not isinstance(traces, Traces):
+        yield Path(traces)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "traces.parquet"
+        traces.save(path)
+        yield path

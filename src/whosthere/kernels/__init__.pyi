@@ -1,0 +1,18 @@
+from .l1_logistic import column_sums, minimise, weighted_column_sums
+from .rank_one import fit_rank_one
+from .rows import count_cells, group_by_row, sample_within_periods, take_rows
+from .unicity import People, add_traces, draw_traces
+
+__all__ = [
+    "People",
+    "add_traces",
+    "column_sums",
+    "count_cells",
+    "draw_traces",
+    "fit_rank_one",
+    "group_by_row",
+    "minimise",
+    "sample_within_periods",
+    "take_rows",
+    "weighted_column_sums",
+]

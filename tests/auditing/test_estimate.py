@@ -1,0 +1,129 @@
+"""The estimate of an audit's cost, by a clock that only attacks move."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+from whosthere.auditing import estimate
+from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.options import AuditOptions, Block
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+
+
+class Clock:
+    """Stands still unless somebody works."""
+
+    def __init__(self):
+        self.now, self.fits = 0.0, []
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Put the clock where the estimate reads the time, and where attacks find it."""
+    stopped = Clock()
+    monkeypatch.setattr(estimate, "time", stopped)
+    monkeypatch.setattr(Slow, "clock", stopped)
+    return stopped
+
+
+@dataclass(frozen=True)
+class Slow(Attack):
+    """Takes its time: seconds to fit for each person of a group, to score, and to load at first."""
+
+    to_fit: float = 0.0
+    to_score: float = 0.0
+    to_load: float = 0.0
+
+    name: ClassVar[str] = "slow"
+    summary: ClassVar[str] = "takes its time"
+    clock: ClassVar[Clock | None] = None
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        first = facts.group_size not in self.clock.fits
+        self.clock.fits.append(facts.group_size)
+        self.clock.now += self.to_fit * facts.group_size + (self.to_load if first else 0)
+        return Fitted(self)
+
+
+class Fitted(FittedAttack):
+    def __init__(self, attack):
+        self._attack = attack
+
+    def score(self, release):
+        self._attack.clock.now += self._attack.to_score
+        return Answer(0.0, 0.0)
+
+
+def plan_of(traces, *blocks, **chosen):
+    usual = {"targets": 3, "releases": 4, "control_releases": 3}
+    return make_plan(AuditOptions(blocks, **usual | chosen), traces)
+
+
+def seconds(plan, traces, tasks=None):
+    cost = estimate_cost(plan, Population.of(traces), plan.tasks if tasks is None else tasks)
+    return cost.seconds
+
+
+@pytest.mark.parametrize(("releases", "control"), [(4, 3), (10, 0), (2, 8)])
+def test_every_release_is_counted_and_every_fit_once(traces, releases, control):
+    chosen = {"releases": releases, "control_releases": control}
+    plan = plan_of(traces, Block("raw", 5, attacks=Slow(0.02, 0.01)), **chosen)
+    each = 0.02 * 5 + 0.01 * (releases + control)
+    assert seconds(plan, traces) == pytest.approx(3 * each)
+
+
+def test_all_attacks_and_knowledges_are_counted(traces):
+    attacks = (Slow(0.02, 0.01), Slow(0.04, 0.03))
+    plan = plan_of(traces, Block("raw", 5, ("all", "regions"), attacks))
+    each = (0.02 + 0.04) * 5 + (0.01 + 0.03) * 7
+    assert seconds(plan, traces) == pytest.approx(3 * 2 * each)
+
+
+def test_only_what_is_left_is_counted(traces):
+    plan = plan_of(traces, Block("raw", (5, 10), attacks=Slow(0.02)))
+    assert [task.scheme.group_size for task in plan.tasks] == [5, 10] * 3
+    left = plan.tasks[3:]
+    assert seconds(plan, traces, left) == pytest.approx(0.02 * (10 + 5 + 10))
+
+
+def test_only_schemes_that_are_left_are_tried(traces, clock):
+    plan = plan_of(traces, Block("raw", (5, 10), attacks=Slow(0.02)))
+    seconds(plan, traces, plan.tasks[1::2])
+    assert set(clock.fits) == {10}
+
+
+def test_nothing_is_left(traces, clock):
+    plan = plan_of(traces, Block("raw", 5, attacks=Slow(1.0)))
+    assert seconds(plan, traces, ()) == 0
+    assert clock.fits == []
+
+
+def test_what_is_loaded_once_is_not_counted(traces):
+    plan = plan_of(traces, Block("raw", 5, attacks=Slow(0.02, to_load=10.0)))
+    assert seconds(plan, traces) == pytest.approx(3 * 0.02 * 5)
+
+
+def test_tries_end_after_a_while_and_the_others_are_taken_to_be_alike(traces, clock):
+    """The first scheme takes 5 s a try, the second one 6 s: 22 s are enough."""
+    plan = plan_of(traces, Block("raw", (5, 6, 7, 8), attacks=Slow(1.0)))
+    assert seconds(plan, traces) == pytest.approx(3 * (5 + 6 + 5.5 + 5.5))
+    assert clock.fits == [5, 5, 6, 6]
+
+
+def test_tries_go_on_while_there_is_time(traces, clock):
+    plan = plan_of(traces, Block("raw", (5, 6, 7, 8), attacks=Slow(0.1)))
+    assert seconds(plan, traces) == pytest.approx(3 * 0.1 * (5 + 6 + 7 + 8))
+    assert clock.fits == [5, 5, 6, 6, 7, 7, 8, 8]
+
+
+def test_memory_is_told(traces):
+    plan = plan_of(traces, Block("raw", 5, attacks=Slow()))
+    cost = estimate_cost(plan, Population.of(traces), plan.tasks)
+    assert isinstance(cost, Cost)
+    assert cost.bytes_per_worker is None or cost.bytes_per_worker > 10_000_000

@@ -1,0 +1,271 @@
+"""Options: blocks and their union, what overrides what, and what is refused at once."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from whosthere.adversary.attacks import Attack, LikelihoodRatio, ZeroKnowledge
+from whosthere.adversary.familiarity import AllVisits, ShareOfVisits
+from whosthere.auditing.options import (
+    DEFAULT_ATTACKS,
+    SCALES,
+    AuditOptions,
+    Block,
+    merged,
+    several,
+)
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import score_task
+from whosthere.errors import GroupError, InputError
+from whosthere.privacy.mechanism import Mechanism
+
+
+def written(contests):
+    return [str(contest) for contest in contests]
+
+
+class TestSeveral:
+    @pytest.mark.parametrize(
+        ("given", "values"),
+        [
+            ("raw", ("raw",)),
+            (5, (5,)),
+            (np.int64(5), (5,)),
+            (["a", "b"], ("a", "b")),
+            (("a",), ("a",)),
+            ((), ()),
+            (range(2, 4), (2, 3)),
+            (np.array([2, 3]), (2, 3)),
+            (AllVisits(), (AllVisits(),)),
+        ],
+    )
+    def test_one_value_stands_for_itself(self, given, values):
+        assert several(given) == values
+
+
+class TestBlock:
+    def test_objects_and_specs_are_the_same(self):
+        by_spec = Block("suppress(k=1)", 10, "share(0.5)", "zero-knowledge(groups=20)")
+        by_object = Block(
+            Mechanism.parse("suppress(k=1)"),
+            (np.int64(10),),
+            [ShareOfVisits(0.5)],
+            ZeroKnowledge(groups=20),
+        )
+        assert by_spec == by_object
+        assert written(by_spec.contests()) == written(by_object.contests())
+        assert type(by_object.group_sizes[0]) is int
+
+    def test_said_twice_is_said_once(self):
+        block = Block(("raw", "RAW"), (10, 10.0), ("all", AllVisits()), ("likelihood-ratio",) * 2)
+        assert written(block.contests()) == ["likelihood-ratio in raw, m=10"]
+
+    def test_the_usual_attacks_know_all(self):
+        block = Block("raw", 10)
+        assert tuple(map(str, block.attacks)) == DEFAULT_ATTACKS
+        assert block.knowledge == (AllVisits(),)
+
+    @pytest.mark.parametrize("size", [1, 0, -3, 2.5, True, "ten", "10"])
+    def test_groups_that_are_none(self, size):
+        with pytest.raises(GroupError):
+            Block("raw", size)
+
+    @pytest.mark.parametrize(
+        ("missing", "word"),
+        [
+            ("mechanisms", "no mechanism"),
+            ("group_sizes", "no group size"),
+            ("knowledge", "no knowledge"),
+            ("attacks", "no attack"),
+        ],
+    )
+    def test_nothing_must_be_missing(self, missing, word):
+        chosen = {"mechanisms": "raw", "group_sizes": 10, missing: ()}
+        with pytest.raises(InputError, match=word) as error:
+            AuditOptions.of(**chosen).contests()
+        assert f"{missing} = " in error.value.fix
+
+    def test_no_block_at_all(self):
+        with pytest.raises(InputError, match="no mechanism"):
+            AuditOptions().contests()
+
+
+class TestUnion:
+    WIDE = Block(("raw", "suppress(k=1)"), (8, 10), attacks="likelihood-ratio")
+    DEEP = Block("raw", 10, ("all", "regions"), ("log-likelihood", "likelihood-ratio"))
+
+    def test_every_contest_once(self):
+        both = AuditOptions((self.WIDE, self.DEEP)).contests()
+        assert len(both) == len(set(both)) == 4 + 4 - 1
+        assert set(both) == {*self.WIDE.contests(), *self.DEEP.contests()}
+
+    def test_no_combination_that_nobody_asked_for(self):
+        found = written(AuditOptions((self.WIDE, self.DEEP)).contests())
+        assert "log-likelihood in raw, m=8" not in found
+        assert "likelihood-ratio in suppress(k=1), m=8, knows regions" not in found
+
+    def test_setting_by_setting(self):
+        settings = [one.setting for one in AuditOptions((self.WIDE, self.DEEP)).contests()]
+        first_seen = dict.fromkeys(settings)
+        assert settings == sorted(settings, key=list(first_seen).index)
+
+    def test_the_order_of_blocks_decides_no_score(self, traces):
+        plans = [
+            make_plan(AuditOptions(blocks, targets=2, releases=4), traces)
+            for blocks in ((self.WIDE, self.DEEP), (self.DEEP, self.WIDE))
+        ]
+        people = Population.of(traces)
+        first, second = (
+            {
+                tuple(row.values())
+                for task in plan.tasks
+                for row in score_task(people, plan, task).drop("seconds").to_dicts()
+            }
+            for plan in plans
+        )
+        assert first == second
+
+    def test_what_blocks_share_is_measured_once(self, traces):
+        plan = make_plan(AuditOptions((self.WIDE, self.DEEP), targets=1, releases=4), traces)
+        rows = [
+            (row["setting"], row["attack"], row["control"], row["release"])
+            for task in plan.tasks
+            for row in score_task(Population.of(traces), plan, task).to_dicts()
+        ]
+        assert len(rows) == len(set(rows)) == 7 * (4 + 2)
+
+    def test_and_scores_as_in_either_alone(self, traces):
+        both = make_plan(
+            AuditOptions((self.WIDE, self.DEEP), targets=1, releases=4, reference_size=15), traces
+        )
+        people = Population.of(traces)
+        together = [
+            row
+            for task in both.tasks
+            for row in score_task(people, both, task).drop("seconds").to_dicts()
+        ]
+        for block in (self.WIDE, self.DEEP):
+            plan = make_plan(
+                AuditOptions((block,), targets=1, releases=4, reference_size=15), traces
+            )
+            for task in plan.tasks:
+                for row in score_task(people, plan, task).drop("seconds").to_dicts():
+                    assert together.count(row) == 1
+
+
+@dataclass(frozen=True)
+class SaysTheSame(Attack):
+    """Differs from its like in nothing that a spec shows."""
+
+    name: ClassVar[str] = "likelihood-ratio"
+    summary: ClassVar[str] = "is called like another attack"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        raise NotImplementedError
+
+
+class TestNames:
+    def test_two_attacks_of_the_same_name_are_refused(self):
+        """Their scores could not be told apart afterwards."""
+        options = AuditOptions.of(
+            mechanisms="raw", group_sizes=10, attacks=(LikelihoodRatio(), SaysTheSame())
+        )
+        with pytest.raises(InputError, match="likelihood-ratio"):
+            options.contests()
+
+    def test_in_different_blocks_too(self):
+        blocks = (
+            Block("raw", 10, attacks=LikelihoodRatio()),
+            Block(("raw", "suppress(k=1)"), 10, attacks=SaysTheSame()),
+        )
+        with pytest.raises(InputError, match="likelihood-ratio"):
+            AuditOptions(blocks).contests()
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("scale", SCALES)
+    def test_a_scale_fills_in_what_is_left_open(self, scale):
+        options = AuditOptions(scale=scale)
+        assert (options.n_targets, options.n_releases) == SCALES[scale]
+        given = AuditOptions(scale=scale, targets=3, releases=4, control_releases=0)
+        assert (given.n_targets, given.n_releases, given.n_control_releases) == (3, 4, 0)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"scale": "quik"}, {"seed": -1}, {"releases": 3}, {"releases": 0}, {"releases": -2}],
+    )
+    def test_refused_at_once(self, wrong):
+        with pytest.raises(InputError) as error:
+            AuditOptions(**wrong)
+        assert error.value.fix
+
+    def test_one_user_is_not_a_list_of_letters(self):
+        assert AuditOptions(users="u30").users == ("u30",)
+        assert AuditOptions(users=["u30", "u31"]).users == ("u30", "u31")
+
+
+class TestMerged:
+    TWO = AuditOptions(
+        (
+            Block("raw", 8, "all", "likelihood-ratio"),
+            Block("suppress(k=1)", 10, "regions", "log-likelihood"),
+        ),
+        targets=7,
+        seed=3,
+    )
+
+    def test_nothing_given_changes_nothing(self):
+        assert merged(self.TWO, {}) == self.TWO
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            (
+                {"group_sizes": (5, 6)},
+                [
+                    "likelihood-ratio in raw, m=5",
+                    "likelihood-ratio in raw, m=6",
+                    "log-likelihood in suppress(k=1), m=5, knows regions",
+                    "log-likelihood in suppress(k=1), m=6, knows regions",
+                ],
+            ),
+            (
+                {"attacks": "zero-knowledge"},
+                [
+                    "zero-knowledge in raw, m=8",
+                    "zero-knowledge in suppress(k=1), m=10, knows regions",
+                ],
+            ),
+            (
+                {"mechanisms": "raw", "group_sizes": 9, "knowledge": "all"},
+                ["likelihood-ratio in raw, m=9", "log-likelihood in raw, m=9"],
+            ),
+        ],
+    )
+    def test_what_belongs_to_blocks_is_replaced_in_every_block(self, given, expected):
+        options = merged(self.TWO, given)
+        assert written(options.contests()) == expected
+        assert (options.targets, options.seed) == (7, 3)
+
+    def test_other_options(self):
+        options = merged(self.TWO, {"seed": 9, "releases": 4})
+        assert (options.seed, options.n_releases, options.targets) == (9, 4, 7)
+        assert options.blocks == self.TWO.blocks
+
+    def test_without_a_file(self):
+        options = merged(AuditOptions(), {"mechanisms": "raw", "group_sizes": 10, "seed": 2})
+        assert options == AuditOptions.of(mechanisms="raw", group_sizes=10, seed=2)
+
+    def test_a_number_of_targets_goes_before_names(self):
+        named = AuditOptions(users=("u30",))
+        assert merged(named, {"targets": 5}).users == ()
+        assert merged(named, {"seed": 5}).users == ("u30",)
+
+    def test_names_go_before_a_number(self, traces):
+        usual = {"mechanisms": "raw", "group_sizes": 10, "attacks": "likelihood-ratio"}
+        for given in ({"users": ("u30",)}, {"users": ("u30",), "targets": 5}):
+            plan = make_plan(merged(AuditOptions(targets=3), usual | given), traces)
+            assert plan.targets == (30,)

@@ -1,0 +1,133 @@
+"""Results: tables, JSON and pictures that say what the findings say."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import whosthere as wt
+from whosthere.auditing.result import SHOWN, shown
+from whosthere.auditing.vocabulary import CEILING, METRICS
+
+ATTACKS = ("likelihood-ratio", "contradiction-rule")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    people = wt.simulate("milan-like", seed=7, users=200, days=1, regions=25).traces()
+    return wt.audit(
+        people,
+        mechanisms=("raw", "suppress(k=1)"),
+        group_size=(8, 10),
+        knowledge=("all", "regions(top=2)"),
+        attacks=ATTACKS,
+        targets=4,
+        releases=8,
+        out=tmp_path_factory.mktemp("result") / "run",
+        workers=1,
+    )
+
+
+class TestFrame:
+    def test_a_row_for_every_finding_in_order(self, result):
+        frame = result.to_frame()
+        assert frame.height == len(result.findings)
+        for row, finding in zip(frame.to_dicts(), result.findings, strict=True):
+            assert {name: row[name] for name in finding.to_json()} == finding.to_json()
+
+    def test_settings_are_taken_apart(self, result):
+        by_name = {str(setting): setting for setting in result.plan.settings}
+        assert len(by_name) == 8
+        for row in result.to_frame().to_dicts():
+            setting = by_name[row["setting"]]
+            assert row["mechanism"] == str(setting.scheme.mechanism)
+            assert row["group_size"] == setting.scheme.group_size
+            assert row["knowledge"] == str(setting.knowledge)
+
+    def test_no_findings(self, result):
+        empty = replace(result, findings=()).to_frame()
+        assert empty.height == 0
+        assert empty.schema == result.to_frame().schema
+
+
+class TestTargets:
+    def test_mean_auc_is_the_finding(self, result):
+        means = result.targets.group_by("setting", "attack").agg(pl.col("auc").mean())
+        found = {(row["setting"], row["attack"]): row["auc"] for row in means.to_dicts()}
+        wanted = {
+            (one.setting, one.attack): one.estimate
+            for one in result.findings
+            if one.metric == "auc" and one.attack != CEILING
+        }
+        assert found.keys() == wanted.keys()
+        assert all(found[place] == pytest.approx(wanted[place]) for place in wanted)
+
+
+class TestJson:
+    def test_strict_and_whole(self, result):
+        found = json.loads(json.dumps(result.to_json(), allow_nan=False))
+        assert found["trusted"] is result.trusted
+        assert found["failed_tasks"] == 0
+        assert len(found["findings"]) == len(result.findings)
+        assert [one["setting"] for one in found["verdicts"]] == list(map(str, result.plan.settings))
+
+    def test_failures_are_counted(self, result):
+        assert replace(result, failed=result.plan.tasks[:2]).to_json()["failed_tasks"] == 2
+
+    def test_is_what_the_folder_holds(self, result):
+        as_json = result.to_json()
+        for name in ("findings", "verdicts"):
+            written = json.loads((result.folder / f"{name}.json").read_text())
+            assert written == (as_json.pop("findings") if name == "findings" else as_json)
+
+
+class TestToLookAt:
+    def test_repr_has_every_decision(self, result):
+        for verdict in result.verdicts:
+            assert f"{verdict.setting}: {verdict.decision}" in repr(result)
+
+    def test_html_has_every_setting_and_attack(self, result):
+        page = result._repr_html_()
+        for setting in result.plan.settings:
+            assert str(setting) in page
+        for attack in (*ATTACKS, *(METRICS[name].words for name in SHOWN)):
+            assert attack in page
+        assert "<script" not in page
+
+    def test_where_it_is_kept(self, result):
+        assert result.folder is not None
+        nowhere = result.kept_in(None)
+        assert nowhere.folder is None
+        assert nowhere.findings is result.findings
+
+    def test_nothing_is_kept_unless_asked_for(self):
+        people = wt.simulate("milan-like", seed=7, users=200, days=1, regions=25).traces()
+        kept = wt.audit(
+            people,
+            mechanisms="raw",
+            group_size=8,
+            attacks="likelihood-ratio",
+            targets=1,
+            releases=2,
+            workers=1,
+        )
+        assert kept.folder is None
+
+
+class TestShown:
+    @pytest.fixture
+    def finding(self, result):
+        return next(one for one in result.findings if one.metric == "auc")
+
+    def test_value_and_interval(self, finding):
+        full = replace(finding, estimate=0.71234, low=0.6, high=0.8)
+        assert shown(full) == "0.712 0.60\N{EN DASH}0.80"
+        assert shown(full, between="\n") == "0.712\n0.60\N{EN DASH}0.80"
+
+    def test_without_an_interval(self, finding):
+        assert shown(replace(finding, estimate=0.71234, low=None, high=None)) == "0.71"
+
+    def test_what_cannot_be_told(self, finding):
+        assert shown(replace(finding, estimate=None, low=None, high=None)) == "not resolvable"
+        assert shown(None) == ""

@@ -1,0 +1,345 @@
+"""Who does the tasks: the same scores from everybody, guards, and attacks of a user's own."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import cloudpickle
+import numpy as np
+import polars as pl
+import pytest
+
+import whosthere as wt
+from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.work import (
+    Job,
+    LocalProcesses,
+    ThisProcess,
+    local_workers,
+    usable_processors,
+    work_on,
+)
+from whosthere.data.neighbours import as_graph
+from whosthere.errors import FileError, InputError
+from whosthere.seeds import generator
+
+CHOSEN = {"mechanisms": ("raw", "suppress(k=1)"), "group_size": 8, "targets": 3, "releases": 4}
+
+
+@dataclass(frozen=True)
+class Busiest(Attack):
+    """An attack as a user would write it: counts people where the target was seen."""
+
+    weight: float = 1.0
+
+    name: ClassVar[str] = "busiest"
+    summary: ClassVar[str] = "counts people where the target was seen"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        rng = generator(seed, "busiest")
+        return FittedBusiest(knowledge.cells, self.weight, float(rng.normal()))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBusiest(FittedAttack):
+    cells: object
+    weight: float
+    luck: float
+
+    def score(self, release):
+        seen = release.counts.reshape(-1)[self.cells].mean()
+        return Answer(float(self.weight * seen + self.luck), 1.0)
+
+
+@dataclass(frozen=True)
+class Breaks(Busiest):
+    """Fails on one of its targets."""
+
+    target: int = -1
+
+    name: ClassVar[str] = "breaks"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        if knowledge.cells.size == self.target:
+            raise ZeroDivisionError("an attack of the user's own")
+        return super()._fit(facts, knowledge, auxiliary, seed)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_in_a_notebook():
+    """Let other processes have the attacks of this module, which they cannot import."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return wt.simulate("milan-like", seed=7, users=200, days=1, regions=25).traces()
+
+
+@pytest.fixture
+def job(traces, tmp_path):
+    path = tmp_path / "traces.parquet"
+    traces.save(path)
+    options = AuditOptions.of(
+        mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+    )
+    return Job.on(make_plan(options, traces), path)
+
+
+def without_times(frame):
+    return frame.drop("seconds").to_dicts()
+
+
+class TestGuards:
+    def test_a_job_that_fits_is_done(self, job):
+        outcome = work_on(job, job.plan.tasks[0])
+        assert outcome.failure is None
+        assert outcome.scores.height == 4 + 2
+
+    @pytest.mark.parametrize("name", ["whosthere", "numpy", "numba", "scipy"])
+    def test_a_worker_with_other_software_refuses(self, job, name):
+        other = replace(job, versions=job.versions | {name: "99.0"})
+        outcome = work_on(other, job.plan.tasks[0])
+        assert outcome.scores is None
+        assert outcome.task == job.plan.tasks[0]
+        last = outcome.failure.strip().splitlines()[-1]
+        assert "RuntimeError: the worker has" in last
+        assert repr(job.versions) in last
+        assert "99.0" in last
+
+    def test_and_the_audit_says_so(self, job):
+        other = replace(job, versions=job.versions | {"numpy": "99.0"})
+        with LocalProcesses(2) as workers:
+            outcomes = list(workers.do(other, job.plan.tasks))
+        assert {outcome.task for outcome in outcomes} == set(job.plan.tasks)
+        assert all("'numpy': '99.0'" in outcome.failure for outcome in outcomes)
+
+    def test_a_worker_that_finds_another_file_refuses(self, job):
+        outcome = work_on(replace(job, traces_fingerprint="ff"), job.plan.tasks[0])
+        assert outcome.scores is None
+        assert "has changed since the audit began" in outcome.failure
+
+
+class TestWorkers:
+    @pytest.mark.parametrize("n", [0, -1])
+    def test_nobody_can_do_nothing(self, n):
+        with pytest.raises(InputError, match="at least 1"):
+            LocalProcesses(n)
+
+    def test_one_is_this_process(self):
+        assert isinstance(local_workers(1), ThisProcess)
+        assert isinstance(local_workers(2), LocalProcesses)
+        assert 1 <= usable_processors() <= os.cpu_count()
+
+    def test_closing_twice_does_no_harm(self, job):
+        workers = LocalProcesses(2)
+        assert len(list(workers.do(job, job.plan.tasks))) == 3
+        workers.close()
+        workers.close()
+
+    def test_nothing_to_do(self, job):
+        with LocalProcesses(2) as workers:
+            assert list(workers.do(job, ())) == []
+
+    def test_they_can_be_used_again(self, job):
+        with LocalProcesses(2) as workers:
+            first, second = (
+                {one.task: without_times(one.scores) for one in workers.do(job, job.plan.tasks)}
+                for _ in range(2)
+            )
+        assert first == second
+
+
+class TestAttacksOfAUsersOwn:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def alone(cls, people):
+        attacks = (Busiest(), "likelihood-ratio", Busiest(2.5))
+        return wt.audit(people, **CHOSEN, attacks=attacks, workers=1)
+
+    def test_are_audited_like_ours(self, alone):
+        assert not alone.failed
+        names = ["busiest", "likelihood-ratio", "busiest(weight=2.5)"]
+        for setting in alone.plan.settings:
+            assert list(map(str, alone.plan.attacks_in(setting))) == names
+        frame = alone.to_frame()
+        metrics = frame.group_by("attack", maintain_order=True).agg(pl.col("metric").sort())
+        by_attack = dict(metrics.iter_rows())
+        assert by_attack["busiest"] == by_attack["likelihood-ratio"]
+        assert by_attack["busiest"] == by_attack["busiest(weight=2.5)"]
+
+    def test_score_the_same_in_other_processes(self, people, alone):
+        attacks = (Busiest(), "likelihood-ratio", Busiest(2.5))
+        together = wt.audit(people, **CHOSEN, attacks=attacks, workers=2)
+        assert without_times(together.scores) == without_times(alone.scores)
+        assert together.findings == alone.findings
+
+    def test_variants_share_their_luck(self, alone):
+        """A difference between two variants is one between parameters, not between draws."""
+        once, weighted = (
+            alone.scores.filter(pl.col("attack") == name)
+            for name in ("busiest", "busiest(weight=2.5)")
+        )
+        luck = (2.5 * once["score"] - weighted["score"]) / 1.5
+        # Without the luck that they share, whole people are left.
+        people = ((once["score"] - luck) * once["visits"]).to_numpy()
+        np.testing.assert_allclose(people, np.round(people), atol=1e-6)
+        assert np.unique(np.round(luck.to_numpy(), 6)).size == len(alone.plan.tasks)
+
+    def test_one_that_breaks_does_not_stop_the_others(self, people, tmp_path):
+        plan = make_plan(
+            AuditOptions.of(
+                mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+            ),
+            people,
+        )
+        visits = [people.trace(target).size for target in plan.targets]
+        unlucky = Breaks(target=visits[0])
+        chosen = CHOSEN | {"mechanisms": "raw", "workers": 2, "out": tmp_path / "a"}
+        with pytest.warns(UserWarning, match="failed: ZeroDivisionError: an attack"):
+            result = wt.audit(people, **chosen, attacks=unlucky)
+        assert plan.targets[0] in {task.target for task in result.failed}
+        assert len(result.failed) == visits.count(visits[0]) < 3
+        assert (
+            "ZeroDivisionError: an attack of the user's own"
+            in (tmp_path / "a" / "log.txt").read_text()
+        )
+
+
+MODULE = """
+from dataclasses import dataclass, field
+from typing import ClassVar
+from whosthere.attacks import Answer, Attack, FittedAttack
+
+@dataclass(frozen=True)
+class Mine(Attack):
+    shift: float = 0.0
+    marks: list = field(default_factory=list, hash=False)
+
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "says nothing"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        return Fitted(FACTOR, self.shift)
+
+class Fitted(FittedAttack):
+    def __init__(self, factor, shift):
+        self.factor, self.shift = factor, shift
+
+    def score(self, release):
+        return Answer(self.factor * float(release.counts.sum()) + self.shift, 0.0)
+"""
+
+
+class TestIdentity:
+    @pytest.fixture
+    def mine(self, tmp_path):
+        """Import an attack from a file with the given code in it."""
+
+        def load(factor):
+            path = tmp_path / "mine.py"
+            path.write_text(MODULE.replace("FACTOR", factor))
+            spec = importlib.util.spec_from_file_location("mine_of_a_user", path)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+            return module.Mine()
+
+        yield load
+        sys.modules.pop("mine_of_a_user", None)
+
+    def test_the_code_is_part_of_it(self, people, tmp_path, mine):
+        out = tmp_path / "run"
+        chosen = CHOSEN | {"workers": 1, "out": out}
+        wt.audit(people, **chosen, attacks=(mine("1.0"), "likelihood-ratio"))
+        plan = json.loads((out / "manifest.json").read_text())["plan"]
+        assert set(plan["code"]) == {"mine"}
+        assert len(plan["code"]["mine"]) == 16
+
+    def test_other_code_is_another_audit(self, people, tmp_path, mine):
+        traces = tmp_path / "traces.parquet"
+        people.save(traces)
+        chosen = CHOSEN | {"workers": 1, "out": tmp_path / "run"}
+        first = wt.audit(traces, **chosen, attacks=mine("1.0"))
+        again = wt.audit(traces, **chosen, attacks=mine("1.0"))
+        assert again.findings == first.findings
+        with pytest.raises(FileError, match=r"by another plan \(code"):
+            wt.audit(traces, **chosen, attacks=mine("2.00"))
+
+    def test_ours_go_without(self, people):
+        options = AuditOptions.of(mechanisms="raw", group_sizes=8, targets=1)
+        assert make_plan(options, people).to_json()["code"] == {}
+
+
+SCRIPT = """
+import sys
+import whosthere as wt
+{attack}
+result = wt.audit(sys.argv[1], mechanisms="raw", group_size=8, attacks=Mine(0.5), targets=2,
+                  releases=4, workers=2)
+assert not result.failed, result.failed
+print(result.scores["score"].to_list())
+"""
+
+
+def test_a_script_needs_no_guard(job, tmp_path):
+    """Workers are other processes, but they do not run the user's script again."""
+    script = tmp_path / "study.py"
+    attack = MODULE.replace("FACTOR", "1.0")
+    script.write_text(textwrap.dedent(SCRIPT).format(attack=attack))
+    done = subprocess.run(
+        [sys.executable, script, job.traces],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)
+    assert len(scores) == 8
+    assert all(score % 1 == 0.5 for score in scores)
+
+
+class TestThroughTheFront:
+    def test_past_groups_and_loc_mia(self, people):
+        """Two of the five targets have no friends: loc-mia says nothing about them."""
+        targets = (0, 1, 2, 40, 41)
+        users = [people.users[row] for row in targets]
+        social = replace(
+            people, friends=as_graph(np.array([(0, 5), (1, 6), (2, 7)]), people.n_users)
+        )
+        loc_mia = "loc-mia(groups=20, validation=10)"
+        result = wt.audit(
+            social,
+            mechanisms="raw",
+            group_size=8,
+            attacks=("knock-knock-past-groups", loc_mia),
+            users=users,
+            releases=4,
+            past_releases=10,
+            workers=2,
+        )
+        assert not result.failed
+        n_targets = {
+            one.attack: one.n_targets for one in result.findings if one.metric == "accuracy"
+        }
+        assert n_targets == {"knock-knock-past-groups": 5, loc_mia: 3}
+        attacked = result.scores.filter(pl.col("attack") == loc_mia)["target"]
+        assert sorted(set(attacked)) == [0, 1, 2]
+
+    def test_without_a_control_nothing_is_trusted(self, people):
+        result = wt.audit(people, **CHOSEN, attacks=Busiest(), control_releases=0, workers=1)
+        assert result.trusted is None
+        assert result.plan.control_releases == 0
+        assert len(result.verdicts) == 2

@@ -1,0 +1,230 @@
+"""What holds for every step that specs can name, and for whatever is added to them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from whosthere.privacy.catalogue import MECHANISMS
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.step import NO_DRAW
+from whosthere.privacy.steps import STEPS, Gaussian, Laplace, RandomRound, Round, Suppress
+from whosthere.privacy.units import User
+
+M = 23
+SIZES = [1, 2, 7, M, 61]
+STEPS_TO_TEST = [
+    *(Mechanism.parse(kind.example).steps[0] for kind in STEPS),
+    Suppress(0),
+    Suppress(40),
+    Round(1),
+    Round(4),
+    Round(50),
+    RandomRound(1),
+    RandomRound(2),
+    RandomRound(10),
+    RandomRound(50),
+    Laplace(0.2),
+    Laplace(6, User(3)),
+    Gaussian(8, 1e-3),
+]
+every_step = pytest.mark.parametrize("step", STEPS_TO_TEST, ids=str)
+
+
+def table(step, m):
+    """P(result | count) as a matrix, a row for each count."""
+    counts = np.arange(m + 1, dtype=np.int32)
+    return np.exp(step.log_landing(counts[:, None], counts, counts, m))
+
+
+def test_every_kind_can_be_listed_and_read():
+    for kind in STEPS:
+        listed = MECHANISMS.kinds[kind.name]
+        assert Mechanism.parse(listed.example).steps[0].name == kind.name
+        assert len(listed.summary) > 10
+        assert all(len(field.parameter.meaning) > 10 for field in listed.fields)
+
+
+@every_step
+def test_specs_read_back(step):
+    assert Mechanism.parse(str(step)).steps == (step,)
+    assert Mechanism((step,)).describe().endswith(".")
+
+
+@every_step
+@pytest.mark.parametrize("m", SIZES)
+def test_chances_sum_to_one(step, m):
+    assert table(step, m).sum(axis=1) == pytest.approx(1, abs=1e-12)
+
+
+@every_step
+@pytest.mark.parametrize("m", SIZES)
+def test_an_interval_is_the_sum_of_its_points(step, m):
+    rng = np.random.default_rng(m)
+    ends = np.sort(rng.integers(0, m + 1, (40, 2)), axis=1)
+    points = table(step, m)
+    for lo, hi in ends:
+        found = step.log_landing(np.arange(m + 1), np.array(lo), np.array(hi), m)
+        assert np.exp(found) == pytest.approx(points[:, lo : hi + 1].sum(axis=1), abs=1e-12)
+        empty = step.log_landing(np.arange(m + 1), np.array(hi + 1), np.array(lo), m)
+        assert np.isneginf(empty).all()
+
+
+@every_step
+@pytest.mark.parametrize("m", SIZES)
+def test_pulling_back_keeps_the_chance(step, m):
+    counts = np.arange(m + 1)
+    lo, hi = np.meshgrid(np.arange(m + 2), np.arange(m + 1))
+    pulled = step.pull_back(lo, hi, m)
+    if pulled is None:
+        return
+    found = np.zeros((*lo.shape, m + 1))
+    for log_chance, first, last in pulled:
+        inside = (first[..., None] <= counts) & (counts <= last[..., None])
+        found += np.exp(log_chance) * inside
+    expected = np.exp(step.log_landing(counts, lo[..., None], hi[..., None], m))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@every_step
+@pytest.mark.parametrize("block", [1, 7, 10**6])
+def test_the_results_to_sum_over_are_all_of_them(step, block):
+    counts = np.arange(M + 1, dtype=np.int32)
+    found = np.zeros((M + 1, M + 1))
+    for values, logs in step.split(counts, M, block=block):
+        assert values.dtype == np.int32
+        assert values.shape == logs.shape
+        assert values.shape[-1] <= max(block, 1)
+        rows = np.broadcast_to(counts[:, None], values.shape)
+        np.add.at(found, (rows, values), np.exp(logs))
+    np.testing.assert_allclose(found, table(step, M), atol=1e-12)
+
+
+@every_step
+def test_what_is_published_follows_the_chances(step):
+    """Chi-square of 30,000 cells for each of six counts; false alarm rate 1e-5 a step."""
+    rng = np.random.default_rng(41)
+    chances = table(step, M)
+    for count in (0, 1, 2, 10, 22, M):
+        cells = np.full((150, 200), count, np.int32)
+        published = step.publish(cells, step.draw(cells.shape, rng), M)
+        assert published.dtype == np.int32
+        assert not np.shares_memory(published, cells)
+        observed = np.bincount(published.ravel(), minlength=M + 1)
+        expected = cells.size * chances[count]
+        assert not observed[expected == 0].any()
+        rare = expected < 5
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+        used = expected > 1e-9
+        if used.sum() > 1:
+            statistic = ((observed[used] - expected[used]) ** 2 / expected[used]).sum()
+            assert stats.chi2.sf(statistic, used.sum() - 1) > 1e-5 / 6
+
+
+@every_step
+def test_the_same_draw_keeps_the_order_of_groups(step):
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, M, (30, 40)).astype(np.int32)
+    draw = step.draw(counts.shape, rng)
+    groups = np.stack([counts, counts + 1])
+    less, more = step.publish(groups, draw, M)
+    assert (less <= more).all()
+    assert np.array_equal(less, step.publish(counts, draw, M))
+    assert step.is_random == (draw is not NO_DRAW)
+
+
+@every_step
+def test_the_window_holds_all_changes(step):
+    m = 4000
+    counts = np.unique(np.random.default_rng(0).integers(0, m + 1, 50)).astype(np.int64)
+    low, high = step.window
+    below = step.log_landing(counts, np.array(0), np.maximum(counts + low - 1, 0), m)
+    below = np.where(counts + low - 1 < 0, -np.inf, below)
+    above = step.log_landing(counts, counts + high + 1, np.array(m), m)
+    assert max(below.max(), above.max()) < np.log(1e-18)
+
+
+@every_step
+def test_counts_a_period_apart_are_changed_alike(step):
+    if step.period is None:
+        return
+    low, high = step.window
+    reach = max(-low, high) + 1
+    counts = reach + np.arange(step.period * 2)
+    m = int(counts[-1]) + step.period + reach
+    change = np.arange(low, high + 1)
+    first, second = (
+        step.log_landing(n, n + change, n + change, m)
+        for n in (counts[:, None], counts[:, None] + step.period)
+    )
+    np.testing.assert_array_equal(np.isneginf(first), np.isneginf(second))
+    np.testing.assert_allclose(np.exp(first), np.exp(second), atol=1e-14)
+
+
+@every_step
+@pytest.mark.parametrize("m", [7, M])
+def test_monotone_steps_have_monotone_ratios(step, m):
+    """P(a | n) P(b | n + 1) >= P(b | n) P(a | n + 1) for all a < b."""
+    if not step.is_monotone:
+        return
+    chances = table(step, m)
+    for less, more in itertools.pairwise(chances):
+        minors = np.outer(less, more)
+        assert (np.triu(minors - minors.T) >= -1e-15).all()
+
+
+@every_step
+def test_landmarks_are_possible(step):
+    counts = np.arange(M + 1, dtype=np.int32)
+    found = step.landmarks(counts, M)
+    assert found.dtype == np.int32
+    assert np.isfinite(step.log_landing(counts[:, None], found, found, M)).all()
+    if step.scale == 0:
+        possible = table(step, M) > 0
+        assert all(
+            set(np.flatnonzero(row)) == set(marks)
+            for row, marks in zip(possible, found, strict=True)
+        )
+
+
+@every_step
+def test_steps_that_change_nothing_say_so(step):
+    changes = not np.array_equal(table(step, M), np.eye(M + 1))
+    assert step.changes_counts == changes
+
+
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 2**32))
+def test_random_rounding_keeps_the_mean(to, m, seed):
+    """But for counts next to the limit at m."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, m + 1, 20).astype(np.int32)
+    results, chances = RandomRound(to).choices(counts, m)
+    free = counts <= m - m % to
+    mean = (results * chances).sum(axis=-1)
+    assert mean[free] == pytest.approx(counts[free], abs=1e-9)
+    assert ((results % to == 0) | (results == m)).all()
+
+
+def test_random_rounding_by_hand():
+    results, chances = RandomRound(3).choices(np.arange(6, dtype=np.int32), 5)
+    assert results.tolist() == [[0, 3], [0, 3], [0, 3], [3, 5], [3, 5], [3, 5]]
+    assert chances[:, 1] == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3])
+
+
+def test_the_largest_bases_fit():
+    step, m = RandomRound(2**30), 2**30
+    counts = np.array([0, 5, 2**29, 2**30], np.int32)
+    published = step.publish(counts, np.array([0.5, 1 - 1e-12, 0.75, 0.5]), m)
+    assert published.tolist() == [0, 2**30, 2**30, 2**30]
+    noise, noisy = Mechanism((Laplace(1),)), np.arange(100)
+    mean = noise.pmf(noisy, 3, 10_000) @ noisy
+    after_noise = Mechanism((Laplace(1), RandomRound(5000)))
+    found = after_noise.pmf([0, 5000, 10_000], np.array([[3], [4000]]), 10_000)
+    assert found[0, 1] == pytest.approx(mean / 5000)
+    assert found.sum(axis=1) == pytest.approx(1)

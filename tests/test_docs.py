@@ -1,0 +1,185 @@
+"""Every example of the documentation, run in the order in which a reader meets it.
+
+A block of code with a name after its language, as in ```` ```toml plan.toml ````, is written to a
+file of that name. A block after ``<!-- not run: WHY -->`` is left out. A block that names files
+under ``benchmarks/`` takes hours, so that its commands are only parsed.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from whosthere.auditing.options import Scale
+from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.result import AuditResult
+from whosthere.cli.main import app, main
+from whosthere.data.cities import simulate
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"```(\w*) *(.*)")
+NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+PROMPT = re.compile(r"(\$ )?(?=whosthere )")
+INLINE = re.compile(r"`(whosthere [^`]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+COMMANDS = typer.main.get_command(app).commands
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `line` is that of its fence, from 1."""
+
+    language: str
+    name: str
+    text: str
+    line: int
+    runs: bool
+
+    @property
+    def is_measurement(self):
+        return "benchmarks/" in self.text
+
+    def commands(self):
+        """Return the arguments of every `whosthere` command."""
+        lines = iter(self.text.splitlines())
+        for line in lines:
+            prompt = PROMPT.match(line)
+            if prompt:
+                command = line[prompt.end() :]
+                while command.endswith("\\"):
+                    command = f"{command[:-1]} {next(lines)}"
+                yield shlex.split(command, comments=True)[1:]
+
+
+def blocks_of(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    start = None
+    for i, line in enumerate(lines):
+        if not line.startswith("```"):
+            continue
+        if start is None:
+            start = i
+            continue
+        language, name = FENCE.fullmatch(lines[start]).groups()
+        runs = not (start and NOT_RUN.fullmatch(lines[start - 1]))
+        yield Block(language, name, "\n".join(lines[start + 1 : i]) + "\n", start + 1, runs)
+        start = None
+    assert start is None, f"{page.name}:{start + 1} opens a block that is not closed"
+
+
+def parse(arguments):
+    """Parse a command without running it; anything wrong is raised."""
+    name, *rest = arguments
+    COMMANDS[name].make_context(name, rest)
+
+
+class Reader:
+    """Somebody who does all that a page says, in one folder, one namespace and one shell."""
+
+    def __init__(self, folder, monkeypatch, capsys):
+        self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
+        self.prepared = {path.name for path in folder.iterdir()}
+        self.namespace = {"__name__": "__main__"}
+
+    def do(self, block, place):
+        if block.name:
+            (self.folder / block.name).write_text(block.text, encoding="utf-8")
+        if block.language == "toml":
+            self.read_toml(block)
+        elif block.language == "json":
+            json.loads(block.text)
+        elif block.language == "python":
+            # So that a traceback shows the line of the page.
+            code = compile("\n" * block.line + block.text, place, "exec")
+            exec(code, self.namespace)
+            audits = [one for one in self.namespace.values() if isinstance(one, AuditResult)]
+            assert not any(one.failed for one in audits), place
+        for arguments in block.commands():
+            parse([*arguments])
+            if not block.is_measurement:
+                self.run(arguments, place)
+
+    def read_toml(self, block):
+        path = self.folder / (block.name or "unnamed.toml")
+        path.write_text(block.text, encoding="utf-8")
+        (Policy.read if "limits" in tomllib.loads(block.text) else read_plan_file)(path)
+
+    def run(self, arguments, place):
+        self._make_room(arguments)
+        if arguments[0] in {"audit", "recommend"} and "--workers" not in arguments:
+            arguments = [*arguments, "--workers", "1"]  # starts faster; nothing else changes
+        self.monkeypatch.setattr(sys, "argv", ["whosthere", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self.capsys.readouterr()
+        assert not ended.value.code, f"{place}: {shlex.join(arguments)}\n{said.out}{said.err}"
+
+    def _make_room(self, arguments):
+        """Take away what was prepared once the page itself makes it."""
+        made = set(arguments) & self.prepared
+        for name in made if "--out" in arguments else ():
+            if arguments[arguments.index("--out") + 1] == name:
+                path = self.folder / name
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                self.prepared.discard(name)
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch, capsys):
+    """A reader who has a small city and its traces, under the names that pages use."""
+    # The scale that is used where nothing is said, so that examples need not give numbers.
+    small = {"quick": Scale(targets=2, releases=4), "paper": Scale(targets=2, releases=6)}
+    monkeypatch.setattr("whosthere.auditing.options.SCALES", small)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    city = simulate("milan-like", seed=7, users=1100, regions=16, days=2)
+    city.write("city")
+    city.traces().save("traces.parquet")
+    return Reader(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.slow
+@pages
+def test_examples_run(page, reader):
+    for block in blocks_of(page):
+        if block.runs:
+            reader.do(block, f"{page.name}:{block.line}")
+
+
+@pages
+def test_commands_within_sentences_exist(page):
+    for text in INLINE.findall(page.read_text(encoding="utf-8")):
+        name, *rest = shlex.split(text)[1:]
+        if name.startswith("-"):
+            continue
+        assert name in COMMANDS, text
+        options = {option for one in COMMANDS[name].params for option in one.opts}
+        assert {word for word in rest if word.startswith("-")} <= options, text
+
+
+def anchors_of(page):
+    """Return what a link can point to, as GitHub makes it of the headings."""
+    text = page.read_text(encoding="utf-8")
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pages
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if "://" in path:
+            continue
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), link
+        assert not anchor or anchor in anchors_of(found), link
