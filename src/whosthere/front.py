@@ -251,7 +251,7 @@ def attack(
 
 
 def _warn(task: Task, why: str) -> None:
-    warnings.warn(f"{task} failed: {why.strip().splitlines()[-1]}", stacklevel=2)
+    warnings.warn(f"{task} failed: {why.strip().splitlines()[-1]}", stacklevel=5)
 
 
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:

@@ -299,7 +299,7 @@ def fields_of(kind: type) -> tuple[Field, ...]:
         # By type: a class that was sent to another process has another MISSING than we do.
         default = MISSING if isinstance(field.default, type(MISSING)) else field.default
         if not isinstance(field.default_factory, type(MISSING)):
-            default = field.default_factory()
+            default = field.default_factory()  # type: ignore[operator]
         found.append(Field(field.name, declared, default))
     return tuple(found)
 

@@ -93,7 +93,10 @@ def test_the_folder_is_made(tmp_path):
 def test_a_file_in_place_of_the_folder(tmp_path):
     path = tmp_path / "file"
     path.touch()
-    with pytest.raises(FileError, match=r"file: cannot be locked \("), only_one(path):
+    with (
+        pytest.raises(FileError, match=r"file: cannot be locked \(File exists\)\."),
+        only_one(path),
+    ):
         pass
 
 

@@ -380,7 +380,7 @@ WRONG = [
     ({"knowledge": ("some",)}, "'some'", "all, share, regions", {"knowledge": ("share(0.1)",)}),
     ({"mechanisms": ()}, "no mechanism", "suppress(k=1)", {"mechanisms": ("suppress(k=1)",)}),
     ({"mechanisms": ("supress(k=1)",)}, "'supress'", "Did you mean 'suppress'?", {}),
-    ({"group_sizes": ()}, "no group size", "group_sizes = 1000", {}),
+    ({"group_sizes": ()}, "no group size", "such as 1000", {}),
     (
         {"mechanisms": ("suppress(k=1)",), "attacks": ("contradiction-rule",)},
         "suppress(k=1), m=10",

@@ -115,7 +115,7 @@ WRONG = [
     (AUDIT, "no mechanism", "suppress(k=1)"),
     ("audit traces.parquet -M raw -o run", "no group size", "1000"),
     (f"{AUDIT} -M raw -m 1", "a group of 1", "at least 2"),
-    (f"{AUDIT} -M raw -m 500", "groups of 500", "group size of 117"),
+    (f"{AUDIT} -M raw -m 500", "groups of 500", "group size (--group-size) of 117"),
     (f"{AUDIT} -M raw -m 100 -a knock-knock", "groups of 100", "leave out knock-knock"),
     (f"{AUDIT} -M raw -a knock-nock", "'knock-nock'", "Did you mean 'knock-knock'?"),
     (f"{AUDIT} -M raw -a zero-knowledge(groops=4)", "'groops'", "Did you mean 'groups'?"),
@@ -136,7 +136,7 @@ WRONG = [
     (f"{RECOMMEND} -m 20 -F suppress(k=1)", "suppress(k=1)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F suppress(k=?)|round(to=?)", "suppress(k=?)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F supress(k=?)", "'supress'", "Did you mean 'suppress'?"),
-    (f"{RECOMMEND} -m 500", "groups of 500", "group size of 117"),
+    (f"{RECOMMEND} -m 500", "groups of 500", "group size (--group-size) of 117"),
     (f"{RECOMMEND} -m 20 -a knock-nock", "'knock-nock'", "'knock-knock'?"),
     (f"{RECOMMEND} -m 20 --releases 7", "7 releases", "even number"),
     # outputs
@@ -311,7 +311,7 @@ def test_the_same_command_goes_on_and_another_is_refused(whosthere, folder, file
     first = _scores(folder / "run")
     code, out, _ = whosthere(*command)
     assert code == 0
-    assert "All 3 tasks are done already" in out
+    assert "All tasks (3) are done already" in out
     assert _scores(folder / "run") == first
     before = files()
     code, _, err = whosthere(*command[:-1], "2")

@@ -7,6 +7,7 @@ import pytest
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.familiarity import FAMILIARITIES, familiarity
+from whosthere.cli.hints import with_options
 
 
 @pytest.fixture
@@ -55,3 +56,10 @@ def test_examples_can_be_typed(listed):
 def test_choices_are_listed(listed):
     for choice in ("paired", "independent", "mechanism", "per-target", "lognormal:SIGMA", "greedy"):
         assert choice in listed
+
+
+def test_messages_name_the_options_that_they_speak_of():
+    assert with_options("Ask for invalid rows to be dropped.") == (
+        "Ask for invalid rows to be dropped (--drop-invalid)."
+    )
+    assert with_options("Nothing to add.") == "Nothing to add."

@@ -77,7 +77,7 @@ class Block:
             if not values:
                 raise InputError(
                     f"no {_WORDS[name]} is given",
-                    fix=f"Give some, as in {name} = {_EXAMPLES[name]}",
+                    fix=f"Give some, such as {_EXAMPLES[name]}",
                 )
         for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
             for one in self.attacks:

@@ -52,36 +52,42 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
 def _without_idle(plan: Plan, population: Population) -> Plan:
     """Leave out attacks where they do not apply, and say what a reader must know."""
     said = _about_people(plan, population)
-    kept = [one for one in plan.contests if _applies(one, plan, population)]
+    why = {one: _obstacle(one, plan, population) for one in plan.contests}
     for setting in plan.settings:
-        if not any(one.setting == setting for one in kept):
+        obstacles = [why[one] for one in plan.contests if one.setting == setting]
+        if all(obstacles):
             raise InputError(
-                f"none of the attacks applies to {setting}",
+                f"none of the attacks applies to {setting}: {obstacles[0]}",
                 fix="Add another, such as likelihood-ratio",
             )
     for attack in plan.attacks:
-        wanted = [one.setting for one in plan.contests if one.attack == attack]
-        without = [
-            str(one.setting) for one in plan.contests if one.attack == attack and one not in kept
-        ]
-        if without:
+        own = [one for one in plan.contests if one.attack == attack]
+        idle = [one for one in own if why[one]]
+        if idle:
+            settings = "; ".join(str(one.setting) for one in idle)
             said.append(
-                f"{attack} is left out of {len(without)} of {len(wanted)} settings, where it "
-                f"does not apply: {'; '.join(without)}."
+                f"{attack} is left out of {len(idle)} of {len(own)} settings ({settings}), where "
+                f"it does not apply: {why[idle[0]]}."
             )
-    return replace(plan, contests=tuple(kept), cautions=tuple(said))
+    kept = tuple(one for one in plan.contests if not why[one])
+    return replace(plan, contests=kept, cautions=tuple(said))
 
 
-def _applies(contest: Contest, plan: Plan, population: Population) -> bool:
-    """Tell whether an attack can be made on some target; it mostly depends on none."""
+def _obstacle(contest: Contest, plan: Plan, population: Population) -> str | None:
+    """Return why an attack can be made on no target, None if it can be made on some.
+
+    It mostly depends on no target, so that the first one shows it.
+    """
     by_target = "friends" in contest.attack.uses
+    why = None
     for target in plan.targets if by_target else plan.targets[:1]:
         try:
             Scene(population, plan, Task(target, contest.setting.scheme)).check(contest)
-        except NotApplicableError:
-            continue
-        return True
-    return False
+        except NotApplicableError as error:
+            why = error.problem
+        else:
+            return None
+    return why
 
 
 def _about_people(plan: Plan, population: Population) -> list[str]:

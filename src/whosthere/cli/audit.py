@@ -83,7 +83,7 @@ def audit(
         datetime | None,
         typer.Option(
             metavar="TIME",
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M"],
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
             help="Publish the time from here on. Past releases are made from the time before.",
         ),
     ] = None,
@@ -199,14 +199,16 @@ def _show_plan(plan: Plan) -> None:
 def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> None:
     left, total, cost = len(prepared.left), len(prepared.plan.tasks), prepared.cost
     if not left or cost is None:
-        console.say(f"All {total} tasks are done already.")
+        console.say(f"All tasks ({total}) are done already.")
         return
     if left < total:
         console.say(f"{total - left} of {total} tasks are done already.")
     each = "1 worker" if workers == 1 else f"{workers} workers"
     where = "one worker of the cluster" if cluster else each
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
-    line = f"{left} tasks, about {console.duration(seconds)} with {where}"
+    line = (
+        f"{left} {'task' if left == 1 else 'tasks'}, about {console.duration(seconds)} with {where}"
+    )
     if cost.bytes_per_worker is not None:
         line += f", {cost.bytes_per_worker / 1e9:.1f} GB of memory each"
     console.say(f"{line}.")

@@ -18,6 +18,9 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+_WIDTH_OF_NAMES = 26
+
+
 def say(text: str) -> None:
     """Print a line; nothing in it is taken for markup."""
     out.print(text, markup=False)
@@ -41,7 +44,14 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
     )
     for i, name in enumerate(header):
         numeric = any(isinstance(row[i], int | float) for row in rows)
-        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        # Names are hard to read in pieces, so that the first column gives way last.
+        longest = max((len(str(row[i])) for row in rows), default=0) if i == 0 else 0
+        grid.add_column(
+            Text(name),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            min_width=min(longest, _WIDTH_OF_NAMES) or None,
+        )
     for row in rows:
         grid.add_row(*(Text(_shown(value)) for value in row))
     out.print(grid)

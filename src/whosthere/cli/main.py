@@ -14,6 +14,7 @@ from whosthere.cli import console
 from whosthere.cli.attack import attack
 from whosthere.cli.attacks import attacks
 from whosthere.cli.audit import audit
+from whosthere.cli.hints import with_options
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
@@ -84,7 +85,7 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        console.complain(str(error))
+        console.complain(with_options(str(error)))
         sys.exit(USER_ERROR)
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.

@@ -55,7 +55,7 @@ class LikelihoodAnswer(Answer):
         if self.p_value is not None:
             said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
         said.append(
-            "Both hold as far as the model does: other people's visits independent, their rate a "
+            "That holds as far as the model does: other people's visits independent, their rate a "
             "factor of the place times one of the hour. The decision may be wrong: how often it "
             "is, is what an audit over many people measures."
         )

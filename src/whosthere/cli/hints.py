@@ -1,0 +1,38 @@
+"""Which option does what an error message asks for.
+
+Messages come from rooms that know nothing of a command line. Here their words meet its options.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OPTIONS = {
+    "invalid rows to be dropped": "--drop-invalid",
+    "allow it to be replaced": "--force",
+    "stands for a withheld count": "--withheld",
+    "length of an epoch": "--epoch",
+    "column holds the region": "--region-column",
+    "column holds the time": "--time-column",
+    "column holds the count": "--count-column",
+    "column holds the user": "--user-column",
+    "start and end of the time window": "--from and --to",
+    "a box quantile": "--box-quantile",
+    "such as Europe/Rome": "--timezone",
+    "give a group size": "--group-size",
+    "no group size is given": "--group-size",
+    "no mechanism is given": "--mechanism",
+    "a reference size": "--reference-size",
+    "visits or less": "--min-visits",
+    "targets or less": "--targets",
+    "needs reference traces": "--reference",
+    "needs traces of the target's friends": "--friends",
+    "needs past releases with known membership": "--past-in and --past-out",
+}
+
+
+def with_options(message: str) -> str:
+    """Return a message with the options that it speaks of named in it."""
+    for words, option in _OPTIONS.items():
+        message = re.sub(f"({re.escape(words)})", rf"\1 ({option})", message, count=1, flags=re.I)
+    return message
