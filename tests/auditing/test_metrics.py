@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binom, binomtest, norm, spearmanr, t
+from scipy.stats import binom, binomtest, norm, spearmanr, t, ttest_1samp
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 from whosthere.auditing.metrics import (
     Estimate,
     _spearman,
+    _studentised,
     accuracy,
     advantage,
     auc,
@@ -319,6 +320,23 @@ class TestEps:
         less = empirical_eps(ruled_out * 1.0, ~labels, held_out=held_out, delta=0.1)
         assert less.value == pytest.approx(math.log((tnr - 0.1) / fnr))
 
+    def test_the_bound_comes_from_releases_that_were_not_held_out(self):
+        """The labels of either half are in another order, so that mixing the halves shows."""
+        labels = np.append(np.arange(200) % 2 == 0, np.arange(200) < 100)
+        held_out = np.arange(400) < 200
+        perfect = 1.0 * labels
+        found = empirical_eps(perfect, labels, held_out=held_out)
+        assert found.value == eps_ceiling(100, 100)
+        wrong_later = np.where(held_out, perfect, -perfect)
+        assert empirical_eps(wrong_later, labels, held_out=held_out).value == 0
+
+    def test_thresholds_are_halfway_between_held_out_scores(self):
+        labels, held_out = np.arange(200) % 2 == 0, np.arange(200) < 100
+        chosen_by, judged = np.where(labels, 12.0, 4.0), np.where(labels, 8.1, 7.9)
+        scores = np.where(held_out, chosen_by, judged)
+        found = empirical_eps(scores, labels, held_out=held_out)
+        assert found.value == eps_ceiling(50, 50)
+
     def test_refusals(self):
         labels = np.array([True, False, True, False])
         for held_out in ([True] * 4, [False] * 4, [True, False, True, False], [1, 1, 0, 0], []):
@@ -387,6 +405,15 @@ class TestMeanOverTargets:
         assert found.standard_error == pytest.approx(0.1)
         assert found.high == pytest.approx(0.1 + 3 * 0.1)
         assert found.low == pytest.approx(0.1 - t.isf(0.025, 9) * 0.1)
+
+    def test_resamples_equal_scipy(self, rng):
+        """Counting how often each target is drawn gives the t statistic of those drawn."""
+        x = rng.random(12)
+        deviations = (x - x.mean()) / (x.std(ddof=1) / math.sqrt(12))
+        drawn = rng.integers(0, 12, (50, 12))
+        counts = np.array([np.bincount(rows, minlength=12) for rows in drawn], np.float64)
+        expected = [ttest_1samp(x[rows], x.mean()).statistic for rows in drawn]
+        assert _studentised(deviations, counts) == pytest.approx(expected)
 
     def test_same_answer_again(self, rng):
         values = rng.random(12)
@@ -487,6 +514,18 @@ class TestRankCorrelation:
         counts = np.array([np.bincount(rows, minlength=12) for rows in drawn], np.float64)
         expected = [spearmanr(x[rows], values[rows]).statistic for rows in drawn]
         assert _spearman(x, values, counts) == pytest.approx(expected)
+
+    def test_interval_is_the_expanded_percentile(self, rng):
+        """By Hesterberg's formula, from resamples that scipy correlates."""
+        x, values = rng.normal(size=(2, 8))
+        resamples = np.random.default_rng(5).multinomial(8, np.full(8, 1 / 8), 300)
+        drawn = [np.repeat(np.arange(8), counts) for counts in resamples]
+        resampled = [spearmanr(x[rows], values[rows]).statistic for rows in drawn]
+        # At 50 % there are many resamples around the ends, so that small differences show.
+        level = norm.cdf(-math.sqrt(8 / 7) * t.isf(0.25, 7))
+        found = rank_correlation(x, values, confidence=0.5, seed=5, n_resamples=300)
+        expected = np.nanquantile(resampled, [level, 1 - level])
+        assert (found.low, found.high) == pytest.approx(tuple(expected))
 
     def test_properties(self, rng):
         x, values = rng.normal(size=(2, 20))

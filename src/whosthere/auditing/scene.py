@@ -209,12 +209,13 @@ class Scene:
             rows = np.append(rng.choice(people, m - 1, replace=False), put_in)
         else:
             rows = rng.choice(people, m, replace=False)
-        publication = publish_group(
-            traces.select(rows),
-            self.task.scheme.mechanism,
-            bounding=self._rng(f"{role} bounding", *self._scheme_key, i),
-            noise=self._rng(f"{role} noise", *self._scheme_key, i),
-        )
+        mechanism = self.task.scheme.mechanism
+        noise = self._rng(f"{role} noise", *self._scheme_key, i)
+        # Making random numbers takes time, and most mechanisms drop no visits.
+        bounding = noise
+        if mechanism.bounds_visits:
+            bounding = self._rng(f"{role} bounding", *self._scheme_key, i)
+        publication = publish_group(traces.select(rows), mechanism, bounding=bounding, noise=noise)
         return Trial(publication, put_in is None or i % 2 == 0)
 
     @property

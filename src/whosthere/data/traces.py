@@ -151,7 +151,7 @@ class Traces:
         """Return the traces of the users in `rows`, in that order, and who of them are friends."""
         chosen = self._rows(rows)
         indptr, cells = kernels.take_rows(self.indptr, self.cells, chosen)
-        users = tuple(map(self.users.__getitem__, chosen.tolist()))
+        users = tuple([self.users[row] for row in chosen.tolist()])
         return replace(
             self,
             users=users,
