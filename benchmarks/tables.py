@@ -14,22 +14,21 @@ from pathlib import Path
 
 import polars as pl
 
-from whosthere.auditing.metrics import auc_by_target
-
-CEILING = "ceiling"
+from whosthere.auditing.metrics import accuracy_by_target, auc_by_target
+from whosthere.auditing.vocabulary import CEILING
 
 
 def by_target(scores: pl.DataFrame) -> pl.DataFrame:
-    """Return AUC and accuracy of every attack on every target, and the ceiling as an attack."""
+    """Return AUC and accuracy of every attack, and the AUC of the ceiling, on every target."""
     parts = []
     keys = ("setting", "attack")
-    for (setting, attack), rows in scores.partition_by(
-        *keys, as_dict=True, maintain_order=True
-    ).items():
-        columns = (rows[name].to_numpy() for name in ("score", "label", "target"))
-        targets, aucs = auc_by_target(*columns)
-        right = (pl.col("score") > pl.col("threshold")) == pl.col("label")
-        accuracy = rows.group_by("target").agg(right.mean().alias("accuracy")).sort("target")
+    groups = scores.partition_by(*keys, as_dict=True, maintain_order=True)
+    for (setting, attack), rows in groups.items():
+        score, label, target, threshold = (
+            rows[name].to_numpy() for name in ("score", "label", "target", "threshold")
+        )
+        targets, aucs = auc_by_target(score, label, target)
+        right = accuracy_by_target(score > threshold, label, target)[1]
         parts.append(
             pl.DataFrame(
                 {
@@ -37,19 +36,12 @@ def by_target(scores: pl.DataFrame) -> pl.DataFrame:
                     "attack": attack,
                     "target": targets,
                     "auc": aucs,
-                    "accuracy": accuracy["accuracy"],
-                }
+                    "accuracy": [None] * len(aucs) if attack == CEILING else right,
+                },
+                schema_overrides={"accuracy": pl.Float64},
             )
         )
-    best = scores.group_by("setting", "target", maintain_order=True).agg(pl.col("ceiling").first())
-    ceiling = best.select(
-        "setting",
-        pl.lit(CEILING).alias("attack"),
-        pl.col("target").cast(pl.Int64),
-        pl.col("ceiling").alias("auc"),
-        pl.lit(None, pl.Float64).alias("accuracy"),
-    )
-    return pl.concat([*parts, ceiling])
+    return pl.concat(parts)
 
 
 def markdown(scores: pl.DataFrame, metric: str = "auc") -> str:

@@ -24,9 +24,9 @@ from whosthere.attacks import (
 )
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.options import Block
-from whosthere.auditing.policy import Verdict
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene
+from whosthere.auditing.verdict import Verdict
 from whosthere.mechanisms import PRESETS, Family, Suppress
 
 SECRET = "secret-user-"
@@ -99,6 +99,7 @@ def values(city, traces, result):
         "publication": made,
         "release": made.release,
         "facts": made.release.facts,
+        "ledger": made.release.ledger,
         "utility": wt.utility(made.release.counts, made.truth),
         "mechanism": wt.Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
         "family": Family("suppress(k=?)"),

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.adversary.familiarity import Familiarity
-    from whosthere.auditing.plan import Task
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.search import Recommendation
     from whosthere.auditing.work import Workers
@@ -126,12 +125,24 @@ def audit(
             folder = Path(out)
         prepared = prepare_audit(path, options, folder)
         move = stack.enter_context(progress())
-        return prepared.run(
+        failures: list[str] = []
+        result = prepared.run(
             policy=judged_by,
             workers=_workers(workers),
             on_progress=lambda done, total: move("tasks", done, total),
-            on_failure=_warn,
-        ).kept_in(None if out is None else folder)
+            on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
+        )
+    if failures:
+        total, reason = len(prepared.plan.tasks), failures[0].splitlines()
+        said = f"{len(failures)} of {total} tasks failed, the first one ({reason[0]}) with"
+        if len(failures) == total:
+            raise AuditFailedError(f"{said}:\n{failures[0]}")
+        warnings.warn(f"{said}: {reason[-1]}", stacklevel=2)
+    return result.kept_in(None if out is None else folder)
+
+
+class AuditFailedError(RuntimeError):
+    """No task of an audit could be done."""
 
 
 def recommend(
@@ -248,10 +259,6 @@ def attack(
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
     return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
-
-
-def _warn(task: Task, why: str) -> None:
-    warnings.warn(f"{task} failed: {why.strip().splitlines()[-1]}", stacklevel=5)
 
 
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:

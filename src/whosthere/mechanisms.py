@@ -3,6 +3,7 @@
 from whosthere.privacy.catalogue import MECHANISMS
 from whosthere.privacy.chance_table import ChanceTable, Choices
 from whosthere.privacy.families import Family
+from whosthere.privacy.guarantees import GuaranteeLedger, game_guarantee
 from whosthere.privacy.maps import Map
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import IntegerNoise
@@ -34,6 +35,7 @@ __all__ = [
     "Event",
     "Family",
     "Gaussian",
+    "GuaranteeLedger",
     "IntegerNoise",
     "Laplace",
     "Map",
@@ -47,5 +49,6 @@ __all__ = [
     "User",
     "UserDay",
     "Utility",
+    "game_guarantee",
     "parameter",
 ]

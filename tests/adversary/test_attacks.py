@@ -10,9 +10,12 @@ from scipy.stats import norm
 from whosthere.adversary.attacks import (
     ATTACKS,
     RULED_OUT,
+    Answer,
     Auxiliary,
     ContradictionRule,
     KnockKnock,
+    LikelihoodRatio,
+    LikelihoodRatioWithReference,
     LocMia,
     LogLikelihood,
     NotApplicableError,
@@ -25,6 +28,7 @@ from whosthere.adversary.attacks import (
 from whosthere.adversary.attacks.loc_mia import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
+from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.data.cities import simulate
@@ -282,7 +286,7 @@ def test_the_log_likelihood_is_that_of_the_formula(people, target, reference):
 def test_what_does_not_apply_is_refused_before_any_work(people, target, reference):
     facts = Facts(people.regions, people.epochs, M, Mechanism())
     known = KnownVisits(people.trace(target))
-    few = reference.select(np.arange(10))
+    few, enough = reference.select(np.arange(10)), reference.select(np.arange(M))
     silent = Traces(("a", "b"), np.zeros(3, int), np.zeros(0), people.regions, people.epochs)
     elsewhere = Traces(
         reference.users,
@@ -293,7 +297,9 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
     )
     for chosen, knowledge, auxiliary, message in [
         (KnockKnock(), known, Auxiliary(), "needs reference traces"),
-        (KnockKnock(), known, Auxiliary(few), "at least 150 reference traces"),
+        (KnockKnock(), known, Auxiliary(few), "at least 151 reference traces for groups of 150"),
+        (LogLikelihood(), known, Auxiliary(enough), "the same"),
+        (LocMia(), None, Auxiliary(enough, few), "the same"),
         (KnockKnock(), known, Auxiliary(elsewhere), "other regions or epochs"),
         (KnockKnock(), None, Auxiliary(reference), "know something of the target"),
         (LocMia(), None, Auxiliary(reference), "needs traces of the target's friends"),
@@ -445,6 +451,145 @@ def test_without_a_bound_nobody_loses_a_visit(people, target, reference, rng):
     sampler = sampler_over(reference, facts, KnownVisits(people.trace(target)), rng)
     assert np.array_equal(sampler.target, people.trace(target))
     assert np.array_equal(sampler.reference.cells, reference.cells)
+
+
+TIGHT = "discrete-laplace(eps=2000, unit=user-day, max_visits=1)"
+
+
+def _publications(people, target, spec, n=40):
+    """Publish groups with the target, of whom a bound may drop visits."""
+    rng = np.random.default_rng(5)
+    mechanism = Mechanism.parse(spec)
+    pool = np.setdiff1d(np.arange(350, people.n_users), target)
+    for _ in range(n):
+        rows = np.append(rng.choice(pool, M - 1, replace=False), target)
+        counts = mechanism.bound(people.select(rows), rng).traces.counts()
+        published = mechanism.apply(counts, M, rng)
+        yield Release(published, Facts(people.regions, people.epochs, M, mechanism))
+
+
+@pytest.mark.parametrize("share", [0.1, 1.0])
+@pytest.mark.parametrize("kind", [KnockKnock, LogLikelihood, LikelihoodRatio])
+def test_nobody_is_ruled_out_by_a_visit_that_was_dropped(people, target, reference, kind, share):
+    """Noise that never hides a count of 1, and one visit counted of each day: the others have
+    been dropped, whether or not the attacker knows of them."""
+    known = KnownVisits.fraction(people.trace(target), share, np.random.default_rng(0))
+    for i, release in enumerate(_publications(people, target, TIGHT, n=10)):
+        if i == 0:
+            fitted = _attack(kind).fit(release.facts, known, Auxiliary(reference), seed=0)
+        answer = fitted.score(release)
+        assert answer.score != RULED_OUT
+        assert np.isfinite([answer.score, answer.calibrated]).all()
+
+
+def test_the_rule_is_refused_where_visits_may_be_dropped(people, target):
+    """Even for somebody with a single known visit: others, not known, may have displaced it."""
+    one = KnownVisits(people.trace(target)[:1])
+    for spec, is_sound in (
+        (TIGHT, False),
+        ("discrete-laplace(eps=1e6, unit=user, max_visits=50)", False),
+        # Nobody can make more visits than there are cells in a day: 16 regions, 24 hours.
+        (f"discrete-laplace(eps=1e6, unit=user-day, max_visits={16 * 24 - 1})", False),
+        (f"discrete-laplace(eps=1e6, unit=user-day, max_visits={16 * 24})", True),
+        ("discrete-laplace(eps=2000, unit=event)", True),
+    ):
+        facts = Facts(people.regions, people.epochs, M, Mechanism.parse(spec))
+        if is_sound:
+            ContradictionRule().check(facts, one, Auxiliary())
+        else:
+            with pytest.raises(NotApplicableError, match="drop no visits"):
+                ContradictionRule().check(facts, one, Auxiliary())
+
+
+# Scores of different targets
+
+
+@pytest.mark.parametrize("attack", EVERY_ATTACK, ids=str)
+def test_every_answer_is_calibrated(people, target, reference, attack):
+    """Finite, and in the order of the scores where one fit answers for all releases."""
+    releases, labels = _releases(people, target, "raw", n=24)
+    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), _past(releases, labels), releases[5])
+    fitted = attack.fit(releases[0].facts, KnownVisits(people.trace(target)), auxiliary, seed=4)
+    for release in releases[:4]:
+        answer = fitted.score(release)
+        assert np.isfinite(answer.calibrated)
+        assert (answer.calibrated == RULED_OUT) == (answer.score == RULED_OUT)
+
+
+@pytest.mark.parametrize("kind", [KnockKnock, LogLikelihood], ids=lambda k: k.name)
+def test_targets_are_alike_where_they_are_out(people, reference, kind):
+    """Deviations of OUT scores differ between targets; those of calibrated ones are all about 1.
+
+    100 releases and 50 groups: a deviation is off by a quarter in fewer than 1 of 20 cases, by
+    a factor of 1.8 in fewer than 1e-4 (F distribution)."""
+    by_visits = np.argsort(people.visits_per_user(), kind="stable")
+    chosen = [int(by_visits[-n]) for n in (600, 200, 40, 8)]
+    releases, _ = _releases(people, chosen, "laplace(eps=1, unit=event)", n=200)
+    releases = releases[1::2]
+    deviations = []
+    for row in chosen:
+        others = reference.select(np.flatnonzero(np.array(reference.users) != people.users[row]))
+        known = KnownVisits(people.trace(row))
+        attack = _attack(kind, validation_groups=100) if kind is LogLikelihood else kind()
+        fitted = attack.fit(releases[0].facts, known, Auxiliary(others), seed=0)
+        answers = [fitted.score(release) for release in releases]
+        deviations.append(
+            [np.std([a.score for a in answers]), np.std([a.calibrated for a in answers])]
+        )
+    scores, calibrated = np.array(deviations).T
+    assert scores.max() > 1.5 * scores.min()
+    assert (calibrated > 1 / 1.8).all()
+    assert (calibrated < 1.8).all()
+
+
+def test_what_is_expected_of_scores_is_never_without_spread():
+    labels = np.array([False, False, False, True, True, True])
+    for scores, mean, deviation in (
+        ([1.0, 2.0, 3.0, 5.0, 6.0, 7.0], 2.0, 1.0),
+        ([2.0, 2.0, 2.0, 5.0, 6.0, 7.0], 2.0, np.sqrt(0.5 / 3)),
+        ([2.0, 2.0, 2.0, 5.0, 5.0, 5.0], 2.0, 1.5),
+        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 2.0, 1.0),
+        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0 + 1e-15], 2.0, 1.0),
+    ):
+        null = NullScores.of(np.array(scores), labels)
+        assert (null.mean, null.deviation) == (mean, pytest.approx(deviation))
+    one_of_each = NullScores.of(np.array([1.0, 4.0]), np.array([False, True]))
+    assert one_of_each == NullScores(1.0, 1.5)
+
+
+def test_an_answer_without_calibration_is_measured_from_its_threshold():
+    assert Answer(3.0, 1.0).calibrated == 2.0
+    assert Answer(3.0, 1.0, 5.0).calibrated == 5.0
+    assert Answer(RULED_OUT, -0.5).calibrated == RULED_OUT
+    assert Answer(3.0, 1.0) == Answer(3.0, 1.0)
+
+
+# References that are too small
+
+
+@pytest.mark.parametrize("kind", [KnockKnock, LocMia, LogLikelihood], ids=lambda k: k.name)
+def test_a_small_reference_is_said_to_weaken(people, reference, kind):
+    facts = Facts(people.regions, people.epochs, M, Mechanism())
+    (said,) = kind().cautions(facts, Auxiliary(reference.select(np.arange(2 * M - 1))))
+    assert said.startswith(f"{kind.name} has a reference of 299 people for groups of 150: ")
+    assert said.endswith("Give at least 300.")
+    assert kind().cautions(facts, Auxiliary(reference.select(np.arange(2 * M)))) == []
+
+
+def test_attacks_that_make_no_groups_of_the_reference_have_no_caution(people, reference):
+    facts = Facts(people.regions, people.epochs, M, Mechanism())
+    few = Auxiliary(reference.select(np.arange(M)))
+    for one in EVERY_ATTACK:
+        if not one.groups_from_reference:
+            assert one.cautions(facts, few) == []
+    LikelihoodRatioWithReference().check(facts, KnownVisits(np.array([1])), few)
+
+
+@pytest.mark.parametrize(("m", "made_up"), [(150, 5000), (1000, 5000), (1001, 5005), (6000, 30000)])
+def test_enough_people_are_made_up_for_groups_that_differ(people, rng, m, made_up):
+    counts = people.counts(np.arange(150))
+    release = Release(counts, Facts(people.regions, people.epochs, m, Mechanism()))
+    assert ZeroKnowledge().synthetic_reference(release, rng).n_users == made_up
 
 
 # Zero knowledge and its parameters

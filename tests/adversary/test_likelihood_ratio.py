@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, poisson
+from scipy.stats import binom, kstest, norm, poisson
 
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks import (
@@ -13,10 +13,11 @@ from whosthere.adversary.attacks import (
     LikelihoodRatio,
     LikelihoodRatioWithReference,
 )
-from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio
+from whosthere.adversary.attacks.likelihood_ratio import _null_law, log_likelihood_ratio
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
+from whosthere.adversary.null_law import NullLaw
 from whosthere.adversary.rates import fit_rates, mechanism_marginals, reference_shape
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.data.cities import simulate
@@ -318,7 +319,9 @@ def test_a_release_of_another_kind_is_refused(rng):
 
 
 # Scores of an earlier version, which asked each kind of knowledge by itself: for twenty visits,
-# for three, and for two regions, each with its p-value.
+# for three, and for two regions, each with the p-value of a normal law. That law is near enough to
+# the exact one for sums of many cells, and says little of sums of three. (It took no notice of
+# bounds.)
 KNOWN_ANSWERS = {
     "raw": [
         (0.12624354756018208, 0.15403540525560458),
@@ -347,7 +350,9 @@ KNOWN_ANSWERS = {
     ],
     "laplace(eps=5, unit=user-day, max_visits=3)": [
         (0.3061779532129748, 0.14898366808951408),
-        (1.1611565079404151, 0.018281880326451398),
+        # Three visits of a day are known and three are counted, so that each may have been dropped
+        # if there were others: its chance of being counted is 0.999, and no longer 1.
+        (1.1602401594840166, 0.018281880326451398),
         (-0.30363795321984205, None),
     ],
     "opensafely": [(160.1953008284557, 0.0), (40.44322909123362, 0.0), (1270.8563963007762, None)],
@@ -373,5 +378,193 @@ def test_scores_are_those_that_they_always_were(spec):
     for known, (score, p_value) in zip((many, few, places), KNOWN_ANSWERS[spec], strict=True):
         found = LikelihoodRatio().fit(facts, known, Auxiliary(), seed=0).score(release)
         assert found.score == pytest.approx(score, rel=1e-12, abs=1e-12)
-        assert found.p_value == (p_value if p_value is None else pytest.approx(p_value, rel=1e-9))
+        if p_value is None:
+            assert found.p_value is None
+        elif known is many and "max_visits" not in spec:
+            assert found.p_value == pytest.approx(p_value, rel=0.15)
         assert found.threshold == 0
+
+
+# The law of the score without the target
+
+
+def _brute(law):
+    """All sums of the terms with their chances."""
+    sums, chances = np.zeros(1), np.ones(1)
+    for term in range(law.term[-1] + 1):
+        own = law.term == term
+        sums = (sums[:, None] + law.value[own]).reshape(-1)
+        chances = (chances[:, None] * law.chance[own]).reshape(-1)
+    return sums, chances
+
+
+def _law(rng, sizes):
+    parts = [rng.dirichlet(np.full(n, 0.3)) for n in sizes]
+    kept = [np.maximum(part, 1e-12) for part in parts]
+    term = np.repeat(np.arange(len(sizes)), sizes)
+    return NullLaw(term, rng.normal(0, 1, term.size), np.concatenate(kept))
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2,), (40, 40, 40), (2, 3, 2, 5, 2, 3, 4, 2, 6)], ids=str)
+def test_tails_are_never_too_small(rng, sizes):
+    """Against all sums one by one; rounding makes chances larger by a few percent of what lies
+    close to the observed sum. The last law is a sum of 34,560 values, of terms that are merged."""
+    for _ in range(10):
+        law = _law(rng, sizes)
+        sums, chances = _brute(law)
+        for observed in rng.choice(sums, 5):
+            exact = chances[sums >= observed - 1e-9].sum()
+            near = chances[sums >= observed - 0.02 * np.sqrt(len(sizes))].sum()
+            found = law.p_value(observed)
+            assert exact * (1 - 1e-9) <= found <= near / 0.99 + 1e-6
+
+
+def test_quantiles_are_those_of_the_middle_of_a_tail(rng):
+    """To the coarse grid, which blurs a sum that has neighbours."""
+    law = _law(rng, (2, 3, 2, 5, 2, 3, 4, 2, 6))
+    sums, chances = _brute(law)
+    for observed in rng.choice(sums, 100, p=chances / chances.sum()):
+        low, high = (
+            norm.isf(
+                np.mean([chances[sums > observed + end + side].sum() for side in (-1e-9, 1e-9)])
+            )
+            for end in (-0.2, 0.2)
+        )
+        assert low - 1e-3 <= law.quantile(observed) <= high + 1e-3
+
+
+def test_far_tails_keep_their_order():
+    """A binomial law of log ratios: 60 coins of 1/50, which with the person show 1/2."""
+    coin = np.log([0.5 / 0.98, 0.5 / 0.02])
+    law = NullLaw(np.repeat(np.arange(60), 2), np.tile(coin, 60), np.tile([0.98, 0.02], 60))
+    heads = np.arange(61)
+    sums = coin[0] * (60 - heads) + coin[1] * heads
+    p_values = np.array([law.p_value(total) for total in sums])
+    exact = binom.sf(heads - 1, 60, 0.02)
+    assert (p_values >= exact * (1 - 1e-6)).all()
+    assert (p_values[:45] <= exact[:45] * 1.3).all()
+    assert (np.diff([law.quantile(total) for total in sums]) > 0).all()
+    assert np.isfinite(law.quantile(1e6))
+    assert np.isfinite(law.quantile(-1e6))
+
+
+def _scores_without(rng, spec, log_rates, n, chance=1.0):
+    """Draw n scores of the model itself with nobody more, and their law."""
+    mechanism = Mechanism.parse(spec)
+    tables = count_tables(mechanism, M)
+    counts = mechanism.apply(rng.poisson(np.exp(log_rates), (n, log_rates.size)), M, rng)
+    ratios = np.array([tables.log_ratio_of(row, log_rates) for row in counts])
+    with np.errstate(divide="ignore"):
+        scores = np.log1p(chance * np.expm1(ratios)).sum(axis=1)
+    return scores, _null_law(tables, log_rates, np.full(log_rates.size, chance))
+
+
+def _shares_below(law, scores, levels):
+    """Share of the scores whose p-value is at most each level; only large scores are looked at."""
+    high = np.sort(scores)[-int(2 * max(levels) * scores.size) :]
+    distinct, times = np.unique(high[np.isfinite(high)].round(9), return_counts=True)
+    p_values = np.array([law.p_value(score) for score in distinct])
+    return [times[p_values <= level].sum() / scores.size for level in levels]
+
+
+LEVELS = (0.05, 0.01, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("spec", "rate", "visits", "chance"),
+    [
+        ("suppress(k=2)", 0.3, 20, 1.0),
+        ("suppress(k=2)", 0.05, 60, 1.0),
+        ("suppress(k=1)", 0.3, 20, 0.4),
+        ("raw", 3.0, 20, 1.0),
+        ("round(to=5)", 1.0, 30, 1.0),
+        ("opensafely", 2.0, 40, 1.0),
+        ("laplace(eps=1, unit=event)", 0.3, 20, 1.0),
+        ("laplace(eps=1, unit=event)", 0.3, 20, 0.3),
+        ("suppress(k=1)", 2.0, 40, 1.0),
+        ("suppress(k=1)", 400.0, 20, 1.0),
+    ],
+)
+def test_p_values_hold_in_sparse_cells(rng, spec, rate, visits, chance):
+    """20,000 releases without the target, true rates: P(p <= a) <= a for plain p-values.
+
+    Where many scores are possible it is not far below either. Four standard errors, at three
+    levels and either side: false alarm rate below 2e-4 a case."""
+    log_rates = np.log(rate) + rng.normal(0, 0.3, visits)
+    n = 20_000
+    scores, law = _scores_without(rng, spec, log_rates, n, chance)
+    shares = _shares_below(law, scores, LEVELS)
+    smooth = "laplace" in spec or (rate == 2.0 and "suppress" in spec)
+    for share, level in zip(shares, LEVELS, strict=True):
+        error = 4 * np.sqrt(level * (1 - level) / n)
+        assert share <= level + error
+        if smooth:
+            assert share >= 0.8 * level - error
+
+
+def test_p_values_hold_with_fitted_rates(rng):
+    """The same where rates come from the release itself: 3,000 releases of 20 visits."""
+    rates = _world(rng, 30, 48, level=0.3)
+    target = rng.choice(np.flatnonzero(np.abs(np.log(rates.ravel() / 0.3)) < 0.5), 20)
+    known = KnownVisits(target)
+    p_values = []
+    for _ in range(3000):
+        release = _release(rates, "suppress(k=2)", rng)
+        p_values.append(log_likelihood_ratio(release, known, fit_rates(release)).p_value)
+    for level in LEVELS:
+        share = np.mean(np.array(p_values) <= level)
+        assert share <= level + 4 * np.sqrt(level * (1 - level) / 3000)
+
+
+@pytest.mark.parametrize("spec", ["laplace(eps=1, unit=event)", "suppress(k=1)"])
+def test_calibrated_scores_are_standard_normal_without_the_target(rng, spec):
+    """Of targets as different as 5 and 100 visits, true rates; 1,000 releases, 4 errors."""
+    for visits in (5, 100):
+        log_rates = np.log(2.0) + rng.normal(0, 0.5, visits)
+        scores, law = _scores_without(rng, spec, log_rates, 1000)
+        found = [law.quantile(score) for score in scores]
+        assert np.mean(found) == pytest.approx(0, abs=4 / np.sqrt(1000))
+        assert np.std(found) == pytest.approx(1, abs=4 / np.sqrt(2000))
+
+
+def test_places_alone_are_calibrated_too(rng):
+    rates = _world(rng, 30, 60, level=0.3)
+    known = KnownRegions((3, 7))
+    found = []
+    for _ in range(200):
+        release = _release(rates, "suppress(k=1)", rng)
+        answer = log_likelihood_ratio(release, known, fit_rates(release))
+        assert answer.p_value is None
+        found.append(answer.calibrated)
+    # The rates are fitted to the sums of these very regions, so the spread is far below 1.
+    assert abs(np.mean(found)) < 0.5
+    assert 0 < np.std(found) < 1
+
+
+def test_a_visit_that_may_have_been_dropped_rules_nobody_out():
+    regions, epochs = _places(30, 24)
+    counts = np.ones((30, 24), np.int32)
+    counts[0, 0] = 0
+    known = KnownVisits(np.array([0, 30]))
+    for spec, ruled_out in (
+        ("discrete-laplace(eps=1e6, unit=event)", True),
+        ("discrete-laplace(eps=1e6, unit=user-day, max_visits=720)", True),
+        ("discrete-laplace(eps=1e6, unit=user-day, max_visits=2)", False),
+        ("discrete-laplace(eps=1e6, unit=user-day, max_visits=1)", False),
+    ):
+        release = Release(counts, Facts(regions, epochs, M, Mechanism.parse(spec)))
+        answer = log_likelihood_ratio(release, known, fit_rates(release))
+        assert (answer.score == RULED_OUT) == ruled_out
+        assert 0 < answer.p_value <= 1
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=1)", "laplace(eps=1, unit=event)"])
+def test_the_smallest_groups_have_answers_too(m, spec):
+    facts = Facts(*_places(3, 4), m, Mechanism.parse(spec))
+    for counts in (np.zeros((3, 4), np.int32), np.full((3, 4), m, np.int32)):
+        release = Release(counts, facts)
+        for known in (KnownVisits(np.array([0, 5])), KnownRegions((1,))):
+            answer = log_likelihood_ratio(release, known, fit_rates(release))
+            assert np.isfinite([answer.score, answer.calibrated]).all()
+            assert answer.p_value is None or 0 <= answer.p_value <= 1

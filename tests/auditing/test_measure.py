@@ -15,11 +15,14 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import score_task
 from whosthere.auditing.scores import SCHEMA
 from whosthere.auditing.scores import tests_and_controls as scores_by_kind
-from whosthere.auditing.vocabulary import CEILING, CONTROL, METRICS
+from whosthere.auditing.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, POSITIVE_CONTROL
 from whosthere.data.cities import simulate
 
 TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
+OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, "odds_factor"}
+RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
+OF_THE_CEILING = {"auc", "share_auc_90"} | RATES
 
 
 COLUMNS = {name: kind for name, kind in SCHEMA.items() if name != "control"}
@@ -29,7 +32,9 @@ def table(rows):
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def scores(attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS):
+def scores(
+    attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS, promise=None
+):
     """Return rows of an attack whose scores are given by target, release and label."""
     rows = []
     for target in targets:
@@ -47,7 +52,10 @@ def scores(attack, give, *, setting="raw, m=9", control=False, threshold=0.0, ta
                     "seconds": 0.1,
                     "visits": 10 * target,
                     "uniqueness": 1 / target,
-                    "ceiling": 0.75 if target % 2 else 0.85,
+                    "calibrated": None,
+                    "guaranteed_auc": promise and 0.8,
+                    "guaranteed_tpr": promise and target / 100,
+                    "odds_factor": promise and 1.5 * target,
                 }
             )
     return rows
@@ -82,14 +90,15 @@ def two_attacks():
     for attack, give in (("perfect", perfect), ("same", same)):
         tests += scores(attack, give)
         controls += scores(attack, noise if attack == "perfect" else same, control=True)
+    tests += scores(CEILING, perfect)
     return measured(tests, controls)
 
 
 class TestWhatIsMeasured:
     def test_every_metric_of_every_attack_and_no_other(self, two_attacks):
         for attack in ("perfect", "same"):
-            assert set(by_metric(two_attacks, attack)) == set(METRICS)
-        assert set(by_metric(two_attacks, CEILING)) == {"auc"}
+            assert set(by_metric(two_attacks, attack)) == OF_AN_ATTACK | {CONTROL}
+        assert set(by_metric(two_attacks, CEILING)) == OF_THE_CEILING
         assert {one.attack for one in two_attacks} == {"perfect", "same", CEILING}
 
     def test_sample_sizes(self, two_attacks):
@@ -100,21 +109,23 @@ class TestWhatIsMeasured:
                 n_in = n * N_CONTROLS
             elif one.metric.startswith("empirical_eps"):  # the other half chose a threshold
                 n_in = n_out = n * half // 2
-            elif one.metric.startswith("auc_"):
+            elif one.metric.startswith("auc_") and one.metric not in {"auc_p90", "auc_p99"}:
                 n_targets, n_in, n_out = n // 2, n * half // 2, n * half // 2
             assert (one.n_targets, one.n_in, one.n_out) == (n_targets, n_in, n_out)
 
     def test_settings_are_kept_apart(self):
         tests = scores("a", perfect) + scores("a", same, setting="round(to=5), m=9")
+        tests += scores(CEILING, perfect) + scores(CEILING, same, setting="round(to=5), m=9")
         findings = measured(tests)
         assert by_metric(findings, "a")["auc"].estimate == 1
         assert by_metric(findings, "a", "round(to=5), m=9")["auc"].estimate == 0.5
         for setting in ("raw, m=9", "round(to=5), m=9"):
-            assert set(by_metric(findings, CEILING, setting)) == {"auc"}
+            assert set(by_metric(findings, CEILING, setting)) == OF_THE_CEILING
+        assert by_metric(findings, CEILING, "round(to=5), m=9")["auc"].estimate == 0.5
 
     def test_without_controls_nothing_is_said_of_them(self):
         findings = measured(scores("a", same))
-        assert set(by_metric(findings, "a")) == set(METRICS) - {CONTROL}
+        assert set(by_metric(findings, "a")) == OF_AN_ATTACK
         assert control_holds(findings) is None
 
     def test_fewer_targets_are_told(self):
@@ -125,10 +136,44 @@ class TestWhatIsMeasured:
         few = by_metric(findings, "b")["auc"]
         assert (few.n_targets, few.n_in, few.n_out) == (2, N_RELEASES, N_RELEASES)
 
-    def test_ceiling_is_the_mean_over_targets(self, two_attacks):
-        ceiling = by_metric(two_attacks, CEILING)["auc"]
-        assert ceiling.estimate == pytest.approx((5 * 0.75 + 0.85) / 6)
+    def test_ceiling_is_the_mean_over_targets(self):
+        tests = scores("a", same)
+        tests += scores(CEILING, lambda t, r, label: label if t in {11, 19} else 0.0)
+        ceiling = by_metric(measured(tests), CEILING)["auc"]
+        assert ceiling.estimate == pytest.approx((2 * 1 + 4 * 0.5) / 6)
         assert ceiling.low < ceiling.estimate < ceiling.high
+
+    def test_guarantee(self):
+        """Means over the targets, but for the odds of the one with most to lose."""
+        tests = scores("a", noise, promise=True) + scores(CEILING, noise, promise=True)
+        findings = measured(tests)
+        values = {name: one.estimate for name, one in by_metric(findings, GUARANTEE).items()}
+        assert values == {
+            "auc": pytest.approx(0.8),
+            "tpr_at_fpr_1pct": pytest.approx(np.mean(TARGETS) / 100),
+            "odds_factor": pytest.approx(1.5 * 19),
+        }
+
+    def test_no_guarantee_unless_all_targets_have_one(self):
+        tests = scores(CEILING, noise, promise=True, targets=TARGETS[1:])
+        tests += scores(CEILING, noise, targets=TARGETS[:1])
+        assert not by_metric(measured(tests), GUARANTEE)
+
+    def test_attacks_and_limits_share_the_chance_of_a_wrong_rejection(self):
+        """Neither the ceiling nor other settings count."""
+        alone = scores("a", noise)
+        more = alone + scores("b", same) + scores(CEILING, perfect)
+        more += scores("c", same, setting="raw, m=5")
+
+        def lows(rows, n_limits):
+            found = measure(table(rows), table([]), seed=0, n_limits=n_limits)
+            return {name: one.low_in_family for name, one in by_metric(found, "a").items()}
+
+        assert lows(more, 1) == lows(alone, 2)
+        assert lows(more, 3) == lows(alone, 6)
+        for name in ("auc", "accuracy", "pooled_auc"):
+            few, many = lows(alone, 1)[name], lows(alone, 6)[name]
+            assert many < few <= by_metric(measured(alone), "a")[name].low + 1e-9
 
     def test_strict_json(self, two_attacks):
         text = json.dumps([one.to_json() for one in two_attacks], allow_nan=False)
@@ -141,7 +186,13 @@ class TestWhatIsMeasured:
         tests = scores("a", noise) + scores("b", perfect) + scores("c", same)
         controls = scores("a", noise, control=True) + scores("b", same, control=True)
         shuffled = [[rows[i] for i in rng.permutation(len(rows))] for rows in (tests, controls)]
-        assert set(measured(*shuffled)) == set(measured(tests, controls))
+        found, wanted = (
+            {(one.attack, one.metric): one.to_json() for one in measured(*rows)}
+            for rows in (shuffled, (tests, controls))
+        )
+        assert found.keys() == wanted.keys()
+        # But for the last digits of sums.
+        assert all(found[place] == pytest.approx(wanted[place]) for place in wanted)
 
     def test_one_target(self):
         tests = scores("a", perfect, targets=(4,))
@@ -155,8 +206,9 @@ class TestWhatIsMeasured:
 class TestKnownAnswers:
     def test_perfect(self, two_attacks):
         found = by_metric(two_attacks, "perfect")
-        for metric in ("auc", "accuracy", "advantage", "tpr_at_fpr_10pct", "share_auc_90"):
+        for metric in ("auc", "pooled_auc", "accuracy", "advantage", "tpr_at_fpr_10pct"):
             assert found[metric].estimate == 1
+        assert found["share_auc_90"].estimate == pytest.approx(1, abs=1e-3)
         for half in ("fewest_visits", "most_visits", "least_unique", "most_unique"):
             assert found[f"auc_{half}"].estimate == 1
         # Half of the releases choose a threshold, and the others judge.
@@ -168,8 +220,9 @@ class TestKnownAnswers:
     def test_always_the_same(self, two_attacks):
         found = by_metric(two_attacks, "same")
         assert found["auc"].estimate == found["accuracy"].estimate == 0.5
-        for metric in ("advantage", "tpr_at_fpr_10pct", "share_auc_90", "empirical_eps"):
+        for metric in ("advantage", "tpr_at_fpr_10pct", "empirical_eps"):
             assert found[metric].estimate == 0
+        assert found["share_auc_90"].estimate == pytest.approx(0, abs=1e-3)
         assert found["risk_visits_correlation"].estimate is None
         assert (found[CONTROL].low, found[CONTROL].high) == (0.5, 0.5)
 
@@ -200,7 +253,7 @@ class TestKnownAnswers:
             measured(scores("a", lambda t, r, label: label if t in {11, 19} else 0.0)), "a"
         )
         assert found["auc"].estimate == pytest.approx((2 * 1 + 4 * 0.5) / 6)
-        assert found["share_auc_90"].estimate == pytest.approx(2 / 6)
+        assert found["share_auc_90"].estimate == pytest.approx(2 / 6, abs=1e-3)
 
     def test_who_bears_the_risk(self):
         """Targets with more visits (and less unique ones) are found, the others are not."""

@@ -135,7 +135,7 @@ class TestUnion:
             for task in plan.tasks
             for row in score_task(Population.of(traces), plan, task).to_dicts()
         ]
-        assert len(rows) == len(set(rows)) == 7 * (4 + 2)
+        assert len(rows) == len(set(rows)) == (7 + len(plan.settings)) * (4 + 2)
 
     def test_and_scores_as_in_either_alone(self, traces):
         both = make_plan(

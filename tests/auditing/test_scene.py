@@ -17,6 +17,7 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene, score_task
 from whosthere.auditing.scores import SCHEMA
 from whosthere.auditing.setting import Scheme, Setting
+from whosthere.auditing.vocabulary import CEILING
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.neighbours import as_graph
@@ -187,7 +188,7 @@ class TestReleases:
             for trial in attacked_in(scene)[::2]:
                 counts = flat(trial)
                 assert (counts[own] >= 1).all()
-                np.testing.assert_array_equal(trial.others(), counts[own] - 1)
+                np.testing.assert_array_equal(trial.others(own), counts[own] - 1)
                 without = counts.copy()
                 without[own] -= 1
                 assert (without <= visitors).all()
@@ -218,7 +219,7 @@ class TestReleases:
         kept = set()
         for trial in attacked_in(scene)[::2]:
             assert flat(trial)[:VISITS].sum() == 1
-            assert trial.others().tolist() == [0]
+            assert trial.others(trial.own_cells()).tolist() == [0]
             kept.add(int(flat(trial)[:VISITS].argmax()))
         assert len(kept) > 1  # fails by chance in 1 of 25 seeds
 
@@ -227,7 +228,12 @@ class TestReleases:
             "laplace(eps=1, unit=user, max_visits=3) | laplace(eps=1, unit=user-day, max_visits=1)"
         )
         plan = plan_of(traces, mechanisms=(spec,), users=("u39",), attacks="likelihood-ratio")
-        assert scored(traces, plan, only(plan)).height == 8
+        frame = scored(traces, plan, only(plan))
+        assert sorted(frame.group_by("attack").len().iter_rows()) == [
+            (CEILING, 8),
+            ("likelihood-ratio", 8),
+        ]
+        assert np.isfinite(frame["score"].to_numpy()).all()
 
 
 class TestRows:
@@ -240,6 +246,9 @@ class TestRows:
             keys = {(row["attack"], row["control"], row["release"]) for row in rows}
             wanted = {(name, False, i) for name in CHEAP for i in range(6)}
             wanted |= {(name, True, i) for name in CHEAP for i in range(3)}
+            # The positive control is on test releases with the target.
+            wanted |= {(CEILING, False, i) for i in range(6)}
+            wanted |= {(CEILING, True, i) for i in (0, 2, 4)}
             assert len(rows) == len(wanted)
             assert keys == wanted
             assert {row["target"] for row in rows} == {task.target}
@@ -257,24 +266,37 @@ class TestRows:
             attacks="likelihood-ratio",
         )
         for task in plan.tasks:
-            (row,) = scored(city, plan, task).head(1).to_dicts()
-            assert 0.5 - 1e-9 <= row["ceiling"] <= 1
-            assert 0 <= row["uniqueness"] <= 1
+            frame = scored(city, plan, task)
+            assert frame["uniqueness"].n_unique() == 1
+            assert 0 <= frame["uniqueness"][0] <= 1
+            best = frame.filter(pl.col("attack") == CEILING, ~pl.col("control"))
+            assert best["calibrated"].equals(best["score"])
+            assert set(best["threshold"]) == {0.0}
+            # A release that does hold the target is never ruled out.
+            assert best.filter("label")["score"].min() > -1e8
+            standing = frame.filter(pl.col("attack") == CEILING, pl.col("control"))
+            assert standing["score"].is_between(0, 1 + 1e-9).all()
+            assert standing["threshold"].is_between(0.5 - 1e-6, 1 + 1e-9).all()
+            assert standing["calibrated"].is_between(0, 0.5 + 1e-9).all()
 
     def test_who_goes_where_nobody_goes_is_exposed_by_raw_counts(self, even):
         plan = plan_of(even, users=("u00",), attacks="likelihood-ratio")
-        rows = scored(even, plan, only(plan)).to_dicts()
-        assert rows[0]["ceiling"] == pytest.approx(1, abs=1e-9)
-        assert rows[0]["uniqueness"] == 1
-        in_, out = (
-            [row["score"] for row in rows if row["label"] == label and not row["control"]]
-            for label in (True, False)
-        )
-        assert min(in_) > max(out)
+        frame = scored(even, plan, only(plan))
+        assert frame["uniqueness"][0] == 1
+        for attack in (CEILING, "likelihood-ratio"):
+            own = frame.filter(pl.col("attack") == attack, ~pl.col("control"))
+            assert own.filter("label")["score"].min() > own.filter(~pl.col("label"))["score"].max()
+        standing = frame.filter(pl.col("attack") == CEILING, pl.col("control"))
+        assert standing["threshold"].to_list() == pytest.approx([1.0] * standing.height)
+        assert standing["score"].to_list() == pytest.approx([1.0] * standing.height)
 
     def test_what_is_suppressed_exposes_nobody(self, even):
         plan = plan_of(even, mechanisms=("suppress(k=1)",), users=("u00",))
-        assert scored(even, plan, only(plan))["ceiling"][0] == pytest.approx(0.5)
+        frame = scored(even, plan, only(plan))
+        standing = frame.filter(pl.col("attack") == CEILING, pl.col("control"))
+        for column in ("score", "threshold"):
+            assert standing[column].to_list() == pytest.approx([0.5] * standing.height)
+        assert standing["calibrated"].to_list() == pytest.approx([0.0] * standing.height)
 
 
 @pytest.fixture(scope="module")
@@ -294,8 +316,10 @@ class TestCrowd:
         plan = plan_of(crowd, mechanisms=(f"suppress(k={M})",), attacks="likelihood-ratio")
         for task in plan.tasks:
             frame = scored(crowd, plan, task)
-            assert len(set(frame["score"])) == 1
-            assert frame["ceiling"][0] == pytest.approx(0.5)
+            tests = frame.filter(~pl.col("control"))
+            assert len(set(tests.filter(pl.col("attack") != CEILING)["score"])) == 1
+            best = tests.filter(pl.col("attack") == CEILING)["score"].to_numpy()
+            np.testing.assert_allclose(best, 0, atol=1e-9)
 
     def test_everybody_in_one_cell(self, crowd):
         plan = plan_of(
@@ -330,7 +354,7 @@ class TestWhatScoresDependOn:
             alone = with_contests(plan, lambda one, name=name: str(one.attack) == name)
             assert len(alone.contests) == 1
             assert without_times(scored(city, alone, task)) == [
-                row for row in together if row["attack"] == name
+                row for row in together if row["attack"] in {name, CEILING}
             ]
         backwards = replace(plan, contests=plan.contests[::-1])
         assert sorted(map(str, without_times(scored(city, backwards, task)))) == sorted(
@@ -362,15 +386,14 @@ class TestWhatScoresDependOn:
         plan = plan_of(city, attacks="likelihood-ratio")
         more = replace(plan, releases=2 * plan.releases, control_releases=9)
         task = plan.tasks[0]
-        # The ceiling is one over all releases, so it may change.
         few, many = (
             {
-                (row["release"], row["control"]): row["score"]
+                (row["attack"], row["release"], row["control"]): row["score"]
                 for row in scored(city, some, task).to_dicts()
             }
             for some in (plan, more)
         )
-        assert len(many) == 2 * plan.releases + 9
+        assert len(many) == 2 * (2 * plan.releases) + 9 + min(9, plan.releases)
         assert few.items() <= many.items()
 
     def test_not_on_how_anything_is_written(self, city, monkeypatch):
@@ -418,7 +441,7 @@ class TestEverybodyMeetsTheSameReleases:
             control_releases=4,
         )
         for task in plan.tasks:
-            frame = scored(city, plan, task)
+            frame = scored(city, plan, task).filter(pl.col("attack") != CEILING)
             assert frame.height == len(attacks) * len(knowledge) * 10
             met = frame.group_by("control", "release").agg(pl.col("score").n_unique(), pl.len())
             assert met["len"].unique().to_list() == [len(attacks) * len(knowledge)]
@@ -442,7 +465,7 @@ class TestEverybodyMeetsTheSameReleases:
         found = [
             row
             for row in without_times(scored(city, many, task))
-            if (row["attack"], row["setting"]) == ("fingerprint", f"raw, m={M}")
+            if row["attack"] in {"fingerprint", CEILING} and row["setting"] == f"raw, m={M}"
         ]
         assert found == expected
 
@@ -529,9 +552,10 @@ class TestPast:
     def test_can_be_audited(self, days, begin):
         plan = plan_of(days, users="u00", test_from=begin, **self.PAST)
         frame = scored(days, plan, only(plan))
-        assert set(frame["attack"]) == {"knock-knock-past-groups"}
+        assert set(frame["attack"]) == {"knock-knock-past-groups", CEILING}
         assert np.isfinite(frame["score"].to_numpy()).all()
-        assert frame.height == plan.releases + plan.control_releases
+        attacked = frame.filter(pl.col("attack") != CEILING)
+        assert attacked.height == plan.releases + plan.control_releases
 
     def test_a_past_that_is_too_short_is_refused(self, days):
         with pytest.raises(InputError, match=r"only 12 epochs lie before .* begin later"):
@@ -572,9 +596,9 @@ class TestFriends:
             frame = scored(social, plan, task)
             attacked[social.users[task.target]] = set(frame["attack"])
         assert attacked == {
-            "u05": {SMALL_LOC_MIA, "likelihood-ratio"},
-            "u30": {"likelihood-ratio"},
-            "u31": {"likelihood-ratio"},
+            "u05": {SMALL_LOC_MIA, "likelihood-ratio", CEILING},
+            "u30": {"likelihood-ratio", CEILING},
+            "u31": {"likelihood-ratio", CEILING},
         }
 
     def test_where_nobody_has_any_it_is_left_out(self, social, even):
@@ -646,7 +670,7 @@ class TestNoControl:
         plan = plan_of(city, control_releases=0)
         frame = scored(city, plan, plan.tasks[0])
         assert not frame["control"].any()
-        assert frame.height == len(CHEAP) * plan.releases
+        assert frame.height == (len(CHEAP) + 1) * plan.releases
 
 
 class TestSeeds:

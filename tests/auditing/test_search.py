@@ -19,10 +19,10 @@ from whosthere.privacy.families import Family
 from whosthere.privacy.mechanism import Mechanism
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
-# The interval of an accuracy is narrow with few targets too.
+# With four targets who are all found as by a coin, the interval ends at 0.8.
 POLICY = Policy("only accuracy", (Limit("accuracy", 0.9),))
 SEARCHER = str(searching.SEARCHER)
-CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 2, "releases": 4}
+CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
 
 
@@ -67,7 +67,7 @@ class Pretender(Workers):
             "seconds": 0.0,
             "visits": 3,
             "uniqueness": 0.5,
-            "ceiling": 1.0,
+            "calibrated": None,
             "control": control,
         }
 
@@ -222,7 +222,7 @@ class TestLastCheck:
         found, _ = search(lambda *_: False, attacks=self.BOTH)
         (best,) = found.best
         attacks = {one.attack for one in best.findings}
-        assert {SEARCHER, "knock-knock"} < attacks
+        assert {SEARCHER, "knock-knock"} == attacks
         assert len(best.findings) == len({(one.attack, one.metric) for one in best.findings})
 
     def test_the_searcher_is_always_among_them(self, search):
@@ -287,6 +287,7 @@ class TestRecommendation:
         assert not any(one.checked and one.mechanism in broken for one in found.best)
 
     def test_controls_of_all_trials_share_the_chance_of_a_false_alarm(self, search):
+        """One of each attack, and the positive one."""
         n = len(specs(SUPPRESS)) + len(specs(ROUND))
         found, _ = search(lambda *_: False, (SUPPRESS, ROUND), (SEARCHER, "knock-knock"))
         notes = {
@@ -295,7 +296,7 @@ class TestRecommendation:
             for one in candidate.findings
             if one.metric == CONTROL
         }
-        assert notes == {f"99 % interval for all {2 * n} controls together"}
+        assert notes == {f"99 % interval for all {3 * n} controls together"}
 
     def test_a_trial_that_fails_ends_the_search(self, file):
         class Failing(Pretender):
@@ -352,7 +353,7 @@ def city(tmp_path_factory):
 @pytest.mark.parametrize("template", [SUPPRESS, LAPLACE])
 def test_real_search(city, template):
     policy = Policy("only accuracy", (Limit("accuracy", 0.6),))
-    options = AuditOptions.of(group_sizes=40, attacks=SEARCHER, targets=4, seed=2)
+    options = AuditOptions.of(group_sizes=40, attacks=SEARCHER, targets=20, releases=20, seed=2)
     found = recommend(city, options, families=(template,), policy=policy)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["candidates"]
     for one in found.candidates:

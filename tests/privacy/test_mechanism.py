@@ -278,7 +278,8 @@ def test_descriptions_are_public_sentences(mechanism):
     for unit in mechanism.units:
         assert unit.describe_bound() in text
     if mechanism.guarantee is not None:
-        assert mechanism.guarantee.unit.protects in text
+        assert f"the odds {mechanism.guarantee.unit.question} by a factor of at most e^" in text
+    assert "cannot tell" not in text
 
 
 def test_descriptions_by_hand():
@@ -288,7 +289,21 @@ def test_descriptions_by_hand():
     )
     text = Mechanism.parse("gaussian(eps=1, unit=user, max_visits=30)").describe()
     assert text.startswith("At most 30 visits of each person are counted")
-    assert text.endswith("(differential privacy with eps 1 and delta 1e-6 per user).")
+    assert text.endswith(
+        "This is differential privacy with eps 1 and delta 1e-6 for adding or removing one user. "
+        "The group's size is public, so somebody else is counted instead of a person left out. "
+        "Whoever knows everything else can change the odds that a person is in the data by a "
+        "factor of at most e^1.455 = 4.3, except with a chance of 1e-6 (delta)."
+    )
+    text = Mechanism.parse("laplace(eps=1, unit=user, max_visits=50)").describe()
+    assert text.endswith("a person is in the data by a factor of at most e^2 = 7.4.")
+    text = Mechanism.parse("laplace(eps=70, unit=user, max_visits=50)").describe()
+    assert text.endswith("e^140 = 6.3e+60. That is hardly any protection.")
+    text = Mechanism.parse("laplace(eps=1.5, unit=user, max_visits=50)").describe()
+    assert text.endswith("e^3 = 20. That is weak protection.")
+    text = Mechanism.parse("laplace(eps=1)").describe()
+    assert "that one visit of a person took place by a factor of at most e^1 = 2.7. " in text
+    assert text.endswith("for each visit of theirs, and of whoever is counted in their place.")
     assert "unchanged" in Mechanism().describe()
     text = Mechanism.parse("random-round(to=3)").describe()
     assert text.endswith("follows no privacy budget, so no formal guarantee is given.")

@@ -12,8 +12,10 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import GroupError
+from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import publish
+from whosthere.privacy.publish import publish, publish_group
 
 RAW = Mechanism()
 
@@ -162,3 +164,37 @@ def test_the_share_dropped_is_of_the_group(revealing):
         assert made.share_dropped == pytest.approx(expected)
         shares.add(expected)
     assert len(shares) == 2
+
+
+def test_no_trial_of_seeds_finds_the_noise(traces):
+    """Releases without a seed share nothing with what any generator of numpy draws."""
+    made = publish(traces, mechanism="laplace(eps=1)")
+    assert made.release.ledger.randomness is Randomness.EXACT
+    for seed in range(50):
+        guessed = publish(traces, mechanism="laplace(eps=1)", seed=seed)
+        assert guessed.release != made.release
+        assert guessed.release.ledger == GuaranteeLedger(Randomness.SEEDED)
+
+
+def test_group_and_noise_come_from_the_operating_system(traces, monkeypatch):
+    """With every ordinary generator held fast, the group and the noise still change."""
+    fixed = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda *_: fixed(1))
+    for spec in ("laplace(eps=1)", "gaussian(eps=1)"):
+        made = [publish(traces, mechanism=spec, group_size=20) for _ in range(3)]
+        assert len({one.group.users for one in made}) == 3
+        assert len({(one.release.counts - one.truth).tobytes() for one in made}) == 3
+
+
+def test_groups_without_a_seed_are_uniform(revealing):
+    times = np.zeros(50)
+    for _ in range(2000):
+        times[list(chosen(publish(revealing, mechanism=RAW, group_size=10)))] += 1
+    # 400 times each on average, with a standard deviation of 18.
+    assert np.abs(times - 400).max() < 6 * 18
+
+
+def test_trials_have_no_ledger(traces):
+    rng = np.random.default_rng(0)
+    made = publish_group(traces, Mechanism.parse("laplace(eps=1)"), bounding=rng, noise=rng)
+    assert made.release.ledger is None

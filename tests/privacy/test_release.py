@@ -14,7 +14,9 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
+from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.facts import Facts
+from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
@@ -180,7 +182,7 @@ def test_no_secret_is_in_the_files(rng, tmp_path, ending):
     made.release.save(tmp_path / f"r{ending}")
     for path in tmp_path.iterdir():
         content = path.read_bytes()
-        for secret in (b"secret", b"person", str(SEED).encode(), b"seed", b"truth", b"dropped"):
+        for secret in (b"secret", b"person", str(SEED).encode(), b"truth", b"dropped"):
             assert secret not in content
     if ending == ".parquet":
         described = pl.read_parquet_metadata(tmp_path / "r.parquet")
@@ -192,7 +194,7 @@ def test_no_secret_is_in_the_files(rng, tmp_path, ending):
     else:
         assert set(pl.read_csv(tmp_path / "r.csv")["count"]) == {0}
         head = json.loads((tmp_path / "r.csv-metadata.json").read_text())
-    public = {"kind", "group_size", "mechanism", "description", "regions", "epochs"}
+    public = {"kind", "group_size", "mechanism", "description", "guarantee", "regions", "epochs"}
     assert set(head) - {"format"} == public
 
 
@@ -377,3 +379,63 @@ def test_a_parquet_file_with_other_rows_is_refused(release, tmp_path):
         damaged.write_parquet(path, metadata=head)
         with pytest.raises(FileError, match="damaged release"):
             Release.load(path)
+
+
+LEDGERS = [
+    "raw",
+    "laplace(eps=1)",
+    "gaussian(eps=2, unit=user, max_visits=3)",
+    "random-round(to=3)",
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("spec", LEDGERS)
+def test_a_release_keeps_its_ledger(rng, tmp_path, spec, seed, ending):
+    made = publish(_secret_traces(rng), mechanism=Mechanism.parse(spec), seed=seed).release
+    made.save(tmp_path / f"r{ending}")
+    read = Release.load(tmp_path / f"r{ending}")
+    assert read.ledger == made.ledger
+    assert read.ledger.seeded == (seed is not None)
+    assert read.describe() == made.describe()
+
+
+def test_a_trial_promises_nothing(rng):
+    made = publish(_secret_traces(rng), mechanism="laplace(eps=1, unit=user, max_visits=3)", seed=1)
+    text = made.release.describe()
+    assert "odds" not in text
+    assert text.endswith("This is a trial, and nothing is guaranteed.")
+    assert not made.release.ledger.states_guarantee
+
+
+def test_a_release_without_a_ledger_promises_nothing(rng):
+    made = publish(_secret_traces(rng), mechanism="laplace(eps=1, unit=user, max_visits=3)")
+    assert made.release.describe() == made.release.mechanism.describe()
+    unknown = Release(made.release.counts, made.release.facts)
+    assert unknown == made.release
+    assert "How the noise was drawn is not known, so nothing is guaranteed." in unknown.describe()
+
+
+def test_noise_of_an_ordinary_generator_promises_nothing(rng):
+    made = publish(_secret_traces(rng), mechanism="laplace(eps=1)").release
+    ordinary = Release(made.counts, made.facts, GuaranteeLedger(Randomness.SYSTEM))
+    assert ordinary.describe().endswith("So nothing is guaranteed.")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_of_earlier_versions_have_no_ledger(release, tmp_path, ending, monkeypatch):
+    described = release._describe()
+    del described["guarantee"]
+    monkeypatch.setattr(Release, "_describe", lambda self: described)
+    release.save(tmp_path / f"r{ending}")
+    assert Release.load(tmp_path / f"r{ending}").ledger is None
+
+
+@pytest.mark.parametrize("bad", [5, {}, [], {"randomness": "dice"}])
+def test_a_damaged_ledger(release, tmp_path, bad, monkeypatch):
+    described = {**release._describe(), "guarantee": bad}
+    monkeypatch.setattr(Release, "_describe", lambda self: described)
+    release.save(tmp_path / "r.parquet")
+    with pytest.raises(FileError, match="damaged"):
+        Release.load(tmp_path / "r.parquet")

@@ -13,6 +13,7 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import SpecError
+from whosthere.privacy.guarantees import units_of
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.units import UNITS, Event, User, UserDay
 
@@ -50,7 +51,15 @@ def test_sensitivities_and_budget_of_a_person(unit, l1, l2, budget):
     assert unit.l2_sensitivity == pytest.approx(l2)
     assert unit.total_budget(0.5, visits=100, active_days=7) == budget
     assert UNITS[unit.name] is type(unit)
-    assert unit.protects.startswith("An attacker cannot tell whether")
+    assert unit.question.startswith("that ")
+    assert unit.is_person == (unit.units(visits=100, active_days=7) == 1)
+
+
+def test_the_units_of_people(traces):
+    assert units_of(Event(), traces).tolist() == [0, 1, 5, 20, 60, 150, 360]
+    assert units_of(User(3), traces).tolist() == [1] * 7
+    days = [len({int(cell) % N_EPOCHS // 24 for cell in traces.trace(row)}) for row in range(7)]
+    assert units_of(UserDay(3), traces).tolist() == days
 
 
 @pytest.mark.parametrize("kind", [UserDay, User])

@@ -227,7 +227,7 @@ def test_places_without_times(whosthere, folder):
         ),
         (
             "with.parquet --target epochs.csv --attack knock-knock --reference friends.parquet",
-            "at least 120 reference traces",
+            "at least 121 reference traces",
         ),
         (
             "with.parquet --target epochs.csv --attack knock-knock --reference none.parquet",

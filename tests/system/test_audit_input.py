@@ -269,8 +269,10 @@ def test_blocks_are_measured_together(whosthere, folder):
     plan = _manifest(folder / "run")["plan"]
     assert plan["contests"] == {setting: ["likelihood-ratio"] for setting in settings}
     scores = pl.read_parquet(folder / "run" / "scores.parquet")
-    assert scores.group_by("setting").len().sort("setting").rows() == [
-        (setting, 2 * 4) for setting in settings
+    assert scores.group_by("setting", "attack").len().sort("setting", "attack").rows() == [
+        (setting, attack, 2 * 4)
+        for setting in settings
+        for attack in ("ceiling", "likelihood-ratio")
     ]
 
 
@@ -294,7 +296,7 @@ def test_variants_of_an_attack(whosthere, folder):
     [attacks] = _manifest(folder / "run")["plan"]["contests"].values()
     assert attacks == variants
     scores = pl.read_parquet(folder / "run" / "scores.parquet")
-    assert set(scores["attack"]) == set(variants)
+    assert set(scores["attack"]) == {*variants, "ceiling"}
 
 
 def test_without_a_control(whosthere, folder):

@@ -54,7 +54,7 @@ def test_from_a_simulated_city_to_a_release_and_back(ok, city, tmp_path):
     ours, table = tmp_path / "release.csv", tmp_path / "plain.csv"
     common = ["--group-size", 80, "--mechanism", NOISY]
     said = ok("release", city / "traces.parquet", *common, "--seed", 1, "--out", ours)
-    assert "differential privacy with eps 1 per user-day" in said
+    assert "This is a trial, and nothing is guaranteed." in said
     assert "share of visits dropped by bounding" in said
     shown = json.loads(ok("inspect", ours, "--json"))
     release = Release.load(ours)

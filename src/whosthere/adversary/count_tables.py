@@ -25,6 +25,10 @@ _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
 # Published values are put together where the noise is so wide that neighbours hardly differ.
 _BINS_PER_SCALE = 64
+# Bins are put together, in laws without the person, where all of those further out are rarer
+# than this, or where their log ratios are the same, relative to the largest.
+_RARE = 1e-9
+_SAME = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +48,12 @@ class CountTables:
     log_ratio
         Log of how much likelier a value of a bin is with one person more, shape
         (n_rates, n_bins); minus infinity where that person cannot be there.
-    possible
-        Chance that a value does not rule that person out though nobody more is there, shape
-        (n_rates,).
-    ratio_mean, ratio_variance
-        Of the log ratio where nobody more is there and the value does not rule that out.
+    without
+        Chance of a bin where nobody more is there, with tails of bins that have the same log ratio
+        put into one, shape (n_rates, n_bins).
+    likely
+        First bin that has a chance then, and the one after the last, shape (2, n_rates); neither
+        falls as the rate grows.
     """
 
     first: float
@@ -59,9 +64,8 @@ class CountTables:
     empty_variance: float
     bin_of_value: NDArray[np.int32]
     log_ratio: NDArray[np.float64]
-    possible: NDArray[np.float64]
-    ratio_mean: NDArray[np.float64]
-    ratio_variance: NDArray[np.float64]
+    without: NDArray[np.float32]
+    likely: NDArray[np.int32]
 
     def log_ratio_of(
         self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
@@ -69,31 +73,56 @@ class CountTables:
         """Return the log ratio of published values in cells of the given rates, same shape."""
         low, part = self._between(log_rates)
         column = self.bin_of_value[np.minimum(values, self.bin_of_value.size - 1)]
-        below, above = self.log_ratio[low, column], self.log_ratio[low + 1, column]
-        with np.errstate(invalid="ignore"):
-            inside = np.where(np.isfinite(below), below + part * (above - below), below)
+        inside = self._interpolated(low, part, column)
         large = log_rates > self._last
         if not large.any():
-            return np.asarray(inside)
+            return inside
         return np.where(large, self._normal_log_ratio(values, log_rates), inside)
 
-    def null_law(self, log_rates: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Describe the sum of log ratios over cells where nobody more is there.
+    def null_ratios(
+        self, log_rates: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the laws of the log ratios in cells of the given rates where nobody more is there.
 
-        Returns the chance that no value rules the person out and, if none does, the mean and
-        the variance of the sum.
+        As atoms of all cells in one: the cell of each, ascending, its log ratio and its chance,
+        shapes (n_atoms,).
         """
         low, part = self._between(log_rates)
-        possible, mean, variance = (
-            table[low] + part * (table[low + 1] - table[low])
-            for table in (self.possible, self.ratio_mean, self.ratio_variance)
-        )
+        large = log_rates > self._last
+        start, stop = self.likely[0, low], np.where(large, 0, self.likely[1, low + 1])
+        sizes = np.maximum(stop - start, 0)
+        cell = np.repeat(np.arange(log_rates.size), sizes)
+        column = np.arange(cell.size) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
+        row, along = low[cell], part[cell]
+        chance = (1 - along) * self.without[row, column] + along * self.without[row + 1, column]
+        there = chance > 0
+        if not there.all():
+            cell, column, row, along, chance = (
+                values[there] for values in (cell, column, row, along, chance)
+            )
+        ratio = self._interpolated(row, along, column)
+        if not large.any():
+            return cell, ratio, chance
+        beyond = np.flatnonzero(large)
+        deviation = 1 / np.sqrt(self._normal_variance(log_rates[beyond]))
+        z, weight = _normal_atoms()
         # Of two normal laws one person apart and of variance v, the log ratio has mean
         # -1 / (2 v) and variance 1 / v.
-        normal = self._normal_variance(log_rates)
-        large = log_rates > self._last
-        mean, variance = np.where(large, -0.5 / normal, mean), np.where(large, 1 / normal, variance)
-        return float(np.prod(possible)), float(mean.sum()), float(variance.sum())
+        normal = deviation[:, None] * (z - deviation[:, None] / 2)
+        cell = np.concatenate([cell, np.repeat(beyond, z.size)])
+        ratio = np.concatenate([ratio, normal.reshape(-1)])
+        chance = np.concatenate([chance, np.tile(weight, beyond.size)])
+        order = np.argsort(cell, kind="stable")
+        return cell[order], ratio[order], chance[order]
+
+    def _interpolated(
+        self, low: NDArray[np.int64], part: NDArray[np.float64], column: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Return log ratios between two rates in the tables."""
+        below, above = self.log_ratio[low, column], self.log_ratio[low + 1, column]
+        with np.errstate(invalid="ignore"):
+            between = np.where(np.isfinite(below), below + part * (above - below), below)
+        return np.asarray(between)
 
     @property
     def _last(self) -> float:
@@ -147,11 +176,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     # Values too far from a rate for either chance to be a number say: more people than that.
     ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
     ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
-    finite = np.where(np.isneginf(ratio), 0.0, ratio)
-    weight = np.where(np.isneginf(ratio), 0.0, without)
-    possible = weight.sum(axis=1)
-    ratio_mean = (weight * finite).sum(axis=1) / possible
-    ratio_variance = (weight * finite**2).sum(axis=1) / possible - ratio_mean**2
+    out, likely = _without_tails(without, within, ratio)
     return CountTables(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
@@ -161,10 +186,47 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         empty_variance=float(squares[0] - means[0] ** 2),
         bin_of_value=own(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
         log_ratio=own(ratio, np.float64),
-        possible=own(np.minimum(possible, 1.0), np.float64),
-        ratio_mean=own(ratio_mean, np.float64),
-        ratio_variance=own(np.maximum(ratio_variance, 0.0), np.float64),
+        without=own(out, np.float32),
+        likely=own(likely, np.int32),
     )
+
+
+def _without_tails(
+    without: NDArray[np.float64], within: NDArray[np.float64], ratio: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Put all bins of a tail into one where their log ratios are the same or they hardly occur.
+
+    Returns the chances without the person, and between which bins they lie for each rate, shapes
+    (n_rates, n_bins) and (2, n_rates).
+    """
+    rows, bins = np.arange(len(ratio)), np.arange(ratio.shape[1])
+    chances = np.maximum(without, within)
+    first = (chances.cumsum(axis=1) < _RARE).sum(axis=1)
+    last = bins.size - 1 - (chances[:, ::-1].cumsum(axis=1) < _RARE).sum(axis=1)
+    likely = (bins >= first[:, None]) & (bins <= last[:, None])
+    size = np.abs(np.where(likely & np.isfinite(ratio), ratio, 0.0)).max(axis=1)
+    ends = []
+    for edge, order in ((first, 1), (last, -1)):
+        with np.errstate(invalid="ignore"):
+            differs = np.abs(ratio - ratio[rows, edge][:, None]) > _SAME * size[:, None]
+        differs &= likely
+        inwards = np.argmax(differs[:, ::order], axis=1)
+        reached = inwards if order > 0 else bins.size - 1 - inwards
+        ends.append(np.where(differs.any(axis=1), reached - order, last))
+    first, last = ends
+    kept = np.where((bins >= first[:, None]) & (bins <= last[:, None]), without, 0.0)
+    kept[rows, first] += np.where(bins < first[:, None], without, 0.0).sum(axis=1)
+    kept[rows, last] += np.where(bins > last[:, None], without, 0.0).sum(axis=1)
+    # Between two rates, the bins of both are looked at.
+    first = np.minimum.accumulate(first[::-1])[::-1]
+    return kept, np.stack([first, np.maximum.accumulate(last) + 1])
+
+
+@lru_cache(maxsize=1)
+def _normal_atoms() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a normal law as many atoms."""
+    z = np.linspace(-8, 8, 257)
+    return z, np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
 
 
 def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:

@@ -1,1 +1,1 @@
-"""Measuring attackers: plan, units of work, execution, store, metrics, bounds, policy."""
+"""Measuring attackers: plan, tasks, execution, store, metrics, ceilings, policy, verdicts."""

@@ -1,4 +1,4 @@
-"""The control: the same pipeline with nothing to find.
+"""The controls: the same pipeline with nothing to find.
 
 In control releases somebody else takes the place of the target, so scores are independent of
 labels. If the AUC there differs from 0.5 by more than chance, the audit itself is faulty.
@@ -16,6 +16,8 @@ from whosthere.auditing.metrics import Estimate, auc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Of the exact laws, which are known on a grid.
+_ROUNDING = 1e-4
 FALSE_ALARMS = 0.01
 """The share of sound audits whose control fails by chance."""
 
@@ -51,6 +53,31 @@ def control_auc(
     mean, error = float(np.mean(aucs)), float(np.sqrt(np.sum(variances))) / len(aucs)
     reach = -float(ndtri(FALSE_ALARMS / n_controls / 2)) * error
     return Estimate(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
+
+
+def rank_mean(
+    found: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    deviation: NDArray[np.float64],
+    *,
+    n_controls: int = 1,
+) -> Estimate:
+    """Return how far releases with the target stand from where they must, on average.
+
+    Parameters
+    ----------
+    found
+        Where each release stands among those without the target, 0 to 1, shape (n_releases,).
+    mean, deviation
+        Of each of these, by the exact law; see `whosthere.auditing.omniscient.ranks`.
+    n_controls
+        As for `control_auc`; the interval must hold 0.
+    """
+    off = float(np.mean(found - mean))
+    error = float(np.sqrt(np.sum(deviation**2))) / found.size
+    reach = -float(ndtri(FALSE_ALARMS / n_controls / 2)) * error + _ROUNDING
+    note = f"found {np.mean(found):.4f}, expected {np.mean(mean):.4f}"
+    return Estimate(off, off - reach, off + reach, note)
 
 
 def _variance_of_chance(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

@@ -68,6 +68,7 @@ def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
     trial = scene.test(0)
     for _, attack in fitted:
         attack.score(trial.release)
+    scene.optimum(0, trial)
     scored = time.perf_counter()
     return ready - begun + (scored - ready) * (plan.releases + plan.control_releases)
 

@@ -22,6 +22,9 @@ class Finding:
         Why there is no value, or what else a reader must know.
     standard_error
         Of a mean over targets.
+    low_in_family
+        The lower end at a level that holds for all attacks and limits of a setting together;
+        None where there is none.
     """
 
     setting: str
@@ -35,6 +38,7 @@ class Finding:
     n_out: int
     note: str | None = None
     standard_error: float | None = None
+    low_in_family: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a JSON object."""

@@ -41,8 +41,8 @@ class Sum:
 
     Attributes
     ----------
-    step
-        Distance of the grid points.
+    step, first
+        Distance of the grid points, and the first one in steps from 0.
     p_out, p_in
         Chance of each grid point under OUT and IN, ascending, shape (n_points,).
     proof_out, proof_in
@@ -56,6 +56,7 @@ class Sum:
     """
 
     step: float
+    first: int
     p_out: NDArray[np.float64]
     p_in: NDArray[np.float64]
     proof_out: float
@@ -69,6 +70,7 @@ class Sum:
         kept = 1 - share
         return Sum(
             step=self.step,
+            first=self.first,
             p_out=kept * self.p_out + share * other.p_out,
             p_in=kept * self.p_in + share * other.p_in,
             proof_out=kept * self.proof_out + share * other.proof_out,
@@ -133,6 +135,7 @@ def sum_over_cells(laws: CellLaws, cells: NDArray[np.int64]) -> Iterator[Sum]:
         for i, (p_out, p_in) in enumerate(chances, start):
             yield Sum(
                 step=grid.step,
+                first=grid.first,
                 p_out=p_out,
                 p_in=p_in,
                 proof_out=float(proof_out[i]),

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.auditing import metrics
-from whosthere.auditing.control import control_auc
+from whosthere.auditing import metrics, people
+from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.vocabulary import CEILING, CONTROL
+from whosthere.auditing.vocabulary import (
+    CEILING,
+    CONTROL,
+    GUARANTEE,
+    NOT_ATTACKS,
+    POSITIVE_CONTROL,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,11 +27,23 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.metrics import Estimate
 
+_MUST_BE = {CONTROL: 0.5, POSITIVE_CONTROL: 0.0}
+_GUARANTEED = {
+    "auc": "guaranteed_auc",
+    "tpr_at_fpr_1pct": "guaranteed_tpr",
+    "odds_factor": "odds_factor",
+}
 _RATES = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 
 
 def measure(
-    tests: pl.DataFrame, controls: pl.DataFrame, *, seed: int, n_controls: int | None = None
+    tests: pl.DataFrame,
+    controls: pl.DataFrame,
+    *,
+    seed: int,
+    n_limits: int = 1,
+    n_attacks: int | None = None,
+    n_controls: int | None = None,
 ) -> list[Finding]:
     """Measure everything.
 
@@ -35,6 +53,9 @@ def measure(
         Scores as `tests_and_controls` returns them.
     seed
         Of the bootstrap.
+    n_limits, n_attacks
+        How many limits and attacks a verdict will look at, which share the chance of a wrong
+        rejection; by default the attacks of each setting.
     n_controls
         How many controls share the chance of a false alarm; by default those given here.
     """
@@ -43,35 +64,40 @@ def measure(
     n_controls = n_controls or len(control_parts)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
-        measured = _Measured(rows, seed)
-        if not any(finding.setting == setting for finding in found):
-            ceiling = measured.mean(measured.per_target("ceiling"))
-            found.append(replace(measured.finding("auc", ceiling), attack=CEILING))
-        found += measured.findings()
+        here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
+        measured = _Measured(rows, seed, family=max((n_attacks or here) * n_limits, 1))
+        if attack == CEILING:
+            found += measured.line()
+            found += _guaranteed(measured)
+        else:
+            found += measured.findings()
         if (setting, attack) in control_parts:
-            found.append(_control(rows, control_parts[setting, attack], n_controls))
+            make = _positive_control if attack == CEILING else _control
+            found.append(make(rows, control_parts[setting, attack], n_controls))
     return found
 
 
 def per_target(tests: pl.DataFrame) -> pl.DataFrame:
-    """Return the AUC of every attack on every target, beside what is known of the target."""
+    """Return AUC and accuracy of every attack on every target, with what is known of the target."""
     parts = [
-        measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness", "ceiling")
+        measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness")
         .len("releases")
         .sort("target")
-        .with_columns(auc=measured.aucs)
+        .with_columns(auc=measured.aucs, accuracy=measured.accuracies)
         for measured in (_Measured(rows, 0) for rows in _by_setting_and_attack(tests).values())
     ]
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
 def control_holds(findings: Sequence[Finding]) -> bool | None:
-    """Tell whether the control found nothing, as it must in a sound audit; None without one."""
-    controls = [finding for finding in findings if finding.metric == CONTROL]
+    """Tell whether the controls found what they must in a sound audit; None without any."""
+    controls = [finding for finding in findings if finding.metric in _MUST_BE]
     if not controls:
         return None
     return all(
-        finding.low is not None and finding.high is not None and finding.low <= 0.5 <= finding.high
+        finding.low is not None
+        and finding.high is not None
+        and finding.low <= _MUST_BE[finding.metric] <= finding.high
         for finding in controls
     )
 
@@ -90,44 +116,109 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
+def _positive_control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Finding:  # noqa: ARG001
+    """Compare where releases with the target stand with where they must."""
+    found, mean, deviation = (
+        controls[name].to_numpy() for name in ("score", "threshold", "calibrated")
+    )
+    return _Measured(controls, 0).finding(
+        POSITIVE_CONTROL, rank_mean(found, mean, deviation, n_controls=n_controls)
+    )
+
+
+def _guaranteed(measured: _Measured) -> Iterator[Finding]:
+    """Return what the mechanism promises by itself, over the targets."""
+    for metric, column in _GUARANTEED.items():
+        values = measured.per_target(column)
+        if np.isnan(values).any():
+            return
+        value = float(values.max() if metric == "odds_factor" else values.mean())
+        estimate = metrics.Estimate(value, None, None)
+        yield replace(measured.finding(metric, estimate), attack=GUARANTEE)
+
+
 @dataclass(frozen=True, eq=False)
 class _Measured:
     """The test scores of one attack in one setting."""
 
     rows: pl.DataFrame
     seed: int
+    family: int = 1
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
         return self.rows["label"].to_numpy()
 
     @cached_property
-    def margins(self) -> NDArray[np.float64]:
-        """Scores from the attacker's own threshold, which makes those of targets comparable."""
-        return (self.rows["score"] - self.rows["threshold"]).to_numpy()
+    def targets(self) -> NDArray[np.int32]:
+        return self.rows["target"].to_numpy()
+
+    @cached_property
+    def says_in(self) -> NDArray[np.bool_]:
+        """The attacker's decisions, at its own threshold."""
+        return (self.rows["score"] > self.rows["threshold"]).to_numpy()
+
+    @cached_property
+    def calibrated(self) -> NDArray[np.float64]:
+        """Scores on the scale of the attacker's own null, which makes targets comparable."""
+        own = self.rows["calibrated"].fill_nan(None)
+        return own.fill_null(self.rows["score"] - self.rows["threshold"]).to_numpy()
 
     @cached_property
     def aucs(self) -> NDArray[np.float64]:
         """AUC of each target, by ascending row."""
-        scores, targets = self.rows["score"].to_numpy(), self.rows["target"].to_numpy()
-        return metrics.auc_by_target(scores, self.labels, targets)[1]
+        return metrics.auc_by_target(self.rows["score"].to_numpy(), self.labels, self.targets)[1]
+
+    @cached_property
+    def accuracies(self) -> NDArray[np.float64]:
+        """Share of right decisions about each target, by ascending row."""
+        return metrics.accuracy_by_target(self.says_in, self.labels, self.targets)[1]
+
+    @property
+    def n_each(self) -> tuple[int, int]:
+        """How many releases with and without the target an AUC rests on, at least."""
+        counts = self.rows.group_by("target").agg(
+            pl.col("label").sum().alias("n_in"), (~pl.col("label")).sum().alias("n_out")
+        )
+        return int(counts["n_in"].min()), int(counts["n_out"].min())  # type: ignore[arg-type]
 
     def per_target(self, column: str) -> NDArray[np.float64]:
         """Return what is the same for all releases of a target, by ascending row."""
         firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
-        return firsts[column].cast(pl.Float64).to_numpy()
+        return firsts[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def line(self) -> Iterator[Finding]:
+        """Return what is shown of a line that is no attack."""
+        yield self.finding("auc", self.mean(self.aucs))
+        for name, fpr in _RATES.items():
+            yield self.finding(name, self._tpr(fpr))
+        yield self.finding("share_auc_90", self._share())
 
     def findings(self) -> Iterator[Finding]:
-        says_in = self.margins > 0
         yield self.finding("auc", self.mean(self.aucs))
-        yield self.finding("accuracy", metrics.accuracy(says_in, self.labels))
-        yield self.finding("advantage", metrics.advantage(says_in, self.labels))
+        given = self.calibrated, self.labels, self.targets
+        pooled = metrics.pooled_auc(*given, seed=self.seed, family=self.family)
+        yield self.finding("pooled_auc", pooled)
+        decided = self.says_in, self.labels, self.targets
+        for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
+            yield self.finding(name, metric(*decided, seed=self.seed, family=self.family))
         for name, fpr in _RATES.items():
-            yield self.finding(name, metrics.tpr_at_fpr(self.margins, self.labels, fpr))
+            yield self.finding(name, self._tpr(fpr))
         yield from self._empirical_eps()
-        yield self.finding("share_auc_90", metrics.share_at_least(self.aucs, 0.9))
+        yield self.finding("share_auc_90", self._share())
+        for name, q in (("auc_p90", 0.9), ("auc_p99", 0.99)):
+            risk = people.risk_percentile(self.aucs, *self.n_each, q, family=self.family)
+            yield self.finding(name, risk)
         yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
         yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
+
+    def _tpr(self, fpr: float) -> Estimate:
+        return metrics.tpr_at_fpr(
+            self.calibrated, self.labels, self.targets, fpr, seed=self.seed, family=self.family
+        )
+
+    def _share(self) -> Estimate:
+        return people.share_exposed(self.aucs, *self.n_each, 0.9, family=self.family)
 
     def _empirical_eps(self) -> Iterator[Finding]:
         # Releases take turns with and without the target: pairs of them go to either half.
@@ -138,7 +229,7 @@ class _Measured:
             nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
             yield self.finding("empirical_eps", nothing)
             return
-        bound = metrics.empirical_eps(self.margins, self.labels, held_out=held_out)
+        bound = metrics.empirical_eps(self.calibrated, self.labels, held_out=held_out)
         yield judged.finding("empirical_eps", bound)
         most = metrics.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
@@ -156,7 +247,9 @@ class _Measured:
                 yield half.finding(name, half.mean(half.aucs))
 
     def mean(self, values: NDArray[np.float64]) -> Estimate:
-        return metrics.mean_over_targets(values, bounds=(0.0, 1.0), seed=self.seed)
+        return metrics.mean_over_targets(
+            values, bounds=(0.0, 1.0), seed=self.seed, family=self.family
+        )
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
         n_in = int(self.labels.sum())
@@ -172,4 +265,5 @@ class _Measured:
             self.labels.size - n_in,
             estimate.note,
             estimate.standard_error,
+            estimate.low_in_family,
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from whosthere.errors import InputError
 from whosthere.privacy.parameters import MOST_COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -127,19 +127,93 @@ def omniscient_over_releases(
     counts = [_checked(one, m) for one in counts_without_target]
     if not counts:
         raise InputError("there must be at least one release")
-    others, place = np.unique(alike(mechanism, np.concatenate(counts), m), return_inverse=True)
-    release = np.repeat(np.arange(len(counts)), [one.size for one in counts])
-    cells = np.zeros((len(counts), max(others.size, 1)), np.int64)
-    np.add.at(cells, (release, place), 1)
-    laws = cell_laws(mechanism, others if others.size else np.zeros(1, np.int64), m)
     each: list[tuple[float, float]] = []
     mixture: Sum | None = None
-    for one in sum_over_cells(laws, cells):
+    for one in _laws(mechanism, counts, m):
         each.append(_auc(one))
         mixture = one if mixture is None else mixture.mixed(one, share=1 / len(each))
     assert mixture is not None  # noqa: S101 - there is at least one release
     aucs, errors = zip(*each, strict=True)
     return OmniscientOverReleases(_roc(mixture), frozen(aucs, np.float64), max(errors))
+
+
+class Rank(NamedTuple):
+    """Where a release with the target stands among releases without it, and where it should.
+
+    Attributes
+    ----------
+    found
+        Chance that a release of the same others without the target scores lower, ties half.
+    mean, deviation
+        Of `found` for a release that really holds the target: the mean is the exact AUC.
+    """
+
+    found: float
+    mean: float
+    deviation: float
+
+
+def ranks(
+    mechanism: Mechanism,
+    counts_without_target: Sequence[ArrayLike],
+    published: Sequence[ArrayLike],
+    m: int,
+) -> list[Rank]:
+    """Return where releases with the target stand, for one who knows the others in each.
+
+    Parameters
+    ----------
+    counts_without_target
+        As for `omniscient_over_releases`.
+    published
+        The published counts of the same cells, in the same shapes.
+    """
+    counts = [_checked(one, m) for one in counts_without_target]
+    return [
+        _rank(law, *_observed(mechanism, others, np.asarray(values, np.int32), m))
+        for law, others, values in zip(_laws(mechanism, counts, m), counts, published, strict=True)
+    ]
+
+
+def _observed(
+    mechanism: Mechanism, others: NDArray[np.int64], published: NDArray[np.int32], m: int
+) -> tuple[float, bool]:
+    """Return the sum of a release's log ratios, and whether it proves that the target is in."""
+    true = others.astype(np.int32)
+    without, within = (mechanism.log_pmf(published, true + more, m) for more in (0, 1))
+    never_out, never_in = np.isneginf(without), np.isneginf(within)
+    # Impossible either way: several noise steps can make a chance too small for a number.
+    proof = bool((never_out & ~never_in).any())
+    with np.errstate(invalid="ignore"):
+        return float(np.where(never_out, 0.0, within - without).sum()), proof
+
+
+def _rank(law: Sum, observed: float, proof: bool) -> Rank:  # noqa: FBT001 - a pair with the sum
+    # Sums are spread over the grid: what lies closer than that counts as a tie.
+    width = math.ceil((3 * math.sqrt(law.spread) + law.moved) / law.step) + 1
+    n = law.p_out.size
+    width = min(width, n)
+    # Sums up to each point, with a margin on either side for what lies beyond the grid.
+    total = np.concatenate([np.zeros(width + 1), np.cumsum(law.p_out)])
+    total = np.concatenate([total, np.full(width, total[-1])])
+    lower = law.proof_out + (total[:n] + total[2 * width + 1 :]) / 2
+    mean = law.proof_in + float(law.p_in @ lower)
+    square = law.proof_in + float(law.p_in @ lower**2)
+    deviation = math.sqrt(max(square - mean**2, 0.0))
+    if observed == -math.inf:  # ruled out: no release with the target looks like this one
+        return Rank(0.0, mean, deviation)
+    at = int(np.clip(round(observed / law.step) - law.first, 0, n - 1))
+    return Rank(1.0 if proof else float(lower[at]), mean, deviation)
+
+
+def _laws(mechanism: Mechanism, counts: Sequence[NDArray[np.int64]], m: int) -> Iterator[Sum]:
+    """Yield the law of the sum over the target's cells of each release."""
+    others, place = np.unique(alike(mechanism, np.concatenate(counts), m), return_inverse=True)
+    release = np.repeat(np.arange(len(counts)), [one.size for one in counts])
+    cells = np.zeros((len(counts), max(others.size, 1)), np.int64)
+    np.add.at(cells, (release, place), 1)
+    laws = cell_laws(mechanism, others if others.size else np.zeros(1, np.int64), m)
+    yield from sum_over_cells(laws, cells)
 
 
 def _roc(law: Sum) -> Omniscient:

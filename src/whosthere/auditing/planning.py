@@ -70,7 +70,16 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
                 f"it does not apply: {why[idle[0]]}."
             )
     kept = tuple(one for one in plan.contests if not why[one])
+    said += dict.fromkeys(one for contest in kept for one in _cautions(contest, plan, population))
     return replace(plan, contests=kept, cautions=tuple(said))
+
+
+def _cautions(contest: Contest, plan: Plan, population: Population) -> list[str]:
+    """Return what an attack itself says about what it has to work with."""
+    if not contest.attack.groups_from_reference:
+        return []
+    scene = Scene(population, plan, Task(plan.targets[0], contest.setting.scheme))
+    return contest.attack.cautions(scene.facts, scene.auxiliary(frozenset({"reference"})))
 
 
 def _obstacle(contest: Contest, plan: Plan, population: Population) -> str | None:
@@ -158,17 +167,20 @@ def _check_groups(
     largest = max(one.setting.scheme.group_size for one in contests)
     others = traces.n_users - 1
     pool, need = others - reference, [str(attack) for attack in _in_need_of_people(attacks)]
-    most = min(pool, reference) if need else pool
+    # Groups that an attack draws from exactly m people would all be the same.
+    spare = int(any(attack.groups_from_reference for attack in attacks))
+    most = min(pool, reference - spare) if need else pool
     if largest <= most:
         return
     if pool < largest:
         aside = f" with {reference} set aside as a reference" if reference else ""
         problem = f"of {traces.n_users} users, {pool} are left for test groups{aside}"
     else:
-        problem = f"{need[0]} needs a reference of as many, and it is to have {reference}"
+        more = "more than that" if spare else "as many"
+        problem = f"{need[0]} needs a reference of {more}, and it is to have {reference}"
     fixes = [f"give a group size of {most} or less"] if most >= 2 else []
-    if need and 2 * largest <= others:
-        fixes.append(f"give a reference size from {largest} to {others - largest}")
+    if need and 2 * largest + spare <= others:
+        fixes.append(f"give a reference size from {largest + spare} to {others - largest}")
     if need and len(need) < len(attacks):
         without = pool if options.reference_size is not None else others
         fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")

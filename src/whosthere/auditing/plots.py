@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from whosthere.auditing.vocabulary import CEILING, METRICS
+from whosthere.auditing.vocabulary import CEILING, METRICS, NOT_ATTACKS
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def draw_findings(result: AuditResult, metric: str = "auc") -> Picture:
         known = dict.fromkeys(one.metric for one in result.findings)
         raise InputError(f"no {metric!r} was measured", fix=suggestion(metric, known))
     settings = list(dict.fromkeys(str(one.setting) for one in found))
-    attacks = sorted(dict.fromkeys(one.attack for one in found), key=lambda name: name == CEILING)
+    attacks = sorted(
+        dict.fromkeys(one.attack for one in found), key=lambda name: name in NOT_ATTACKS
+    )
     figure = Picture(
         figsize=(8, 1.5 + 0.22 * len(settings) * (len(attacks) + 1)), layout="constrained"
     )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.plan import Plan, Task
-    from whosthere.auditing.policy import Policy, Verdict
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.verdict import Verdict
 
 SHOWN = ("auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
 """The metrics that a first look at an audit shows."""
@@ -153,4 +154,5 @@ _FINDING = {
     "n_out": pl.Int64(),
     "note": pl.String(),
     "standard_error": pl.Float64(),
+    "low_in_family": pl.Float64(),
 }

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from whosthere.auditing.estimate import Cost, estimate_cost
 from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.policy import Policy, judge
+from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
+from whosthere.auditing.verdict import judge
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 
@@ -161,11 +162,18 @@ def _measured(
     targets = per_target(tests)
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)
-    findings = tuple(measure(tests, controls, seed=plan.seed))
+    findings = tuple(measure(tests, controls, seed=plan.seed, n_limits=len(policy.limits)))
     trusted = control_holds(findings)
-    verdicts = tuple(judge(findings, policy, trusted=trusted))
+    without = {task.scheme for task in failed}
+    verdicts = judge(
+        findings,
+        policy,
+        trusted=trusted,
+        incomplete={str(one) for one in plan.settings if one.scheme in without},
+        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
+    )
     result = AuditResult(
-        plan, findings, policy, verdicts, trusted, failed, tests, targets, folder.path
+        plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path
     )
     as_json = result.to_json()
     write_json(folder.path / "findings.json", as_json.pop("findings"))

@@ -18,14 +18,17 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
     PastRelease,
 )
-from whosthere.auditing.omniscient import omniscient_over_releases
+from whosthere.auditing.game import Candidates, optimal_score
+from whosthere.auditing.omniscient import ranks
 from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.vocabulary import CEILING
 from whosthere.privacy.facts import Facts
+from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.publish import Publication, publish_group
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -33,8 +36,13 @@ if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.auditing.plan import Contest, Plan, Task
     from whosthere.auditing.population import Population
+    from whosthere.auditing.setting import Setting
     from whosthere.data.traces import Traces
+    from whosthere.privacy.guarantees import GameGuarantee
     from whosthere.privacy.release import Release
+
+# The false-positive rate at which a guarantee is stated.
+_FPR = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +53,15 @@ class Trial:
     ----------
     publication
         How it was made; attacks see its release only.
+    members
+        Rows of the people in it, in the order of the group.
     put_in
         Whether somebody was put in: the target, or in a control a stand-in. That one comes last
         in the group.
     """
 
     publication: Publication
+    members: NDArray[np.int64]
     put_in: bool
 
     @property
@@ -58,10 +69,19 @@ class Trial:
         """What attacks see."""
         return self.publication.release
 
-    def others(self) -> NDArray[np.int64]:
-        """Return the true counts of all others in the cells of the one put in, (n_cells,)."""
-        own = self.publication.counted.trace(self.publication.group.n_users - 1)
-        return self.publication.counts.reshape(-1)[own].astype(np.int64) - 1
+    def own_cells(self) -> NDArray[np.int32]:
+        """Return the cells in which the last member of the group is counted."""
+        return self.publication.counted.trace(self.publication.group.n_users - 1)
+
+    def others(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the true counts of all others than the last member in some cells, (n_cells,)."""
+        counts = self.publication.counts.reshape(-1).astype(np.int64)
+        counts[self.own_cells()] -= 1
+        return counts[cells]
+
+    def published(self, cells: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the published counts of some cells, shape (n_cells,)."""
+        return self.release.counts.reshape(-1)[cells]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +171,26 @@ class Scene:
         absent = 1 - visitors / self.pool.size
         return float(np.mean(absent ** (self.task.scheme.group_size - 1)))
 
+    def guarantee(self) -> GameGuarantee | None:
+        """Return what the mechanism promises for the target, whoever takes its place."""
+        mechanism, people = self.task.scheme.mechanism, self.population
+        if mechanism.guarantee is None:
+            return None
+        unit = mechanism.guarantee.unit
+        target, pool = self.task.target, self.pool
+        spent = []
+        for rows in ([target], pool):
+            visits, days = int(people.visits[rows].max()), int(people.active_days[rows].max())
+            spent.append((unit.units(visits=visits, active_days=days), visits))
+        (own_units, own_visits), (other_units, other_visits) = spent
+        return game_guarantee(
+            mechanism,
+            units_of_target=own_units,
+            units_of_other=other_units,
+            visits_of_target=own_visits,
+            visits_of_other=other_visits,
+        )
+
     def check(self, contest: Contest) -> None:
         """Raise `NotApplicableError` if an attack cannot be made on the target."""
         known = self.knowledge(contest.setting.knowledge)
@@ -216,7 +256,30 @@ class Scene:
         if mechanism.bounds_visits:
             bounding = self._rng(f"{role} bounding", *self._scheme_key, i)
         publication = publish_group(traces.select(rows), mechanism, bounding=bounding, noise=noise)
-        return Trial(publication, put_in is None or i % 2 == 0)
+        return Trial(publication, rows, put_in is None or i % 2 == 0)
+
+    def cells_of_target(self, trial: Trial) -> NDArray[np.int32]:
+        """Return the cells in which the target is counted, or would be if it is not there."""
+        if trial.members[-1] == self.task.target:
+            return trial.own_cells()
+        return self.traces.trace(self.task.target)
+
+    def optimum(self, i: int, trial: Trial) -> float:
+        """Return what the best test of the game says about test release number i."""
+        return optimal_score(trial.publication, trial.members, self._candidates(i))
+
+    def _candidates(self, i: int) -> Candidates:
+        """Return everybody who may be the last member of a group, the target last."""
+        if not self.task.scheme.mechanism.bounds_visits:
+            return self._unbounded
+        bounding = self._rng("would-be bounding", *self._scheme_key, i)
+        bounded = self.task.scheme.mechanism.bound(self._unbounded.counted, bounding).traces
+        return Candidates(bounded, self._unbounded.rows)
+
+    @cached_property
+    def _unbounded(self) -> Candidates:
+        rows = np.append(self.pool, self.task.target)
+        return Candidates(self.traces.select(rows), rows)
 
     @property
     def _scheme_key(self) -> tuple[str, int]:
@@ -231,27 +294,61 @@ def score_task(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
     """Score all releases of a task with all attacks; the columns are those of `SCHEMA`."""
     scene = Scene(population, plan, task)
     players = list(_players(scene))
+    settings = dict.fromkeys(player.contest.setting for player in players)
     columns: dict[str, list[Any]] = defaultdict(list)
-    others = []
+    with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]] = []
     for i in range(plan.releases):
         trial = scene.test(i)
-        if trial.put_in:
-            others.append(trial.others())
+        # A few releases of each target are enough for the control, whose laws take time.
+        if trial.put_in and len(with_target) < plan.control_releases:
+            cells = scene.cells_of_target(trial)
+            with_target.append((i, trial.others(cells), trial.published(cells)))
         _score(players, trial, columns, release=i, control=False)
+        best = scene.optimum(i, trial)
+        row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
+        _add(columns, settings, row)
     for i in range(plan.control_releases):
         _score(players, scene.control(i), columns, release=i, control=True)
-    best = omniscient_over_releases(task.scheme.mechanism, others, task.scheme.group_size).pooled
+    if plan.control_releases:
+        _score_positive_control(scene, with_target, settings, columns)
+    promised = scene.guarantee()
     of_task = {
         "target": task.target,
         "visits": int(scene.traces.trace(task.target).size),
         "uniqueness": scene.uniqueness(),
-        "ceiling": best.auc,
+        "guaranteed_auc": None if promised is None else promised.auc,
+        "guaranteed_tpr": None if promised is None else float(promised.tpr(_FPR)),
+        "odds_factor": None if promised is None else promised.odds_factor,
     }
     n = len(columns["score"])
     return pl.DataFrame(
         {name: columns[name] if name not in of_task else [of_task[name]] * n for name in SCHEMA},
         schema=SCHEMA,
     )
+
+
+def _score_positive_control(
+    scene: Scene,
+    with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]],
+    settings: Iterable[Setting],
+    columns: dict[str, list[Any]],
+) -> None:
+    """Check that releases with the target look to one who knows all others as they should."""
+    numbers, others, published = zip(*with_target, strict=True)
+    scheme = scene.task.scheme
+    for i, rank in zip(
+        numbers, ranks(scheme.mechanism, others, published, scheme.group_size), strict=True
+    ):
+        row = {"release": i, "label": True, "control": True, "score": rank.found}
+        _add(columns, settings, {**row, "threshold": rank.mean, "calibrated": rank.deviation})
+
+
+def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[str, Any]) -> None:
+    """Add a row about the scheme itself to each of its settings."""
+    usual = {"attack": CEILING, "threshold": 0.0, "seconds": 0.0, "control": False}
+    for setting in settings:
+        for name, value in (usual | {"setting": str(setting)} | row).items():
+            columns[name].append(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +387,7 @@ def _score(
             "label": trial.put_in,
             "score": answer.score,
             "threshold": answer.threshold,
+            "calibrated": answer.calibrated,
             "seconds": time.perf_counter() - begun + player.seconds,
             "control": control,
         }

@@ -19,19 +19,29 @@ SCHEMA = {
     "label": pl.Boolean(),
     "score": pl.Float64(),
     "threshold": pl.Float64(),
+    "calibrated": pl.Float64(),
     "seconds": pl.Float64(),
     "visits": pl.Int32(),
     "uniqueness": pl.Float64(),
-    "ceiling": pl.Float64(),
+    "guaranteed_auc": pl.Float64(),
+    "guaranteed_tpr": pl.Float64(),
+    "odds_factor": pl.Float64(),
     "control": pl.Boolean(),
 }
 """One row for each release that an attack scored.
 
 `setting` and `attack` are specs, `target` is a row of the traces, `label` whether the target is in
-the release, `seconds` what the score cost (with its share of the fit), `visits` how many visits the
-target made, `uniqueness` the mean chance that the target is alone in a visited cell, `ceiling` the
-AUC of somebody who knows where everybody else was. Where `control` is true, the target is in no
-release, and `label` tells whether a stand-in took its place.
+the release, `calibrated` the score on the scale of the attacker's own null, which can be compared
+between targets, `seconds` what the score cost (with its share of the fit), `visits` how many visits
+the target made, `uniqueness` the mean chance that the target is alone in a visited cell.
+`guaranteed_auc`, `guaranteed_tpr` (at 1 % false alarms) and `odds_factor` are what the mechanism
+promises by itself for this target in the game, null where it promises nothing. The attack "ceiling"
+is none: its score is the best test of the game (`whosthere.auditing.game`).
+
+Where `control` is true, the target is in no release, and `label` tells whether a stand-in took its
+place. The rows of the ceiling there are the positive control, on test releases with the target: the
+score is where the release stands among those without the target for one who knows all others, the
+threshold where it should stand on average, and `calibrated` the deviation of that.
 """
 
 

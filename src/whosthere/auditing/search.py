@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.policy import Policy, Verdict, judge
+from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
 from whosthere.auditing.result import shown
 from whosthere.auditing.scores import tests_and_controls
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.auditing.verdict import Verdict, judge
+from whosthere.auditing.vocabulary import NOT_ATTACKS
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.display import paragraph, stacked, table
@@ -288,7 +289,9 @@ class _Search:
     @cached_property
     def most_controls(self) -> int:
         """How many controls there can be in all trials, to share the chance of a false alarm."""
-        return len(self.attacks) * sum(len(family.members()) for family in self.families)
+        # Each attack has one, and each protection the positive one besides.
+        controls = len(self.attacks) + 1
+        return controls * sum(len(family.members()) for family in self.families)
 
     @cached_property
     def any_job(self) -> Job:
@@ -331,14 +334,16 @@ class _Search:
             return replace(searched, checked=True)
         self.on_trial(searched.mechanism, ", ".join(map(str, others)))
         found = self._measured(_only(self._plan(searched.mechanism), others))
-        # The ceiling is known from the search already.
-        findings = [*searched.findings, *(one for one in found if one.attack != CEILING)]
+        # The other lines are known from the search already.
+        findings = [*searched.findings, *(one for one in found if one.attack not in NOT_ATTACKS)]
         return replace(
             searched, verdict=self._judged(findings), findings=tuple(findings), checked=True
         )
 
     def _judged(self, findings: Sequence[Finding]) -> Verdict:
-        [verdict] = judge(findings, self.policy, trusted=control_holds(findings))
+        sizes = {one.setting: self.any_job.plan.schemes[0].group_size for one in findings}
+        trusted = control_holds(findings)
+        [verdict] = judge(findings, self.policy, trusted=trusted, group_sizes=sizes)
         return verdict
 
     def _plan(self, mechanism: Mechanism | str) -> Plan:
@@ -352,7 +357,14 @@ class _Search:
                 raise TrialFailedError(f"{outcome.task} failed: {outcome.failure}")
             scores[outcome.task] = outcome.scores
         tests, controls = tests_and_controls(plan, scores)
-        return measure(tests, controls, seed=plan.seed, n_controls=self.most_controls)
+        return measure(
+            tests,
+            controls,
+            seed=plan.seed,
+            n_limits=len(self.policy.limits),
+            n_attacks=len(self.attacks),
+            n_controls=self.most_controls,
+        )
 
     def _utility(self, mechanism: Mechanism) -> Utility:
         """Measure a few releases of groups chosen at random."""

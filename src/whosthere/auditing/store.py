@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan, Task
 
 KIND = "audit task"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
 RESULTS = (

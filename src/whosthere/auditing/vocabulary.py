@@ -11,14 +11,26 @@ from whosthere.errors import InputError, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-CEILING = "omniscient"
-"""Takes the place of an attack in findings about someone who knows where everybody else was."""
-CEILING_EXPLANATION = (
-    "This is not an attack, but what someone would reach who knows where everybody else was. "
-    "It shows how much there is to find, and has no part in the verdict."
-)
+CEILING = "ceiling"
+"""Takes the place of an attack in findings about the best test that there is in the game."""
+GUARANTEE = "guarantee"
+"""Takes the place of an attack in findings about what the mechanism promises by itself."""
+NOT_ATTACKS = frozenset({CEILING, GUARANTEE})
+_LINES = {
+    CEILING: (
+        "This is not an attack, but the best that anybody could reach who knows all other people "
+        "of the group. No attack does better, and it has no part in the verdict."
+    ),
+    GUARANTEE: (
+        "This is not an attack either, but what differential privacy promises by itself: no "
+        "attacker reaches more, whatever that attacker knows."
+    ),
+}
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
+POSITIVE_CONTROL = "positive_control"
+"""The metric of the control on releases that do hold the target."""
+ABOUT_THE_AUDIT = frozenset({CONTROL, POSITIVE_CONTROL})
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,13 @@ _ALL = (
         can_be_limited=True,
     ),
     Metric(
+        "pooled_auc",
+        "AUC over everybody",
+        "How well one threshold tells people who are in from people who are not, over all targets "
+        "together, with scores as the attacker has them. 0.5 is guessing, 1 is certainty.",
+        can_be_limited=True,
+    ),
+    Metric(
         "accuracy",
         "accuracy",
         "How often the attacker's yes or no is right, if the person is in half of the releases. "
@@ -119,9 +138,29 @@ _ALL = (
     Metric(
         "share_auc_90",
         "share of people with an AUC of 0.9 or more",
-        "The share of the targets whom the attacker almost always finds. "
-        "A mean can look harmless while these people are all but exposed.",
+        "The share of people whom the attacker almost always finds. "
+        "A mean can look harmless while these people are all but exposed. The noise of each "
+        "person's own AUC is taken out.",
         can_be_limited=True,
+    ),
+    Metric(
+        "auc_p90",
+        "AUC of the person at the 90th percentile",
+        "Nine people in ten are harder to find than this.",
+        can_be_limited=True,
+    ),
+    Metric(
+        "auc_p99",
+        "AUC of the person at the 99th percentile",
+        "Ninety-nine people in a hundred are harder to find than this.",
+        can_be_limited=True,
+    ),
+    Metric(
+        "odds_factor",
+        "odds factor",
+        "How much the release can change the odds that a person is in, by the guarantee of the "
+        "mechanism.",
+        largest=None,
     ),
     _half("auc_fewest_visits", "fewest visits", "with the fewest visits"),
     _half("auc_most_visits", "most visits", "with the most visits"),
@@ -133,7 +172,14 @@ _ALL = (
         CONTROL,
         "AUC of the control",
         "The AUC if the person is in none of the releases, so that there is nothing to find. "
-        "It must be 0.5 but for chance; otherwise the audit itself is wrong.",
+        "It must be 0.5 except for chance; otherwise the audit itself is wrong.",
+    ),
+    Metric(
+        POSITIVE_CONTROL,
+        "positive control",
+        "Where releases with a person stand among those without, for one who knows all others. "
+        "The exact law is known, and the mean must agree with it except for chance; otherwise the "
+        "audit itself is wrong.",
     ),
 )
 
@@ -146,14 +192,14 @@ def glossary(names: Iterable[str]) -> list[tuple[str, str]]:
     Parameters
     ----------
     names
-        Names of metrics, or `CEILING`. Repeated names are explained once.
+        Names of metrics, `CEILING` or `GUARANTEE`. Repeated names are explained once.
     """
     return [_entry(name) for name in dict.fromkeys(names)]
 
 
 def _entry(name: str) -> tuple[str, str]:
-    if name == CEILING:
-        return CEILING, CEILING_EXPLANATION
+    if name in _LINES:
+        return name, _LINES[name]
     if name not in METRICS:
         raise InputError(f"there is no metric {name!r}", fix=suggestion(name, METRICS))
     return METRICS[name].words, METRICS[name].explanation

@@ -72,4 +72,8 @@ def import_table(
         f"{len(release.regions):,} regions, {release.epochs}, "
         f"{int((release.counts > 0).sum()):,} cells with somebody in them"
     )
+    console.say(
+        "Guarantee: unknown. Whether the noise of another program can be relied on is not in its "
+        "table."
+    )
     console.say(f"Written: {out}")

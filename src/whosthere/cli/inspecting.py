@@ -76,7 +76,8 @@ def _release(file: Path) -> dict[str, Any]:
         "kind": "release",
         "group_size": release.group_size,
         "mechanism": str(release.mechanism),
-        "description": release.mechanism.describe(),
+        "description": release.describe(),
+        "guarantee": None if release.ledger is None else release.ledger.to_json(),
         **_space_and_time(len(release.regions), release.epochs),
         "has_positions": release.regions.have_positions,
         "cells": release.counts.size,
@@ -117,12 +118,16 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
+    from whosthere.privacy.guarantees import GuaranteeLedger
+
     rows: list[tuple[str, object]] = []
     for name, value in facts.items():
         if name in {"kind", "ledger", "description"}:
             continue
         words = name.replace("_", " ")
-        if isinstance(value, dict):
+        if name == "guarantee" and value is not None:
+            rows += GuaranteeLedger.from_json(value).rows()
+        elif isinstance(value, dict):
             rows += [(f"{words}, {key}", inner) for key, inner in value.items()]
         else:
             shown = "not known" if value is None else value

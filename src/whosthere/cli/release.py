@@ -31,11 +31,12 @@ def release(
 ) -> None:
     """Count a group of users per region and epoch, protect the counts, and write them.
 
-    Prints how much of the truth the release keeps. Leave --seed out for anything that is really
-    published: who knows the seed can take the noise away.
+    Prints what is guaranteed, and how much of the truth the release keeps. Leave --seed out for
+    anything that is really published: seeds can be found by trying them, and then the noise can be
+    taken away. A release with a seed is a trial, and guarantees nothing.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
-    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --seed 1 --out release.parquet`
+    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
     """
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
@@ -47,6 +48,7 @@ def release(
     chosen = Mechanism.parse(mechanism)
     made = publish(Traces.load(traces), mechanism=chosen, group_size=group_size, seed=seed)
     made.release.save(out, force=force)
+    ledger = made.release.ledger
     measured = asdict(utility(made.release.counts, made.truth))
     if json:
         console.print_json(
@@ -54,13 +56,16 @@ def release(
                 "file": str(out),
                 "group_size": made.release.group_size,
                 "mechanism": str(chosen),
+                "guarantee": None if ledger is None else ledger.to_json(),
                 "visits_dropped": made.share_dropped,
                 "utility": measured,
             }
         )
         return
     console.say(f"{made.release.group_size:,} users, {chosen}")
-    console.say(chosen.describe())
+    console.say(made.release.describe())
+    if ledger is not None:
+        console.table("What the release guarantees", ("", ""), ledger.rows())
     rows: list[tuple[str, object]] = [
         (UTILITY_WORDS[name], value) for name, value in measured.items()
     ]

@@ -23,7 +23,7 @@ _HEADS = {
 
 def show_audit(result: AuditResult) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
-    from whosthere.auditing.vocabulary import CEILING, glossary
+    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, glossary
 
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
@@ -32,29 +32,38 @@ def show_audit(result: AuditResult) -> None:
         console.table("", ("attack", *_HEADS.values()), _rows(own))
         for reason in verdict.reasons:
             console.say(reason)
+        for title, said in (("Guaranteed", verdict.guaranteed), ("Meaning", verdict.meaning)):
+            for sentence in said:
+                console.say(f"{title}: {sentence}")
     console.say("")
     console.say("All numbers with 95 % intervals.")
-    for words, explanation in glossary([*_HEADS, CEILING]):
+    for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE]):
         console.say(f"- {words}: {explanation}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
-        console.say("The control found nothing where there is nothing to find, as it must.")
+        console.say(
+            "The controls found nothing where there is nothing to find, and what there is to find "
+            "where there is something, as they must."
+        )
     elif result.trusted is None:
         console.say("There was no control: nothing shows that the audit itself is sound.")
     else:
         console.complain(
-            "the control found a signal where there is none, so this audit cannot be trusted"
+            "a control failed: it found a signal where there is none, or releases with a person "
+            "do not look as they must, so this audit cannot be trusted"
         )
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
     from whosthere.auditing.result import shown
-    from whosthere.auditing.vocabulary import CEILING
+    from whosthere.auditing.vocabulary import CEILING, GUARANTEE
 
     by_metric = {(finding.attack, finding.metric): finding for finding in findings}
     attacks = dict.fromkeys(finding.attack for finding in findings)
     # What attacks reach first, then what bounds them all.
-    attacks[CEILING] = attacks.pop(CEILING, None)
+    for line in (CEILING, GUARANTEE):
+        if line in attacks:
+            attacks[line] = attacks.pop(line)
     return [
         [attack, *(shown(by_metric.get((attack, metric)), between="\n") for metric in _HEADS)]
         for attack in attacks

@@ -38,3 +38,26 @@ def log_delta(eps: float, ratio: float) -> float:
     log_a = float(log_ndtr(a))
     gap = eps + float(log_ndtr(b)) - log_a
     return log_a + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
+
+
+def gaussian_eps(delta: float, distance: float) -> float:
+    """Return the least eps that Gaussian noise gives with delta to data sets that far apart.
+
+    `distance` is in standard deviations. The result is rounded up.
+    """
+    if distance == 0:
+        return 0.0
+    if delta == 0 or distance == math.inf:
+        return math.inf
+    ratio, target = 1 / distance, math.log(delta)
+    if log_delta(0.0, ratio) <= target:
+        return 0.0
+    low, high = 0.0, 1.0
+    while log_delta(high, ratio) > target:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        if log_delta(middle, ratio) > target:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -9,11 +9,12 @@ import numpy as np
 
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.catalogue import RAW, parse_steps
+from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import log_probability
 from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
 from whosthere.privacy.units import UNITS, Guarantee, Unit
-from whosthere.specs import content, format_number
+from whosthere.specs import content
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -124,6 +125,10 @@ class Mechanism:
         """Draw the random numbers of every random step for counts of the given shape."""
         return tuple(step.draw(shape, rng) for step in self.random_steps)
 
+    def draw_securely(self, shape: tuple[int, ...]) -> Noise:
+        """Draw the same for a real publication, so that nobody can predict the noise."""
+        return tuple(step.draw_securely(shape) for step in self.random_steps)
+
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
         """Return what is published for true counts in 0..m, given the random numbers.
 
@@ -167,22 +172,24 @@ class Mechanism:
         return np.asarray(np.exp(self.log_pmf(published, true, m)))
 
     def describe(self) -> str:
-        """Say in public words what is done to the counts and what that guarantees."""
+        """Say in public words what is done to the counts and what that guarantees.
+
+        The guarantee is one for noise that cannot be predicted.
+        """
+        return f"{self.describe_steps()} {self.describe_guarantee()}"
+
+    def describe_steps(self) -> str:
+        """Say in public words what is done to the counts."""
         sentences = [unit.describe_bound() for unit in self.units]
         sentences += [step.describe() for step in self.steps]
         if not self.steps:
             sentences.append("The true counts are published unchanged.")
-        sentences.append(self._describe_guarantee())
         return " ".join(filter(None, sentences))
 
-    def _describe_guarantee(self) -> str:
-        given = self.guarantee
-        if given is not None:
-            delta = f" and delta {format_number(given.delta)}" if given.delta else ""
-            size = f"eps {format_number(given.eps)}{delta}"
-            return (
-                f"{given.unit.protects} (differential privacy with {size} per {given.unit.name})."
-            )
+    def describe_guarantee(self) -> str:
+        """Say in public words what noise that cannot be predicted would guarantee."""
+        if self.guarantee is not None:
+            return describe_guarantee(self)
         if not self.random_steps:
             reason = "Nothing is left to chance"
         elif not any(step.guarantee for step in self.steps):

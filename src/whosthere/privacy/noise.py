@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,8 +18,10 @@ from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.calibration import gaussian_sigma
+from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.step import Correction, Draw, Outcomes, Step
+from whosthere.privacy.trade_off import NormalShift, Walk
 from whosthere.privacy.unit_parameter import unit_parameter
 from whosthere.privacy.units import Guarantee, Unit
 from whosthere.specs import NUMBER, parameter
@@ -99,7 +102,10 @@ class IntegerNoise(Step):
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-        """Draw independent noise for an array of cells, int32."""
+        """Draw independent noise for an array of cells, int32.
+
+        Quick, for trials. `draw_securely` is for what is really published.
+        """
 
     def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
         """Return the sums of counts and noise, limited to 0..m."""
@@ -188,6 +194,8 @@ class _TwoSidedGeometric(IntegerNoise):
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
     _reach: ClassVar[float] = 41.5
+    _fair_sides: ClassVar[bool]
+    """Whether Z < 0 has a chance of one half."""
 
     @property
     def scale(self) -> float:
@@ -210,6 +218,25 @@ class _TwoSidedGeometric(IntegerNoise):
         # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
         side = -self._draw_sides(shape, rng).view(np.int8)
         return np.bitwise_xor(magnitude, side, out=magnitude)
+
+    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Draw noise of exactly the stated law; eps is taken as the decimal number it shows as."""
+        rate = Fraction(repr(self.eps)) / self.unit.most_visits
+        return two_sided_geometric(shape, rate, fair_sides=self._fair_sides)
+
+    @property
+    def randomness(self) -> Randomness:
+        """Exact."""
+        return Randomness.EXACT
+
+    def trade_off(self, differing: int) -> Walk:
+        """Return the best test, which is exact for cells that are far from 0 and m.
+
+        Counts that differ by one move the log ratio by 1 / scale, up or down. If both sides of the
+        noise are alike, noise of 0 and -1 is equally likely, which moves it nowhere.
+        """
+        still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
+        return Walk(1 / self.scale, still, differing)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
         """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
@@ -236,6 +263,7 @@ class Laplace(_TwoSidedGeometric):
     example: ClassVar[str] = "laplace(eps=1, unit=event)"
     summary: ClassVar[str] = "add Laplace noise, rounded down"
     _kind: ClassVar[str] = "Rounded-down Laplace noise"
+    _fair_sides: ClassVar[bool] = True
 
     @property
     def _log_sides(self) -> tuple[float, float]:
@@ -253,6 +281,7 @@ class DiscreteLaplace(_TwoSidedGeometric):
     example: ClassVar[str] = "discrete-laplace(eps=1, unit=event)"
     summary: ClassVar[str] = "add whole-number noise, symmetric about 0"
     _kind: ClassVar[str] = "Discrete Laplace noise"
+    _fair_sides: ClassVar[bool] = False
 
     @property
     def _log_sides(self) -> tuple[float, float]:
@@ -302,6 +331,19 @@ class Gaussian(IntegerNoise):
         """Draw independent noise for an array of cells."""
         noise = rng.normal(0, self.scale, shape)
         return np.floor(noise, out=noise).astype(np.int32)
+
+    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Draw noise of exactly the stated law, with sigma as the number that `scale` is."""
+        return floored_normal(shape, self.scale)
+
+    @property
+    def randomness(self) -> Randomness:
+        """Exact."""
+        return Randomness.EXACT
+
+    def trade_off(self, differing: int) -> NormalShift:
+        """Return the best test before rounding, which can only be better than after it."""
+        return NormalShift(math.sqrt(differing) / self.scale)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
         """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""

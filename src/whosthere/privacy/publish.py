@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,14 +13,18 @@ from whosthere.data.arrays import own
 from whosthere.display import in_one_line
 from whosthere.errors import GroupError
 from whosthere.privacy.facts import Facts
+from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
+    from whosthere.privacy.mechanism import Noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +74,10 @@ def publish_group(
     bounding: np.random.Generator,
     noise: np.random.Generator,
 ) -> Publication:
-    """Bound what each person contributes, count, and protect.
+    """Bound what each person contributes, count, and protect, as a trial.
 
-    Which visits are dropped is drawn once for each publication.
+    The release has no ledger of guarantees: trials are made by the thousand, and prove nothing of
+    a release that is really published. Which visits are dropped is drawn once for each publication.
 
     Parameters
     ----------
@@ -80,11 +86,7 @@ def publish_group(
     bounding, noise
         Random numbers for what is dropped, and for the mechanism.
     """
-    counted = mechanism.bound(group, bounding).traces
-    counts = counted.counts()
-    facts = Facts(group.regions, group.epochs, group.n_users, mechanism)
-    release = Release(own(mechanism.apply(counts, group.n_users, noise), np.int32), facts)
-    return Publication(release, group, counted, counts)
+    return _publish(group, mechanism, bounding, lambda shape: mechanism.draw(shape, noise), None)
 
 
 def publish(
@@ -96,6 +98,11 @@ def publish(
 ) -> Publication:
     """Choose a group at random and publish it.
 
+    Without a seed the group and the noise are drawn by the operating system's cryptographic
+    generator, the noise with exactly the stated law where `GuaranteeLedger.randomness` says so.
+    Which visits bounding drops is drawn by an ordinary generator that starts from 256 such bits;
+    no guarantee rests on that.
+
     Parameters
     ----------
     traces
@@ -105,9 +112,9 @@ def publish(
     group_size
         How many people to choose; all of them by default.
     seed
-        The same seed gives the same release. Without one the draws cannot be repeated, which
-        is right for anything that is really published: whoever knows the seed can take the
-        noise away again.
+        The same seed gives the same release, which is then a trial without any guarantee:
+        whoever tries seeds until one fits the counts can take the noise away again. Give none
+        for anything that is really published.
     """
     m = traces.n_users if group_size is None else group_size
     if not 1 <= m <= traces.n_users:
@@ -115,11 +122,37 @@ def publish(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
             fix=f"Give a group size from 1 to {traces.n_users}",
         )
-    rows = generator(seed, "publish", "group").choice(traces.n_users, size=m, replace=False)
-    return publish_group(
-        # Who of them are friends matters to nobody here, and takes time to find.
-        replace(traces, friends=None).select(np.sort(rows)),
-        Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism,
-        bounding=generator(seed, "publish", "bounding"),
-        noise=generator(seed, "publish", "noise"),
-    )
+    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    # Who of them are friends matters to nobody here, and takes time to find.
+    group = replace(traces, friends=None).select(_choose(traces.n_users, m, seed))
+    bounding = generator(seed, "publish", "bounding")
+    ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
+    if seed is None:
+        return _publish(group, chosen, bounding, chosen.draw_securely, ledger)
+    noise = generator(seed, "publish", "noise")
+    return _publish(group, chosen, bounding, lambda shape: chosen.draw(shape, noise), ledger)
+
+
+def _publish(
+    group: Traces,
+    mechanism: Mechanism,
+    bounding: np.random.Generator,
+    draw: Callable[[tuple[int, ...]], Noise],
+    ledger: GuaranteeLedger | None,
+) -> Publication:
+    counted = mechanism.bound(group, bounding).traces
+    counts = counted.counts()
+    facts = Facts(group.regions, group.epochs, group.n_users, mechanism)
+    published = mechanism.publish(counts, draw(counts.shape), group.n_users)
+    release = Release(own(published, np.int32), facts, ledger)
+    return Publication(release, group, counted, counts)
+
+
+def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:
+    """Choose m of n rows, each set of them equally likely, in order."""
+    if seed is None:
+        # The generator of the operating system.
+        rows = np.array(secrets.SystemRandom().sample(range(n), m), np.int64)
+    else:
+        rows = generator(seed, "publish", "group").choice(n, size=m, replace=False)
+    return np.sort(rows)

@@ -18,6 +18,7 @@ from whosthere.data.times import to_utc_micros
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts
+from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -40,10 +41,14 @@ class Release:
         Published counts, shape (n_regions, n_epochs), int32, within 0..group_size.
     facts
         What is public about them.
+    ledger
+        What they guarantee, and on what that rests; None where that is unknown, as for counts of
+        another program. Two releases are equal whatever their ledgers say.
     """
 
     counts: NDArray[np.int32]
     facts: Facts
+    ledger: GuaranteeLedger | None = None
 
     def __post_init__(self) -> None:
         counts = np.asarray(self.counts)
@@ -108,10 +113,35 @@ class Release:
                 "regions": len(self.regions),
                 "epochs": str(self.epochs),
                 "mechanism": str(self.mechanism),
-                "what that means": self.mechanism.describe(),
+                "what that means": self.describe(),
                 "cells with somebody in them": int((self.counts > 0).sum()),
             },
         )
+
+    def describe(self) -> str:
+        """Say in public words what was done to the counts, and what is guaranteed about them."""
+        return f"{self.mechanism.describe_steps()} {self._describe_guarantee()}"
+
+    def _describe_guarantee(self) -> str:
+        stated = self.mechanism.describe_guarantee()
+        if self.mechanism.guarantee is None:
+            return stated
+        if self.ledger is None:
+            return (
+                "How the noise was drawn is not known, so nothing is guaranteed. The following "
+                f"holds only for noise that nobody can predict. {stated}"
+            )
+        if self.ledger.seeded:
+            return (
+                "The noise comes from a seed, which can be found by trying seeds. This is a trial, "
+                "and nothing is guaranteed."
+            )
+        if not self.ledger.states_guarantee:
+            return (
+                f"The noise comes from {self.ledger.randomness.value}, which was not made to "
+                "withstand an attacker. So nothing is guaranteed."
+            )
+        return stated
 
     def to_table(self) -> pl.DataFrame:
         """Return one row per cell: region, epoch_start (in the local zone) and count."""
@@ -165,7 +195,12 @@ class Release:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
             facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
-            release = cls(table["count"].to_numpy().reshape(facts.shape), facts)
+            ledger = head.get("guarantee")
+            release = cls(
+                table["count"].to_numpy().reshape(facts.shape),
+                facts,
+                None if ledger is None else GuaranteeLedger.from_json(ledger),
+            )
             release._check_rows(table)
         except _DAMAGES as error:
             reason = str(error).rstrip(".")
@@ -189,7 +224,8 @@ class Release:
         return {
             "group_size": self.group_size,
             "mechanism": str(self.mechanism),
-            "description": self.mechanism.describe(),
+            "description": self.describe(),
+            "guarantee": None if self.ledger is None else self.ledger.to_json(),
             "regions": self.regions.to_json(),
             "epochs": self.epochs.to_json(),
         }

@@ -6,6 +6,7 @@ Whatever else needs to know about a step asks it here, so that a new kind of ste
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from whosthere.data.arrays import own
+from whosthere.privacy.exact_sampling import Randomness
 from whosthere.specs import write
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.privacy.trade_off import TradeOff
     from whosthere.privacy.units import Guarantee, Unit
 
 Draw: TypeAlias = "NDArray[Any]"
@@ -84,6 +87,18 @@ class Step(ABC):
         """Draw the random numbers of this step for an array of cells."""
         return NO_DRAW
 
+    def draw_securely(self, shape: tuple[int, ...]) -> Draw:
+        """Draw the same for a real publication, so that nobody can predict it.
+
+        `randomness` says how good that is.
+        """
+        return self.draw(shape, np.random.default_rng(secrets.randbits(256)))
+
+    @property
+    def randomness(self) -> Randomness:
+        """Where the random numbers of `draw_securely` come from."""
+        return Randomness.SYSTEM if self.is_random else Randomness.NONE
+
     @abstractmethod
     def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
         """Return the counts after this step, as a new array.
@@ -109,6 +124,18 @@ class Step(ABC):
     @property
     def guarantee(self) -> Guarantee | None:
         """The differential privacy that this step gives to true counts, if any."""
+        return None
+
+    def trade_off(self, differing: int) -> TradeOff | None:  # noqa: ARG002
+        """Return the best test between true counts that differ by one in some cells.
+
+        None where only eps and delta are known, or nothing.
+
+        Parameters
+        ----------
+        differing
+            How many cells differ.
+        """
         return None
 
     # The chances of its results

@@ -29,8 +29,10 @@ class Unit(ABC):
     """What is added or removed between two neighbouring data sets."""
 
     name: ClassVar[str]
-    protects: ClassVar[str]
-    """One sentence: what an attacker cannot tell, up to the guarantee's eps and delta."""
+    question: ClassVar[str]
+    """What an attacker would like to know of one unit, as in "the odds that ..."."""
+    is_person: ClassVar[bool] = False
+    """Whether one unit is all of a person, so that one more or less changes the group's size."""
 
     @property
     @abstractmethod
@@ -71,8 +73,16 @@ class Unit(ABC):
         """Say in one public sentence which visits are dropped; empty where none are."""
 
     @abstractmethod
+    def describe_person(self) -> str:
+        """Say in one public sentence what this means for a person with many visits."""
+
+    @abstractmethod
+    def units(self, *, visits: int, active_days: int) -> int:
+        """Return how many units a person has, given their visits and days with a visit."""
+
     def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:
-        """Return the eps that a whole person spends, given their visits and days with a visit."""
+        """Return the eps that adding or removing a whole person spends."""
+        return eps * self.units(visits=visits, active_days=active_days)
 
     @abstractmethod
     def __str__(self) -> str:
@@ -84,10 +94,7 @@ class Event(Unit):
     """One visit of one person: one region in one epoch."""
 
     name: ClassVar[str] = "event"
-    protects: ClassVar[str] = (
-        "An attacker cannot tell whether any single visit of a person took place; "
-        "a person with many visits can still be noticed"
-    )
+    question: ClassVar[str] = "that one visit of a person took place"
 
     @property
     def most_visits(self) -> int:
@@ -111,9 +118,13 @@ class Event(Unit):
         """Say nothing: no visit is dropped."""
         return ""
 
-    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
-        """Spend eps for every visit."""
-        return eps * visits
+    def describe_person(self) -> str:
+        """Say that visits add up."""
+        return _adds_up("visit")
+
+    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
+        """Return the visits."""
+        return visits
 
     def __str__(self) -> str:
         return f"unit={self.name}"
@@ -161,10 +172,7 @@ class UserDay(_Bounded):
     """All visits of one person on one local day, at most `max_visits` of them counted."""
 
     name: ClassVar[str] = "user-day"
-    protects: ClassVar[str] = (
-        "An attacker cannot tell whether a person was there on any single day, whatever they "
-        "did that day; a person seen on many days can still be noticed"
-    )
+    question: ClassVar[str] = "that a person was there on one day, whatever they did that day,"
     _whose: ClassVar[str] = "person and day"
     _per_day: ClassVar[bool] = True
 
@@ -172,9 +180,13 @@ class UserDay(_Bounded):
         """Return the local day of each epoch."""
         return epochs.days
 
-    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
-        """Spend eps for every day with a visit."""
-        return eps * active_days
+    def describe_person(self) -> str:
+        """Say that days add up."""
+        return _adds_up("day with a visit")
+
+    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
+        """Return the days with a visit."""
+        return active_days
 
 
 @dataclass(frozen=True)
@@ -182,7 +194,8 @@ class User(_Bounded):
     """All visits of one person, at most `max_visits` of them counted."""
 
     name: ClassVar[str] = "user"
-    protects: ClassVar[str] = "An attacker cannot tell whether a person is in the data at all"
+    question: ClassVar[str] = "that a person is in the data"
+    is_person: ClassVar[bool] = True
     _whose: ClassVar[str] = "person"
     _per_day: ClassVar[bool] = False
 
@@ -190,9 +203,20 @@ class User(_Bounded):
         """Return 0 for each epoch: all of them are one period."""
         return np.zeros(epochs.n, dtype=np.int32)
 
-    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:  # noqa: ARG002
-        """Spend eps once, however much the person moves."""
-        return eps
+    def describe_person(self) -> str:
+        """Say nothing: a unit is a person."""
+        return ""
+
+    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
+        """Return 1, however much the person moves."""
+        return 1
+
+
+def _adds_up(what: str) -> str:
+    return (
+        "Whether a person is in the data at all is protected much less: the factor applies up "
+        f"to once for each {what} of theirs, and of whoever is counted in their place."
+    )
 
 
 UNITS: Mapping[str, type[Unit]] = MappingProxyType(

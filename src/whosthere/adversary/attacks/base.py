@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # The score of a release that cannot hold the target: below any other, and still finite.
 RULED_OUT = -1e9
+# Below this many times the group's size, groups made of a reference overlap too much.
+_PLENTY = 2
 
 
 class NotApplicableError(InputError):
@@ -80,10 +83,22 @@ class Answer:
         Higher means more likely in; `RULED_OUT` where it is certain that the target is not.
     threshold
         Scores above it are called in; tuned by the attacker beforehand.
+    calibrated
+        How far the score lies above what the attacker expects without the target, in standard
+        deviations of the scores that it expects then. Scores of different targets can only be
+        compared by this. Where nothing is given, it is the score less the threshold; it is
+        `RULED_OUT` where the score is.
     """
 
     score: float
     threshold: float
+    calibrated: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.is_certain:
+            object.__setattr__(self, "calibrated", RULED_OUT)
+        elif math.isnan(self.calibrated):
+            object.__setattr__(self, "calibrated", self.score - self.threshold)
 
     @property
     def says_in(self) -> bool:
@@ -139,6 +154,8 @@ class Attack(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     needs_knowledge: ClassVar[bool] = True
+    groups_from_reference: ClassVar[bool] = False
+    """Whether it makes groups of the reference, which then must hold more people than a group."""
 
     @property
     def uses(self) -> frozenset[str]:
@@ -166,10 +183,30 @@ class Attack(ABC):
                 )
         for part in sorted(self.uses & {"reference", "friends"}):
             _check_alike(facts, getattr(auxiliary, part), WORDS[part])
-        if "reference" in self.uses and auxiliary.real_traces.n_users < facts.group_size:
+        if "reference" in self.uses:
+            self._check_reference(facts.group_size, auxiliary.real_traces.n_users)
+
+    def cautions(self, facts: Facts, auxiliary: Auxiliary) -> list[str]:
+        """Return sentences on what will make the attack weaker than it could be; mostly none."""
+        if not self.groups_from_reference or not auxiliary.has("reference"):
+            return []
+        m, found = facts.group_size, auxiliary.real_traces.n_users
+        if found >= _PLENTY * m:
+            return []
+        return [
+            f"{self.name} has a reference of {found:,} people for groups of {m:,}: the groups that "
+            "it makes of them overlap so much that it finds less than it could. Give at least "
+            f"{_PLENTY * m:,}."
+        ]
+
+    def _check_reference(self, m: int, found: int) -> None:
+        """Refuse a reference that holds too few people for groups of m."""
+        least = m + 1 if self.groups_from_reference else m
+        if found < least:
+            why = ": groups of all of them would be the same" if found == m else ""
             raise NotApplicableError(
-                f"{self.name} needs at least {facts.group_size} reference traces, "
-                f"not {auxiliary.real_traces.n_users}",
+                f"{self.name} needs at least {least} reference traces for groups of {m}, "
+                f"not {found}{why}",
                 fix="Give more, or use zero-knowledge, which needs none",
             )
 

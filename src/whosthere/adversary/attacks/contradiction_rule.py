@@ -15,6 +15,7 @@ from whosthere.adversary.attacks.base import (
     flat_counts,
     needed,
 )
+from whosthere.adversary.bounding import may_be_dropped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,13 +30,17 @@ _THRESHOLD = -0.5
 
 
 def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
-    """Tell whether a published 0 proves that nobody was there, and the visits are known.
+    """Tell whether a published 0 at one of the target's visits proves that the target is out.
 
-    That holds where the mechanism can never publish 0 for a count of 1: for raw counts, and
-    not once small counts are suppressed, rounded to 0 or drowned in noise.
+    The visits must be known. The mechanism must never publish 0 for a count of 1: raw counts do
+    not, but small counts may be suppressed, rounded to 0 or drowned in noise. And no known visit
+    may have been dropped before the counting.
     """
-    shows_everybody = float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
-    return shows_everybody and knowledge is not None and knowledge.certain.size > 0
+    if knowledge is None or not knowledge.certain.size:
+        return False
+    if may_be_dropped(knowledge.certain, facts).any():
+        return False
+    return float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
@@ -50,7 +55,7 @@ class ContradictionRule(Attack):
     name: ClassVar[str] = "contradiction-rule"
     summary: ClassVar[str] = (
         "rules the target out where nobody was counted at one of its visits; "
-        "sound on raw counts only"
+        "sound where no visit and no count of 1 is hidden, as on raw counts"
     )
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
@@ -59,7 +64,7 @@ class ContradictionRule(Attack):
         if not is_sound(facts, knowledge):
             raise NotApplicableError(
                 "the contradiction rule is only sound for known visits and for releases that "
-                f"never hide a count of 1, not for {facts.mechanism}",
+                f"never hide a count of 1 and drop no visits, not for {facts.mechanism}",
                 fix="Use another attack",
             )
 
@@ -78,7 +83,9 @@ class _Rule(FittedAttack):
     cells: NDArray[np.int32]
 
     def score(self, release: Release) -> Answer:
-        return Answer(RULED_OUT if contradicts(self.cells, release) else 0.0, _THRESHOLD)
+        if contradicts(self.cells, release):
+            return Answer(RULED_OUT, _THRESHOLD)
+        return Answer(0.0, _THRESHOLD, calibrated=0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -35,6 +35,7 @@ class KnockKnock(TrainedAttack):
         "trains on groups made from thousands of real traces of other people over the same "
         "regions and epochs"
     )
+    groups_from_reference: ClassVar[bool] = True
 
     @property
     def uses(self) -> frozenset[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,9 @@ from whosthere.adversary.attacks.base import (
     flat_counts,
     needed,
 )
-from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.bounding import chance_of_being_counted
+from whosthere.adversary.count_tables import CountTables, count_tables
+from whosthere.adversary.null_law import NullLaw
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.errors import InputError
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
+# A chance that is as good as none, and above 0.
+_NEVER = 1e-12
+
 
 @dataclass(frozen=True)
 class LikelihoodAnswer(Answer):
@@ -36,11 +42,23 @@ class LikelihoodAnswer(Answer):
 
     Attributes
     ----------
-    p_value
-        Chance of at least this score if the target is out; None where only places are known.
+    law
+        The law of the score if the target is out; None where only places are known, or where the
+        target cannot be in.
     """
 
-    p_value: float | None = None
+    law: NullLaw | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def p_value(self) -> float | None:
+        """Chance of at least this score if the target is out; None where only places are known.
+
+        Where the model holds it is never too small: P(p <= a) <= a for every a if the target is
+        out. It is computed when first asked for.
+        """
+        if self.is_certain:
+            return 1.0
+        return None if self.law is None else self.law.p_value(self.score)
 
     def posterior(self, prior: float = 0.5) -> float:
         """Return the probability that the target is in, given one before the release is seen."""
@@ -128,17 +146,41 @@ def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -
     cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
     tables = count_tables(release.mechanism, release.group_size)
     log_rates = rates.log_rates(cells)
-    ratios = tables.log_ratio_of(flat_counts(release)[cells], log_rates)
-    p_value = None
-    if knowledge.certain.size:
-        if np.isneginf(ratios).any():
-            return LikelihoodAnswer(RULED_OUT, 0.0, 1.0)
-        possible, mean, variance = tables.null_law(log_rates)
-        excess = (float(ratios.sum()) - mean) / math.sqrt(max(variance, 1e-300))
-        p_value = possible * 0.5 * math.erfc(excess / math.sqrt(2))
-        chance = chance * _chance_of_being_counted(cells, release.facts)
-    score = float(np.log1p(chance * np.expm1(ratios)).sum())
-    return LikelihoodAnswer(score, 0.0, p_value)
+    known = knowledge.certain.size > 0
+    if known:
+        chance = chance * chance_of_being_counted(cells, release.facts)
+    score = float(_terms(tables.log_ratio_of(flat_counts(release)[cells], log_rates), chance).sum())
+    if math.isinf(score):
+        return LikelihoodAnswer(RULED_OUT, 0.0)
+    law = _null_law(tables, log_rates, chance)
+    if not known:
+        return LikelihoodAnswer(score, 0.0, law.deviations(score))
+    return LikelihoodAnswer(score, 0.0, law.quantile(score), law)
+
+
+def _terms(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each cell adds to the score, minus infinity where the target cannot be in."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(chance * np.expm1(ratios)))
+
+
+def _null_law(
+    tables: CountTables, log_rates: NDArray[np.float64], chance: NDArray[np.float64]
+) -> NullLaw:
+    """Return the law of the score if the target is out, which is minus infinity at times."""
+    cell, ratio, p = tables.null_ratios(log_rates)
+    value = _terms(ratio, chance[cell])
+    possible = np.isfinite(value)
+    if not possible.all():
+        cell, value, p = cell[possible], value[possible], p[possible]
+    closed = np.flatnonzero(np.bincount(cell, minlength=log_rates.size) == 0)
+    if closed.size:
+        # Cells that always rule the target out, as in a group of one: a value that never occurs.
+        order = np.argsort(np.append(cell, closed), kind="stable")
+        cell = np.append(cell, closed)[order]
+        value = np.append(value, np.zeros(closed.size))[order]
+        p = np.append(p, np.full(closed.size, _NEVER))[order]
+    return NullLaw(cell, value, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +195,3 @@ class _HabitsIn:
 
     def mean_visits(self) -> float:
         return self.rates.total() / self.m
-
-
-def _chance_of_being_counted(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.float64]:
-    """Chance that each known visit was among those that the publisher's bound let through.
-
-    The publisher draws them anew for each publication, so that no release tells which they were.
-    """
-    chance = np.ones(cells.size)
-    for unit in facts.mechanism.units:
-        period = unit.period(facts.epochs)
-        if period is not None:
-            of_visit = period[cells % facts.epochs.n]
-            together = np.bincount(of_visit)[of_visit]
-            chance = np.minimum(chance, unit.most_visits / together)
-    return chance

@@ -32,6 +32,7 @@ class LocMia(TrainedAttack):
         "knows traces of the target's friends instead of the target's own, and thousands of "
         "real traces of other people"
     )
+    groups_from_reference: ClassVar[bool] = True
     needs_knowledge: ClassVar[bool] = False
 
     @property

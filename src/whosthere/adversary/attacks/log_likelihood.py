@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import checked_groups, sampler_over
+from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import youden_threshold
 from whosthere.seeds import generator
 
@@ -52,6 +53,7 @@ class LogLikelihood(Attack):
         "compares the frequencies of the release with those of a reference data set, without "
         "training"
     )
+    groups_from_reference: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked = checked_groups(self.validation_groups, "validation")
@@ -70,16 +72,17 @@ class LogLikelihood(Attack):
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
-        test = _Test(sampler.target, frequencies, facts.group_size, 0.0)
+        statistic = _Statistic(sampler.target, frequencies, facts.group_size)
         trial = sampler.sample(self.validation_groups, "independent", rng)
-        scores = np.array([test.statistic(counts) for counts in trial.counts])
-        tuned = replace(test, threshold=youden_threshold(scores, trial.labels))
-        return rule_first(facts, knowledge, tuned)
+        scores = np.array([statistic(counts) for counts in trial.counts])
+        threshold = youden_threshold(scores, trial.labels)
+        test = _Test(statistic, threshold, NullScores.of(scores, trial.labels))
+        return rule_first(facts, knowledge, test)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Test(FittedAttack):
-    """The test with its threshold.
+class _Statistic:
+    """The log of the ratio of the likelihoods.
 
     Attributes
     ----------
@@ -92,13 +95,9 @@ class _Test(FittedAttack):
     target: NDArray[np.int32]
     reference: tuple[NDArray[np.float64], NDArray[np.float64]]
     group_size: int
-    threshold: float
 
-    def score(self, release: Release) -> Answer:
-        return Answer(self.statistic(flat_counts(release)), self.threshold)
-
-    def statistic(self, counts: NDArray[np.integer]) -> float:
-        """Return the log of the ratio of the likelihoods for counts of shape (n_cells,)."""
+    def __call__(self, counts: NDArray[np.integer]) -> float:
+        """Return the statistic of counts of shape (n_cells,)."""
         visited, not_visited = (
             of_release - of_reference
             for of_release, of_reference in zip(
@@ -106,6 +105,19 @@ class _Test(FittedAttack):
             )
         )
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Test(FittedAttack):
+    """The statistic with its threshold, and what it is without the target."""
+
+    statistic: _Statistic
+    threshold: float
+    null: NullScores
+
+    def score(self, release: Release) -> Answer:
+        score = self.statistic(flat_counts(release))
+        return Answer(score, self.threshold, self.null.calibrated(score))
 
 
 def _log_frequencies(

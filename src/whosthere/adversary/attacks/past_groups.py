@@ -17,13 +17,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    Classifier,
-    ExactL1,
-    classifier,
-    youden_threshold,
-)
+from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
 from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 
@@ -98,7 +92,7 @@ class PastGroups(Attack):
         trial = self._held_out(labels, generator(seed, self.name))
         decision = self.classifier.fit(counts[~trial], labels[~trial])
         scores = decision(counts[trial][:, decision.cells])
-        trained = Trained(decision, youden_threshold(scores, labels[trial]))
+        trained = Trained.tuned(decision, scores, labels[trial])
         return rule_first(facts, knowledge, trained)
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:

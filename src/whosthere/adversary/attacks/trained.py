@@ -9,6 +9,7 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack, flat_counts
+from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     Classifier,
@@ -73,7 +74,7 @@ class TrainedAttack(Attack):
         decision = self.classifier.fit(lessons.counts, lessons.labels)
         del lessons  # the largest thing in memory, and done with
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=decision.cells)
-        return Trained(decision, youden_threshold(decision(trial.counts), trial.labels))
+        return Trained.tuned(decision, decision(trial.counts), trial.labels)
 
 
 def checked_groups(given: int, key: str) -> int:
@@ -86,15 +87,24 @@ def checked_groups(given: int, key: str) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(FittedAttack):
-    """A classifier with its tuned threshold."""
+    """A classifier with its tuned threshold, and what it says of groups without the target."""
 
     decision: Decision
     threshold: float
+    null: NullScores
+
+    @classmethod
+    def tuned(
+        cls, decision: Decision, scores: NDArray[np.float64], labels: NDArray[np.bool_]
+    ) -> Trained:
+        """Tune a classifier by its scores of labelled aggregates, both of shape (n,)."""
+        return cls(decision, youden_threshold(scores, labels), NullScores.of(scores, labels))
 
     def score(self, release: Release) -> Answer:
         """Score a release by the classifier."""
         counts = flat_counts(release)[None, self.decision.cells]
-        return Answer(float(self.decision(counts)[0]), self.threshold)
+        score = float(self.decision(counts)[0])
+        return Answer(score, self.threshold, self.null.calibrated(score))
 
 
 def sampler_over(

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MarginalsFrom: TypeAlias = Literal["paper", "mechanism", "empirical"]
 FitOn: TypeAlias = Literal["per-release", "per-target"]
+# People to make up for each one in the group: groups of few people out of many hardly overlap.
+_PEOPLE_PER_MEMBER = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,8 @@ class ZeroKnowledge(TrainedAttack):
     Parameters
     ----------
     reference_size
-        How many people to make up; at least the size of the group.
+        How many people to make up; never fewer than five times the size of the group, so that
+        the groups made of them differ.
     marginals
         How they are estimated from the release: "paper" corrects them by its rules,
         "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
@@ -60,7 +63,10 @@ class ZeroKnowledge(TrainedAttack):
     """
 
     reference_size: int = specs.parameter(
-        specs.WHOLE, "people to make up, at least the group's size", default=5_000, key="reference"
+        specs.WHOLE,
+        "people to make up, at least five times the group's size",
+        default=5_000,
+        key="reference",
     )
     marginals: MarginalsFrom = specs.parameter(
         specs.OneOf(get_args(MarginalsFrom)),
@@ -133,7 +139,8 @@ class ZeroKnowledge(TrainedAttack):
             activity=parse_activity(self.activity, marginals.mean_visits),
             haunts=usual_haunts(seen.regions),
         )
-        return model.generate(max(self.reference_size, release.group_size), rng)
+        n = max(self.reference_size, _PEOPLE_PER_MEMBER * release.group_size)
+        return model.generate(n, rng)
 
     def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
         if self.marginals == "mechanism":

@@ -1,4 +1,4 @@
-"""The ceilings of all attacks: what differential privacy allows, and the omniscient attacker."""
+"""The ceiling of all attacks: the omniscient attacker."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from whosthere.auditing.bounds import dp_auc_bound, dp_tpr_bound, person_budget
 from whosthere.auditing.omniscient import omniscient, omniscient_over_releases
 from whosthere.errors import InputError
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.trade_off import Budget
 
 SPECS = [
     "raw",
@@ -77,62 +77,6 @@ def exact_roc(p_out, p_in, fpr):
 
 def assert_encloses(found, exact):
     assert found.auc - found.error <= exact <= found.auc + 1e-11
-
-
-class TestDifferentialPrivacy:
-    def test_pure(self):
-        assert dp_auc_bound(0) == 0.5
-        assert dp_auc_bound(1) == pytest.approx(math.e / (1 + math.e), rel=1e-15)
-
-    @pytest.mark.parametrize("eps", [0, 0.1, 1, 4])
-    @pytest.mark.parametrize("delta", [0, 1e-6, 0.1, 0.9])
-    def test_reached_by_the_worst_mechanism(self, eps, delta):
-        """Two outputs prove one side with chance delta, two others are a coin of odds e^eps."""
-        odd = (1 - delta) / (1 + math.exp(eps))
-        p_in = np.array([delta, math.exp(eps) * odd, odd, 0])
-        p_out = p_in[::-1]
-        assert dp_auc_bound(eps, delta) == pytest.approx(exact_auc(p_out, p_in), rel=1e-14)
-        assert dp_tpr_bound(FPR, eps, delta) == pytest.approx(exact_roc(p_out, p_in, FPR))
-
-    @pytest.mark.parametrize(("eps", "delta"), [(0.5, 0), (3, 0), (1, 0.05)])
-    def test_area_under_the_curve(self, eps, delta):
-        fpr = np.linspace(0, 1, 200_001)
-        area = np.trapezoid(dp_tpr_bound(fpr, eps, delta), fpr)
-        assert area == pytest.approx(dp_auc_bound(eps, delta), abs=1e-8)
-
-    @pytest.mark.parametrize("eps", [200, 900, 1e6, math.inf])
-    def test_large_budgets(self, eps):
-        assert dp_auc_bound(eps) == 1
-        assert dp_auc_bound(eps, 1e-6) == 1
-        assert dp_tpr_bound([0.5, 1], eps).tolist() == [1, 1]
-        assert dp_tpr_bound(0, eps, 0.25) == 0.25
-        assert dp_tpr_bound(math.exp(-202), 200) == pytest.approx(math.exp(-2))
-
-    def test_refusals(self):
-        for eps, delta in [(-1, 0), (math.nan, 0), (1, -0.1), (1, 1.1)]:
-            with pytest.raises(InputError):
-                dp_auc_bound(eps, delta)
-        with pytest.raises(InputError):
-            dp_tpr_bound([0.5, 1.5], 1)
-
-    def test_person_budget(self):
-        def budget(text, visits=12, days=3):
-            return person_budget(parse(text), visits=visits, active_days=days)
-
-        assert budget("raw") is None
-        assert budget("suppress(k=1) | laplace(eps=1)") is None
-        assert budget("laplace(eps=0.5) | suppress(k=1)") == (6, 0)
-        assert budget("laplace(eps=0.5, unit=user-day, max_visits=4)") == (1.5, 0)
-        assert budget("laplace(eps=0.5, unit=user, max_visits=4)") == (0.5, 0)
-        eps, delta = budget("gaussian(eps=0.5, delta=1e-6, unit=user-day, max_visits=4)")
-        assert (eps, delta) == (1.5, pytest.approx(3 * math.e * 1e-6))
-        assert budget("gaussian(eps=2, delta=1e-6, unit=user, max_visits=4)") == pytest.approx(
-            (2, 1e-6)
-        )
-        assert budget("gaussian(eps=2)", visits=1000) == (2000, 1)
-        assert budget("gaussian(eps=2)", visits=0, days=0) == (0, 0)
-        with pytest.raises(InputError):
-            budget("laplace(eps=1)", visits=-1)
 
 
 class TestAgainstEnumeration:
@@ -201,13 +145,13 @@ class TestClosedForms:
         p_out, p_in = np.array([1, 1 - r, r]) / 2, np.array([r, 1 - r, 1]) / 2
         found = omniscient(parse(f"laplace(eps={eps})"), [n], 10**6)
         assert found.auc == pytest.approx(exact_auc(p_out, p_in), abs=1e-10)
-        assert found.auc < dp_auc_bound(eps)
+        assert found.auc < Budget(eps).auc
 
     @pytest.mark.parametrize("eps", [0.01, 0.5, 1, 3])
     def test_one_cell_of_discrete_laplace_spends_all_its_budget(self, eps):
         found = omniscient(parse(f"discrete-laplace(eps={eps})"), [50], 10**6)
-        assert found.auc == pytest.approx(dp_auc_bound(eps), abs=1e-10)
-        assert found.roc(FPR) == pytest.approx(dp_tpr_bound(FPR, eps), abs=1e-9)
+        assert found.auc == pytest.approx(Budget(eps).auc, abs=1e-10)
+        assert found.roc(FPR) == pytest.approx(Budget(eps).tpr(FPR), abs=1e-9)
 
     @pytest.mark.parametrize("n_cells", [4, 200, 2000])
     def test_gaussian(self, n_cells):
@@ -279,18 +223,19 @@ class TestProperties:
         mechanism = parse(form.format(eps=eps))
         others = np.random.default_rng(visits).integers(0, 12, visits)
         found = omniscient(mechanism, others, 50)
-        total, _ = person_budget(mechanism, visits=visits, active_days=visits)
-        assert found.auc <= dp_auc_bound(total) + found.error
-        assert np.all(found.roc(FPR) <= dp_tpr_bound(FPR, total) + 1e-4)
+        curve = mechanism.steps[0].trade_off(visits)
+        assert curve.auc <= Budget(eps * visits).auc
+        assert found.auc <= curve.auc + found.error
+        assert np.all(found.roc(FPR) <= curve.tpr(FPR) + 1e-4)
 
     @pytest.mark.parametrize("unit", ["user-day", "user"])
     @pytest.mark.parametrize("name", ["laplace", "gaussian"])
     def test_never_above_it_for_wider_units(self, name, unit):
         mechanism = parse(f"{name}(eps=1.5, unit={unit}, max_visits=10)")
-        total, delta = person_budget(mechanism, visits=10, active_days=1)
+        curve = mechanism.steps[0].trade_off(10)
         found = omniscient(mechanism, np.arange(10) * 10, 300)
-        assert found.auc <= dp_auc_bound(total, delta) + found.error
-        assert np.all(found.roc(FPR) <= dp_tpr_bound(FPR, total, delta) + 1e-4)
+        assert found.auc <= curve.auc + found.error
+        assert np.all(found.roc(FPR) <= curve.tpr(FPR) + 1e-4)
 
     @pytest.mark.parametrize("form", [*PURE, "gaussian(eps={eps})"])
     def test_grows_with_visits_and_eps(self, form):

@@ -1,0 +1,388 @@
+"""From findings to a verdict about each setting.
+
+A setting is rejected if some attack is surely above a limit, accepted if every attack is surely
+at or below every limit; otherwise the verdict is "cannot tell". "Surely" means that the whole
+confidence interval lies on that side of the limit. To accept, every attack must keep every limit,
+so that a wrong acceptance needs the riskiest of them to be wrong: each interval errs in at most
+2.5 % of audits on that side. To reject, one broken limit is enough, so that the lower ends are
+taken at a level that holds for all attacks and limits of a setting together.
+
+An acceptance also needs the strongest attack known, no failed task, and both controls. The ceiling
+of the game and the guarantee of the mechanism are no attacks: they decide nothing, but are said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from whosthere.auditing.vocabulary import (
+    ABOUT_THE_AUDIT,
+    CEILING,
+    GUARANTEE,
+    METRICS,
+    NOT_ATTACKS,
+)
+from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.policy import Limit, Policy
+
+Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
+
+STRONGEST = "likelihood-ratio"
+"""The strongest attack known: without it, nothing is accepted."""
+_UNTRUSTED = (
+    "The control failed: an attack seemed to find people who were in none of the releases, or "
+    "releases with a person did not look as they must. No number of this audit can be trusted."
+)
+_NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
+_NO_ATTACK = "No attack was measured in this setting."
+_FAILED = "Some tasks of this setting failed, so that some people were not attacked."
+_WEAK = (
+    f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
+    "weak attacks."
+)
+_KNOWN_TODAY = (
+    "So this is accepted by the attacks known today, not because no attack could ever do better."
+)
+_HARDLY_ANY = 1000.0
+_FPR = 0.01
+_FOUND = "tpr_at_fpr_1pct"
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What a policy says about one setting.
+
+    Attributes
+    ----------
+    reasons
+        What was measured, and how the decision follows from it, in sentences that a reader
+        understands without the numbers at hand.
+    guaranteed
+        What the mechanism promises by itself.
+    meaning
+        What the strongest attack would mean for people.
+    strongest
+        The attack with the largest mean AUC; None if none has one.
+    """
+
+    setting: str
+    decision: Decision
+    reasons: tuple[str, ...]
+    guaranteed: tuple[str, ...] = ()
+    meaning: tuple[str, ...] = ()
+    strongest: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.decision!r} on {self.setting!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return the decision with what was measured, is guaranteed, and means; for notebooks."""
+        parts = {"": self.reasons, "Guaranteed": self.guaranteed, "Meaning": self.meaning}
+        lists = "".join(
+            f"{escape(title)}<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+            for title, texts in parts.items()
+            if texts
+        )
+        return (
+            f"<div><strong>{escape(self.decision.upper())}</strong> "
+            f"{escape(self.setting)}{lists}</div>"
+        )
+
+
+def judge(
+    findings: Sequence[Finding],
+    policy: Policy,
+    *,
+    trusted: bool | None = True,
+    incomplete: Collection[str] = (),
+    group_sizes: Mapping[str, int] | None = None,
+) -> list[Verdict]:
+    """Return a verdict for each setting, in the order in which they appear.
+
+    Parameters
+    ----------
+    trusted
+        Whether the controls were passed; None if there were none. Nothing is accepted or
+        rejected unless they were passed.
+    incomplete
+        Settings of which some tasks failed: these are not accepted.
+    group_sizes
+        People in a release, by setting, to say how many of them would be found.
+    """
+    untrusted = _NO_CONTROL if trusted is None else _UNTRUSTED
+    sizes = group_sizes or {}
+    verdicts = []
+    for setting in dict.fromkeys(finding.setting for finding in findings):
+        case = _Case.of(finding for finding in findings if finding.setting == setting)
+        decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
+        if decision == "accept" and setting in incomplete:
+            decision, reasons = _undecided(_FAILED, *reasons)
+        verdicts.append(
+            Verdict(
+                setting,
+                decision,
+                tuple(reasons),
+                tuple(case.guaranteed()),
+                tuple(case.meaning(policy.prior, sizes.get(setting))),
+                case.strongest,
+            )
+        )
+    return verdicts
+
+
+def least_sample(limit: float, *, confidence: float = 0.95) -> int:
+    """Return how many trials are needed to show a share of at most `limit`.
+
+    It is the smallest n for which the two-sided Clopper-Pearson interval of 0 successes in n
+    trials ends at or below `limit`. No sample can show a share of 0, so `limit` must be above 0.
+    """
+    if not (0 < limit <= 1 and 0 < confidence < 1):
+        raise InputError(f"no sample shows a share of {limit:g} with confidence {confidence:g}")
+    log_tail = math.log((1 - confidence) / 2)
+    if limit == 1:
+        return 1
+    guess = math.ceil(log_tail / math.log1p(-limit))
+    # Rounding can put the guess one off.
+    near = (n for n in range(max(guess - 1, 1), guess + 2) if -math.expm1(log_tail / n) <= limit)
+    return next(near, guess + 1)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What is known about one setting: its real attacks, their findings, and the other lines."""
+
+    attacks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    ceiling: tuple[Finding, ...]
+    guarantee: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> _Case:
+        telling = [finding for finding in findings if finding.metric not in ABOUT_THE_AUDIT]
+        real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
+        return cls(
+            tuple(dict.fromkeys(finding.attack for finding in real)),
+            real,
+            tuple(finding for finding in telling if finding.attack == CEILING),
+            tuple(finding for finding in telling if finding.attack == GUARANTEE),
+        )
+
+    @property
+    def strongest(self) -> str | None:
+        found = [finding for finding in self.on("auc") if finding.estimate is not None]
+        return max(found, key=_estimate).attack if found else None
+
+    def on(self, metric: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.metric == metric]
+
+    def decide(self, policy: Policy) -> tuple[Decision, list[str]]:
+        if not self.attacks:
+            return _undecided(_NO_ATTACK, *self._ceiling_reason(policy))
+        broken = [limit for limit in policy.limits if self._breaks(limit)]
+        if broken:
+            return "reject", [self._broken_reason(limit) for limit in broken]
+        unsure = [limit for limit in policy.limits if not self._keeps(limit)]
+        if unsure:
+            reasons = [self._unsure_reason(limit) for limit in unsure]
+            return _undecided(*reasons, *self._ceiling_reason(policy))
+        ceiling = self._ceiling_reason(policy)
+        kept = [*self._kept_reasons(policy), *ceiling]
+        if STRONGEST not in self.attacks:
+            return _undecided(_WEAK, *kept)
+        return "accept", kept if not self._above_limits(policy) else [*kept, _KNOWN_TODAY]
+
+    def guaranteed(self) -> list[str]:
+        """Say what the mechanism promises by itself."""
+        found = {finding.metric: finding.estimate for finding in self.guarantee}
+        auc, tpr, odds = (found.get(name) for name in ("auc", _FOUND, "odds_factor"))
+        if auc is None or tpr is None or odds is None:
+            return ["The mechanism guarantees nothing about whether a person is in."]
+        if odds > _HARDLY_ANY:
+            return [
+                "For some targets the odds of being in may change by a factor of more than "
+                f"{_HARDLY_ANY:,.0f}, which promises them next to nothing. Over all targets, no "
+                f"mean AUC above {auc:.3f} is possible."
+            ]
+        return [
+            "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
+            f"most {odds:,.1f} (for the target with most to lose). No attack exceeds a mean AUC of "
+            f"{auc:.3f}, or finds more than {tpr:.1%} of the people at 1 % false alarms."
+        ]
+
+    def meaning(self, prior: float, group_size: int | None) -> list[str]:
+        """Say what the strongest attack would mean for people."""
+        found = [finding for finding in self.on(_FOUND) if finding.estimate is not None]
+        if not found:
+            return []
+        best = max(found, key=_estimate)
+        tpr = _estimate(best)
+        right = prior * tpr / max(prior * tpr + (1 - prior) * _FPR, 1e-300)
+        many = "" if group_size is None else f", about {tpr * group_size:,.0f} of {group_size:,}"
+        return [
+            f"{best.attack} finds {tpr:.1%} of the people in a release{many}, while it names 1 in "
+            f"100 of those who are not in it. If {prior:.0%} of the people in question are in, "
+            f"{right:.0%} of those whom it names are."
+        ]
+
+    def _breaks(self, limit: Limit) -> bool:
+        return any(_surely_above(finding, limit) for finding in self.on(limit.metric))
+
+    def _keeps(self, limit: Limit) -> bool:
+        found = self.on(limit.metric)
+        measured = {finding.attack for finding in found}
+        return measured == set(self.attacks) and all(_surely_within(f, limit) for f in found)
+
+    def _broken_reason(self, limit: Limit) -> str:
+        worst = max((f for f in self.on(limit.metric) if _surely_above(f, limit)), key=_low)
+        title = " the strongest attack," if worst.attack == self.strongest else ""
+        return (
+            f"For {worst.attack},{title} the {METRICS[limit.metric].words} is "
+            f"{_reached(worst, limit)}, above the limit of {limit.most:g}."
+        )
+
+    def _kept_reasons(self, policy: Policy) -> Iterable[str]:
+        yield "No attack exceeds a limit."
+        for limit in policy.limits:
+            top = max(self.on(limit.metric), key=_estimate)
+            yield (
+                f"The largest {METRICS[limit.metric].words} is {_number(_estimate(top), limit)} "
+                f"({_span(top, limit)}; limit {limit.most:g}), by {top.attack}."
+            )
+
+    def _unsure_reason(self, limit: Limit) -> str:
+        words = METRICS[limit.metric].words
+        maybe_above = [f for f in self.on(limit.metric) if _maybe_above(f, limit)]
+        if not maybe_above:
+            attack, what = self._open_end(limit)
+            return (
+                f"For {attack}, the {words} {what}, so the audit cannot show that it is "
+                f"{limit.most:g} or less."
+            )
+        worst = max(maybe_above, key=_high)
+        return (
+            f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
+            f"(limit {limit.most:g}). {_what_would_help(worst, limit)}"
+        )
+
+    def _open_end(self, limit: Limit) -> tuple[str, str]:
+        """Return the first attack without an upper bound, and what its finding lacks."""
+        for finding in self.on(limit.metric):
+            if not _surely_within(finding, limit):
+                return finding.attack, _lacking(finding, limit)
+        measured = {finding.attack for finding in self.on(limit.metric)}
+        return next(a for a in self.attacks if a not in measured), "was not measured"
+
+    def _above_limits(self, policy: Policy) -> list[str]:
+        """Return in words which limits the ceiling is above."""
+        found = {finding.metric: finding for finding in self.ceiling}
+        return [
+            METRICS[limit.metric].words
+            for limit in policy.limits
+            if limit.metric in found and _estimate(found[limit.metric]) > limit.most
+        ]
+
+    def _ceiling_reason(self, policy: Policy) -> list[str]:
+        """Say what somebody could reach who knows all others, and whether that breaks a limit."""
+        found = {finding.metric: finding for finding in self.ceiling}
+        if "auc" not in found or found["auc"].estimate is None:
+            return []
+        said = (
+            "Somebody who knew the other people of the group could reach a mean AUC of "
+            f"{found['auc'].estimate:.3f}"
+        )
+        above = self._above_limits(policy)
+        if not above:
+            return [f"{said}, within the limits."]
+        return [f"{said}, above the limit of the {' and the '.join(above)}."]
+
+
+def _undecided(*reasons: str) -> tuple[Decision, list[str]]:
+    return "cannot tell", list(reasons)
+
+
+def _surely_above(finding: Finding, limit: Limit) -> bool:
+    low = finding.low if finding.low_in_family is None else finding.low_in_family
+    return low is not None and low > limit.most
+
+
+def _maybe_above(finding: Finding, limit: Limit) -> bool:
+    return finding.high is not None and finding.high > limit.most
+
+
+def _surely_within(finding: Finding, limit: Limit) -> bool:
+    if finding.estimate is None or finding.low is None or finding.high is None:
+        return False
+    return finding.high <= limit.most
+
+
+def _estimate(finding: Finding) -> float:
+    return -math.inf if finding.estimate is None else finding.estimate
+
+
+def _low(finding: Finding) -> float:
+    return -math.inf if finding.low is None else finding.low
+
+
+def _high(finding: Finding) -> float:
+    return math.inf if finding.high is None else finding.high
+
+
+def _reached(finding: Finding, limit: Limit) -> str:
+    if finding.estimate is None or finding.high is None:
+        return f"at least {_number(_low(finding), limit)}"
+    return f"{_number(finding.estimate, limit)} ({_span(finding, limit)})"
+
+
+def _span(finding: Finding, limit: Limit) -> str:
+    return f"{_number(_low(finding), limit)} to {_number(_high(finding), limit)}"
+
+
+def _lacking(finding: Finding, limit: Limit) -> str:
+    note = "" if finding.note is None else f" ({finding.note})"
+    if finding.estimate is None:
+        return f"is not known{note}"
+    if finding.low is None:
+        return f"has no confidence interval{note}"
+    return f"is at least {_number(finding.low, limit)}, with no upper bound{note}"
+
+
+def _number(value: float, limit: Limit) -> str:
+    """Write a number with three decimals, or with more if it would look like the limit."""
+    for digits in range(3, 9):
+        text = f"{value:.{digits}f}"
+        if value == limit.most or text != f"{limit.most:.{digits}f}":
+            return text
+    return str(value)
+
+
+def _what_would_help(finding: Finding, limit: Limit) -> str:
+    if limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
+        return _sample_needed(finding.n_targets, limit)
+    return "More targets or releases are needed to decide."
+
+
+def _sample_needed(n_targets: int, limit: Limit) -> str:
+    if limit.most == 0:
+        return "No number of targets can show exactly 0."
+    least = least_sample(limit.most)
+    if n_targets >= least:
+        return "More targets or releases are needed to decide."
+    return (
+        f"Too few targets ({n_targets}): at least {least} are needed to show {limit.most:g} or "
+        "less."
+    )

@@ -1,0 +1,173 @@
+"""Noise for releases that are really published: unpredictable, and exactly of the stated law.
+
+All random bits come from the operating system's cryptographic generator, and every chance is met
+exactly. So two known gaps of ordinary noise are closed: bits of floating-point noise that betray
+the true value (Mironov, 2012), and generators that can be guessed.
+
+**How a chance is met exactly.** Let p be a real number between 0 and 1, and U = 0.b1 b2 b3 ... a
+number made of infinitely many fair bits. Then U < p with a chance of exactly p. The first 64 k
+bits of U as a whole number u leave U between u / 2^64k and (u + 1) / 2^64k. With whole numbers
+lo <= 2^64k p <= hi, the answer is known to be yes where u + 1 <= lo and no where u >= hi. Only
+otherwise are 64 more bits drawn and p enclosed more closely (`enclosures.py`). The answer is the
+one that infinitely many bits would give. It takes more than k words with a chance of at most
+2 / 2^64k, so it comes with probability one.
+
+**How a geometric number is drawn.** Let P(G >= n) = e^(-x n). The binary digits of G are
+independent: P(G = g) is proportional to the product of e^(-x 2^i) over the digits i of g that are
+1. So digit i is 1 with a chance of 1 / (1 + e^(x 2^i)), and what stands above digit i is again
+geometric, with x 2^(i + 1) instead of x. P(G >= n) = e^(-x n) of the floor of an exponential
+variable gives Laplace noise that is rounded down, too.
+
+**How normal noise is drawn.** The size N of a standard normal variable exceeds k / sigma with the
+chance p(k) = erfc(k / (sigma sqrt 2)). One number U serves for all k: the floor of sigma N is the
+largest k with U < p(k). Its place is computed in floating point. Only where that comes close to a
+whole number, closer than 10,000 times the error of the quantile function, is U compared with p(k)
+as above. So this is exact as long as scipy's normal quantile is right to 12 digits, which a test
+checks against `enclosures.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from whosthere.privacy.enclosures import erfc, exponential, logistic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Enclosure = Callable[[Fraction, int], tuple[int, int]]
+
+_WORD = 64
+# Digits are drawn for all cells at once until more of them are this unlikely, as a power of e.
+_ENOUGH = 40
+# Noise beyond this is not told apart: it takes any count of a group below 2^30 to 0 or m. Sums of
+# it and counts still fit 32 bits.
+_MOST_NOISE = (1 << 30) - 1
+# Far more than the relative error of scipy's normal quantile function.
+_QUANTILE_ERROR = 1e-12
+
+
+class Randomness(Enum):
+    """Where the noise of a release comes from."""
+
+    EXACT = "cryptographic, exact"
+    """Bits of the operating system, and a law that is met exactly."""
+    SYSTEM = "an ordinary generator, started by the operating system"
+    """Cannot be guessed by trying seeds, but was not made to withstand an attacker."""
+    SEEDED = "seeded: a trial"
+    """Whoever tries seeds can find the group and the noise."""
+    NONE = "nothing is left to chance"
+
+    @property
+    def is_cryptographic(self) -> bool:
+        """Whether noise withstands somebody who tries to predict it."""
+        return self is Randomness.EXACT
+
+
+def fair_words(size: int) -> NDArray[np.uint64]:
+    """Return whole numbers of 64 fair, unpredictable bits."""
+    return np.frombuffer(os.urandom(8 * size), np.uint64)
+
+
+def two_sided_geometric(
+    shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool
+) -> NDArray[np.int32]:
+    """Draw Z for every cell, where Z or -1 - Z is geometric: P(G >= n) = e^(-rate n).
+
+    Parameters
+    ----------
+    rate
+        Exactly this number; positive.
+    fair_sides
+        Whether Z is below 0 with a chance of one half (Laplace noise rounded down), or else of
+        1 / (1 + e^rate) (discrete Laplace noise).
+    """
+    size = int(np.prod(shape, dtype=np.int64))
+    magnitude = _geometric(size, rate)
+    below = _fair(size) if fair_sides else _happens(size, rate, logistic)
+    return _on_either_side(magnitude, below).reshape(shape)
+
+
+def floored_normal(shape: tuple[int, ...], sigma: float) -> NDArray[np.int32]:
+    """Draw normal noise of standard deviation `sigma`, exactly this number, rounded down."""
+    size = int(np.prod(shape, dtype=np.int64))
+    words = fair_words(size)
+    # Half of U is a tail of the normal law. The middle of the interval stands for it.
+    place = -ndtri((words.astype(np.float64) + 0.5) * 2.0 ** -(_WORD + 1))
+    # U lies within 2^-64 of it, and d(place) / dU is at most 1 / U, or 2.1 where U is large.
+    error = sigma * (4 / (words.astype(np.float64) + 1) + _QUANTILE_ERROR * (1 + place))
+    lowest = np.floor(np.maximum(sigma * place - error, 0))
+    size_of = np.minimum(lowest, _MOST_NOISE).astype(np.int64)
+    for doubtful in np.flatnonzero(lowest != np.floor(sigma * place + error)):
+        size_of[doubtful] = _settle(int(words[doubtful]), int(lowest[doubtful]), sigma)
+    return _on_either_side(size_of, _fair(size)).reshape(shape)
+
+
+def _geometric(size: int, rate: Fraction) -> NDArray[np.int64]:
+    total = np.zeros(size, np.int64)
+    digit = 0
+    while rate * (1 << digit) < _ENOUGH:
+        total += _happens(size, rate * (1 << digit), logistic).astype(np.int64) << digit
+        digit += 1
+    # What stands above the last digit is again geometric, and hardly ever more than 0.
+    rest = rate * (1 << digit)
+    more = np.flatnonzero(_happens(size, rest, exponential))
+    while more.size:
+        total[more] = np.minimum(total[more] + (1 << digit), _MOST_NOISE)
+        more = more[_happens(more.size, rest, exponential)]
+    return total
+
+
+def _happens(size: int, x: Fraction, enclose: Enclosure) -> NDArray[np.bool_]:
+    """Draw events whose chance is exactly the one that is enclosed."""
+    low, high = enclose(x, _WORD)
+    words = fair_words(size)
+    # lo is at most 2^64 - 1 here, because no chance is above 1/2.
+    surely = words < np.uint64(low)
+    for place in np.flatnonzero(~surely & (words < np.uint64(high))):
+        surely[place] = _Uniform(int(words[place])).is_below(x, enclose)
+    return surely
+
+
+class _Uniform:
+    """A number between 0 and 1 of which more bits are drawn when they are needed."""
+
+    def __init__(self, word: int) -> None:
+        self._word, self._bits = word, _WORD
+
+    def is_below(self, x: Fraction, enclose: Enclosure) -> bool:
+        """Whether the number is below the one that is enclosed."""
+        while True:
+            low, high = enclose(x, self._bits)
+            if self._word < low:
+                return True
+            if self._word >= high:
+                return False
+            self._word = self._word << _WORD | int.from_bytes(os.urandom(_WORD // 8))
+            self._bits += _WORD
+
+
+def _settle(word: int, lowest: int, sigma: float) -> int:
+    """Return the largest k with U < erfc(k / (sigma sqrt 2)), which is `lowest` or more."""
+    uniform, double_variance = _Uniform(word), 2 * Fraction(sigma) ** 2
+    k = lowest
+    while k < _MOST_NOISE and uniform.is_below((k + 1) ** 2 / double_variance, erfc):
+        k += 1
+    return k
+
+
+def _fair(size: int) -> NDArray[np.bool_]:
+    return np.asarray(fair_words(size) >> np.uint64(_WORD - 1), np.bool_)
+
+
+def _on_either_side(magnitude: NDArray[np.int64], below: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return -1 - G where the noise is below 0, else G."""
+    return np.where(below, -1 - magnitude, magnitude).astype(np.int32)

@@ -1,0 +1,331 @@
+"""What differential privacy guarantees by itself, whatever an attacker knows or computes.
+
+**The game.** An attacker sees a release of m people and tells whether a person is in it. The size
+m is public, so somebody else was counted if the person was not: the two data sets differ by the
+*replacement* of one person by another. A guarantee for adding or removing one person holds twice
+over, once for taking the one out and once for putting the other in. A budget of eps is then worth
+2 eps at most.
+
+**What a person spends.** A person with k visits changes k cells by one, and so does the substitute
+with theirs. Disjoint visits are the worst case. Everything after the noise (rounding, limiting to
+0..m, suppressing) can only help the person, and so can chance that falls alike in both cases: who
+the others are, who the substitute is, which visits are dropped. For the noise itself the best test
+is known exactly (`Step.trade_off`), far better than what eps alone says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from whosthere.errors import InputError
+from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.trade_off import Budget, TradeOff
+from whosthere.specs import format_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.units import Guarantee, Unit
+
+REPLACEMENT = "replacement of one person by another, because the group's size is public"
+"""How the data sets of the membership game differ."""
+ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
+"""How data sets differ by a visit or by a person's day."""
+
+# From these odds factors on, a guarantee is called weak, or next to nothing.
+_WEAK, _HARDLY_ANY = 10.0, 1000.0
+
+
+@dataclass(frozen=True)
+class GameGuarantee:
+    """What no attacker can exceed who tells whether one person is in a release.
+
+    Attributes
+    ----------
+    unit
+        What the mechanism protects.
+    unit_eps, unit_delta
+        Its guarantee for adding or removing one unit.
+    units_of_target, units_of_other
+        Units of the person in question, and of whoever is counted in their place.
+    eps, delta
+        The guarantee for the replacement of the one by the other.
+    curve
+        The best test. It is sharper than what eps and delta say.
+    """
+
+    unit: Unit
+    unit_eps: float
+    unit_delta: float
+    units_of_target: int
+    units_of_other: int
+    eps: float
+    delta: float
+    curve: TradeOff
+
+    @property
+    def relation(self) -> str:
+        """How the two data sets differ."""
+        return REPLACEMENT
+
+    @property
+    def odds_factor(self) -> float:
+        """Most that the odds for "is in" change, except with a chance of delta."""
+        return odds_factor(self.eps)
+
+    @property
+    def auc(self) -> float:
+        """The best AUC of any attacker."""
+        return self.curve.auc
+
+    def tpr(self, fpr: ArrayLike) -> NDArray[np.float64]:
+        """Return the best true-positive rates of any attacker at given false-positive rates."""
+        return self.curve.tpr(fpr)
+
+
+def game_guarantee(
+    mechanism: Mechanism,
+    *,
+    units_of_target: int,
+    units_of_other: int,
+    visits_of_target: int | None = None,
+    visits_of_other: int | None = None,
+) -> GameGuarantee | None:
+    """Return what the mechanism guarantees in the membership game; None if it guarantees nothing.
+
+    It holds for noise that cannot be predicted, not for a release with a seed that can be found.
+
+    Parameters
+    ----------
+    mechanism
+        What is done to the counts.
+    units_of_target, units_of_other
+        Units (see `units_of`) of the person in question, and of the one in their place. If that
+        can be one of several people, the largest number holds for all of them.
+    visits_of_target, visits_of_other
+        Their visits, where known. A person with fewer visits than their units may hold spends
+        less. The largest number holds for several people, as above.
+    """
+    given = mechanism.guarantee
+    if min(units_of_target, units_of_other) < 0:
+        raise InputError("a person cannot have fewer than 0 units")
+    if given is None:
+        return None
+    differing = sum(
+        _counted(given.unit, units, visits)
+        for units, visits in (
+            (units_of_target, visits_of_target),
+            (units_of_other, visits_of_other),
+        )
+    )
+    curve = mechanism.steps[0].trade_off(differing)
+    if curve is None:
+        eps, delta = _of_a_group(given, units_of_target + units_of_other)
+        curve = Budget(eps, delta)
+    else:
+        eps, delta = curve.eps_at(given.delta), given.delta
+    return GameGuarantee(
+        given.unit, given.eps, given.delta, units_of_target, units_of_other, eps, delta, curve
+    )
+
+
+def units_of(unit: Unit, traces: Traces) -> NDArray[np.int64]:
+    """Return how many units each person of the traces has, shape (n_users,).
+
+    Visits for `event`, days with a visit for `user-day`, one for `user`.
+    """
+    visits = traces.visits_per_user()
+    days = (traces.visits_per_period(traces.epochs.days) > 0).sum(axis=1)
+    return np.array(
+        [unit.units(visits=int(v), active_days=int(d)) for v, d in zip(visits, days, strict=True)],
+        dtype=np.int64,
+    )
+
+
+def odds_factor(eps: float) -> float:
+    """Return e^eps, infinite where it is too large for a number."""
+    try:
+        return math.exp(eps)
+    except OverflowError:
+        return math.inf
+
+
+def describe_guarantee(mechanism: Mechanism) -> str:
+    """Say in public words how much a mechanism guarantees, if it guarantees anything."""
+    given = mechanism.guarantee
+    if given is None:
+        return ""
+    size = f"eps {format_number(given.eps)}"
+    if given.delta:
+        size += f" and delta {format_number(given.delta)}"
+    _, eps, delta = _stated(mechanism, given)
+    sentences = (
+        f"This is differential privacy with {size} for adding or removing one {given.unit.name}.",
+        _odds_sentence(given.unit, eps, delta),
+        given.unit.describe_person(),
+    )
+    return " ".join(filter(None, sentences))
+
+
+@dataclass(frozen=True)
+class GuaranteeLedger:
+    """What a release guarantees, and on what that rests. All of it is public.
+
+    Attributes
+    ----------
+    randomness
+        Where the noise comes from.
+    relation
+        How the data sets differ that cannot be told apart; None if nothing is guaranteed.
+    unit
+        Name of what is protected.
+    eps, delta
+        The guarantee for that relation.
+    group_size_public
+        Whether the number of people counted is public.
+    """
+
+    randomness: Randomness
+    relation: str | None = None
+    unit: str | None = None
+    eps: float | None = None
+    delta: float | None = None
+    group_size_public: bool = True
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, *, seeded: bool) -> Self:
+        """Return the ledger of a release that was just made with a mechanism."""
+        if seeded:
+            return cls(Randomness.SEEDED)
+        if not mechanism.random_steps:
+            return cls(Randomness.NONE)
+        given = mechanism.guarantee
+        # What comes after the noise may be drawn in any way: it only processes private counts.
+        randomness = mechanism.random_steps[0].randomness
+        if given is None or not randomness.is_cryptographic:
+            return cls(randomness)
+        relation, eps, delta = _stated(mechanism, given)
+        return cls(randomness, relation, given.unit.name, eps, delta)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the release was made with a seed."""
+        return self.randomness is Randomness.SEEDED
+
+    @property
+    def states_guarantee(self) -> bool:
+        """Whether anything is guaranteed."""
+        return self.eps is not None
+
+    @property
+    def odds_factor(self) -> float | None:
+        """Most that the odds change, except with a chance of delta."""
+        return None if self.eps is None else odds_factor(self.eps)
+
+    def rows(self) -> list[tuple[str, object]]:
+        """Return what the ledger says as pairs of words and values, for tables."""
+        size = "public" if self.group_size_public else "not public"
+        found: list[tuple[str, object]] = [
+            ("randomness", self.randomness.value),
+            ("seeded", "yes" if self.seeded else "no"),
+            ("size of the group", size),
+        ]
+        if self.eps is None:
+            return [("guarantee", "none"), *found]
+        return [
+            ("guarantee", "differential privacy"),
+            ("neighbours differ by", self.relation),
+            ("unit", self.unit),
+            ("eps for that", format_number(float(f"{self.eps:.4g}"))),
+            ("delta for that", format_number(self.delta or 0.0)),
+            ("odds change at most by a factor of", format_factor(self.eps)),
+            *found,
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values that `from_json` reads back."""
+        factor = self.odds_factor
+        return {
+            "relation": self.relation,
+            "unit": self.unit,
+            "eps": self.eps,
+            "delta": self.delta,
+            "odds_factor": None if factor is None or math.isinf(factor) else factor,
+            "group_size_public": self.group_size_public,
+            "randomness": self.randomness.name.lower(),
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read what `to_json` gave."""
+        name = str(data["randomness"]).upper()
+        if name not in Randomness.__members__:
+            raise ValueError(f"no kind of randomness is called {data['randomness']!r}")
+        return cls(
+            Randomness[name],
+            relation=None if data["relation"] is None else str(data["relation"]),
+            unit=None if data["unit"] is None else str(data["unit"]),
+            eps=None if data["eps"] is None else float(data["eps"]),
+            delta=None if data["delta"] is None else float(data["delta"]),
+            group_size_public=bool(data["group_size_public"]),
+        )
+
+
+def format_factor(eps: float) -> str:
+    """Write an odds factor, such as ``e^2 = 7.4``."""
+    power = format_number(float(f"{eps:.4g}"))
+    factor = odds_factor(eps)
+    if math.isinf(factor):
+        return f"e^{power}"
+    if factor < 1e6:
+        return f"e^{power} = {factor:,.0f}" if factor >= 10 else f"e^{power} = {factor:.2g}"
+    return f"e^{power} = {factor:.1e}"
+
+
+def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float]:
+    """Return the relation that a mechanism is meant for, and its eps and delta for it."""
+    if not given.unit.is_person:
+        return ADD_OR_REMOVE, given.eps, given.delta
+    game = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
+    assert game is not None  # noqa: S101 - there is a guarantee
+    return REPLACEMENT, game.eps, game.delta
+
+
+def _odds_sentence(unit: Unit, eps: float, delta: float) -> str:
+    why = "The group's size is public, so somebody else is counted instead of a person left out. "
+    text = (
+        f"{why if unit.is_person else ''}Whoever knows everything else can change the odds "
+        f"{unit.question} by a factor of at most {format_factor(eps)}"
+    )
+    if delta:
+        text += f", except with a chance of {format_number(delta)} (delta)"
+    factor = odds_factor(eps)
+    if factor >= _HARDLY_ANY:
+        return f"{text}. That is hardly any protection."
+    return f"{text}. That is weak protection." if factor >= _WEAK else f"{text}."
+
+
+def _counted(unit: Unit, units: int, visits: int | None) -> int:
+    """Return how many visits of a person are counted at most."""
+    most = units * unit.most_visits
+    return most if visits is None else min(most, visits)
+
+
+def _of_a_group(given: Guarantee, units: int) -> tuple[float, float]:
+    """Return what any mechanism of that guarantee gives for several units together.
+
+    Data sets that differ by k units are k neighbours in a row. So eps becomes k eps, and delta
+    becomes k e^((k - 1) eps) delta, 1 at most.
+    """
+    eps = given.eps * units
+    if given.delta == 0 or units == 0:
+        return eps, 0.0
+    log_delta = math.log(given.delta) + math.log(units) + (units - 1) * given.eps
+    return eps, math.exp(min(log_delta, 0.0))

@@ -1,0 +1,204 @@
+"""Curves that bound every test between two data sets: the best true-positive rate at each FPR.
+
+A curve belongs to a pair of laws, what is published with a person and without. Whatever is done
+to published counts afterwards (rounding, limiting, suppressing) can only lower it. So can mixing
+over anything that is drawn alike in both cases, such as who the other people are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import expit, ndtr, ndtri
+
+from whosthere.errors import InputError
+from whosthere.privacy.calibration import gaussian_eps
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+# Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
+_MOST_STEPS = 1 << 20
+
+
+class TradeOff(ABC):
+    """The best that any test reaches."""
+
+    @property
+    @abstractmethod
+    def auc(self) -> float:
+        """The best area under the ROC curve."""
+
+    def tpr(self, fpr: ArrayLike) -> NDArray[np.float64]:
+        """Return the best true-positive rates at given false-positive rates, in their shape."""
+        rates = np.asarray(fpr, np.float64)
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InputError("false-positive rates must lie between 0 and 1")
+        return np.asarray(self._tpr(rates), np.float64)
+
+    @abstractmethod
+    def eps_at(self, delta: float) -> float:
+        """Return an eps that holds together with a given delta."""
+
+    @abstractmethod
+    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best true-positive rates at rates between 0 and 1."""
+
+
+@dataclass(frozen=True)
+class Budget(TradeOff):
+    """Everything that (eps, delta) differential privacy allows.
+
+    The curve min(1, delta + e^eps f, 1 - e^-eps (1 - delta - f)) is made of three straight lines.
+    The area above it is (1 - delta)^2 / (1 + e^eps). One mechanism reaches all of it.
+
+    Parameters
+    ----------
+    eps
+        0 or more; infinity for no protection.
+    delta
+        Between 0 and 1.
+    """
+
+    eps: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.eps >= 0:
+            raise InputError(f"a budget must be 0 or more, not {self.eps}")
+        if not 0 <= self.delta <= 1:
+            raise InputError(f"delta must lie between 0 and 1, not {self.delta}")
+
+    @property
+    def auc(self) -> float:
+        """It is e^eps / (1 + e^eps) for delta = 0; in floating point it is 1 from eps = 37."""
+        return float(1 - (1 - self.delta) ** 2 * expit(-self.eps))
+
+    def eps_at(self, delta: float) -> float:
+        """Return eps, or infinity for a delta below the budget's own."""
+        return self.eps if delta >= self.delta else math.inf
+
+    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        positive = rates > 0
+        # Above 0 the line is above 1 in any case, and exp would overflow.
+        exponent = np.minimum(np.log(np.where(positive, rates, 1.0)) + self.eps, 0.0)
+        steep = self.delta + np.where(positive, np.exp(exponent), 0.0)
+        flat = 1 - math.exp(-self.eps) * (1 - self.delta - rates)
+        return np.asarray(np.minimum(np.minimum(steep, flat), 1.0))
+
+
+@dataclass(frozen=True)
+class NormalShift(TradeOff):
+    """Telling a normal variable from one that is `mu` standard deviations higher.
+
+    This is the curve of Gaussian differential privacy (Dong, Roth and Su, 2022).
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        if not self.mu >= 0:
+            raise InputError(f"a distance must be 0 or more, not {self.mu}")
+
+    @property
+    def auc(self) -> float:
+        """The chance that a draw of the higher one is above a draw of the other."""
+        return float(ndtr(self.mu / math.sqrt(2)))
+
+    def eps_at(self, delta: float) -> float:
+        """Return the least eps, which is infinite for delta = 0."""
+        return gaussian_eps(delta, self.mu)
+
+    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        inner = (rates > 0) & (rates < 1)
+        best = ndtr(ndtri(np.where(inner, rates, 0.5)) + self.mu)
+        ends = 1.0 if self.mu == math.inf else rates
+        return np.asarray(np.where(inner, best, ends))
+
+
+@dataclass(frozen=True)
+class Walk(TradeOff):
+    """Many cells that each move the log of the likelihood ratio by +eps, 0 or -eps.
+
+    The steps are independent. With the person in, a step goes up with a chance of
+    (1 - still) / (1 + e^-eps) and down with e^-eps times that chance; without the person it is
+    the other way around. Noise whose law falls by a factor of e^eps from one whole number to the
+    next does exactly this to counts that differ by one: discrete Laplace noise with still = 0,
+    Laplace noise that was rounded down with still = (1 - e^-eps) / 2.
+
+    Parameters
+    ----------
+    eps
+        How far one step goes.
+    still
+        Chance that a step goes nowhere.
+    n
+        Number of cells.
+    """
+
+    eps: float
+    still: float
+    n: int
+
+    @property
+    def auc(self) -> float:
+        """The area under the curve, ties counting one half."""
+        if self._too_long:
+            return self._whole.auc
+        law_in, law_out = _laws(self.eps, self.still, self.n)
+        area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
+        return min(max(area, 0.5) + self._slack, self._whole.auc)
+
+    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        limit = self._whole.tpr(rates)
+        if self._too_long:
+            return limit
+        fpr, tpr = self._curve
+        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, limit)
+
+    def eps_at(self, delta: float) -> float:  # noqa: ARG002
+        """Return the most that all steps together can amount to."""
+        return self._whole.eps
+
+    @property
+    def _too_long(self) -> bool:
+        return self.n > _MOST_STEPS
+
+    @property
+    def _slack(self) -> float:
+        """More than rounding errors can take away: a bound must not be too low."""
+        return 4e-15 * self.n
+
+    @property
+    def _whole(self) -> Budget:
+        return Budget(self.n * self.eps)
+
+    @cached_property
+    def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        law_in, law_out = _laws(self.eps, self.still, self.n)
+        rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
+        return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
+
+
+@lru_cache(maxsize=8)
+def _laws(eps: float, still: float, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the laws of the sum of all steps with the person in and out, shape (2 n + 1,).
+
+    By powers of the characteristic function. Its absolute error is about n times 1e-16.
+    """
+    if n == 0:
+        law_in = np.array([1.0])
+    else:
+        size = 2 * n + 1
+        step = np.zeros(next_fast_len(size, real=True))
+        step[:3] = (1 - still) * expit(-eps), still, (1 - still) * expit(eps)
+        law_in = np.maximum(irfft(rfft(step) ** n, step.size)[:size], 0)
+        law_in /= law_in.sum()
+    law_in.flags.writeable = False
+    return law_in, law_in[::-1]

@@ -1,0 +1,160 @@
+"""Ceiling, guarantee and positive control of small audits: what attacks cannot exceed."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import t as student
+
+import whosthere as wt
+from whosthere.auditing.metrics import auc_by_target
+from whosthere.auditing.omniscient import omniscient_over_releases
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import Scene
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE, POSITIVE_CONTROL
+
+# Each comparison of means below fails by chance in at most this share of seeds.
+FALSE_ALARM = 1e-4
+EVENT = "laplace(eps=1, unit=event)"
+USER = "laplace(eps=2, unit=user, max_visits=3)"
+CHOSEN = {
+    "group_size": 20,
+    "attacks": ("likelihood-ratio", "contradiction-rule", "log-likelihood"),
+    "targets": 24,
+    "releases": 30,
+    "seed": 3,
+    "workers": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def city():
+    return wt.simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
+
+
+@pytest.fixture(scope="module")
+def result(city):
+    done = {}
+
+    def audited(mechanism):
+        if mechanism not in done:
+            done[mechanism] = wt.audit(city, mechanisms=mechanism, **CHOSEN)
+        return done[mechanism]
+
+    return audited
+
+
+def aucs_of(result, attack):
+    """Return the AUC of each target, by ascending row."""
+    own = result.scores.filter(pl.col("attack") == attack)
+    columns = (own[name].to_numpy() for name in ("score", "label", "target"))
+    return auc_by_target(*columns)[1]
+
+
+def reach(differences):
+    """Return how far the mean of paired differences may be from its expectation."""
+    error = differences.std(ddof=1) / np.sqrt(differences.size)
+    return student.isf(FALSE_ALARM / 2, differences.size - 1) * error + 1e-9
+
+
+def exact_aucs(city, mechanism):
+    """Return what one who knows all others reaches by adding the target or not, by target."""
+    options = {"attacks": CHOSEN["attacks"], "targets": 24, "releases": 30, "seed": 3}
+    plan = make_plan(AuditOptions.of(mechanisms=mechanism, group_sizes=20, **options), city)
+    found = {}
+    for task in plan.tasks:
+        scene = Scene(Population.of(city), plan, task)
+        trials = [scene.test(i) for i in range(0, plan.releases, 2)]
+        others = [trial.others(trial.own_cells()) for trial in trials]
+        found[task.target] = omniscient_over_releases(task.scheme.mechanism, others, 20).mean_auc
+    return np.array([found[target] for target in sorted(found)])
+
+
+@pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)", EVENT])
+def test_no_attack_is_above_the_ceiling(result, mechanism):
+    audit = result(mechanism)
+    best = aucs_of(audit, CEILING)
+    attacks = set(audit.scores["attack"]) - {CEILING}
+    assert "likelihood-ratio" in attacks
+    for attack in attacks:
+        above = aucs_of(audit, attack) - best
+        assert above.mean() <= reach(above)
+
+
+def test_suppressed_counts_tell_who_is_there_instead(city, result):
+    """Whoever knows who else may be in learns from the visits of that one, too."""
+    gained = aucs_of(result("suppress(k=1)"), CEILING) - exact_aucs(city, "suppress(k=1)")
+    assert gained.mean() > reach(gained)
+
+
+def test_noise_by_visit_hides_who_is_there_instead(city, result):
+    gained = aucs_of(result(EVENT), CEILING) - exact_aucs(city, EVENT)
+    assert abs(gained.mean()) <= reach(gained)
+
+
+class TestGuarantee:
+    def test_user_level_noise_has_one_and_nothing_exceeds_it(self, result):
+        audit = result(USER)
+        rows = {one.metric: one for one in audit.findings if one.attack == GUARANTEE}
+        assert set(rows) == {"auc", "tpr_at_fpr_1pct", "odds_factor"}
+        assert rows["odds_factor"].estimate >= 1
+        assert 0.5 <= rows["auc"].estimate <= 1
+        promised = (
+            audit.scores.filter(pl.col("attack") == CEILING)
+            .group_by("target")
+            .agg(pl.col("guaranteed_auc").first())
+            .sort("target")["guaranteed_auc"]
+            .to_numpy()
+        )
+        assert rows["auc"].estimate == pytest.approx(promised.mean())
+        above = aucs_of(audit, CEILING) - promised
+        assert above.mean() <= reach(above)
+        (verdict,) = audit.verdicts
+        assert "odds" in verdict.guaranteed[0]
+
+    @pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)"])
+    def test_suppression_has_none(self, result, mechanism):
+        audit = result(mechanism)
+        assert not any(one.attack == GUARANTEE for one in audit.findings)
+        for column in ("guaranteed_auc", "guaranteed_tpr", "odds_factor"):
+            assert audit.scores[column].null_count() == audit.scores.height
+        assert "guarantees nothing" in audit.verdicts[0].guaranteed[0]
+
+
+class TestPositiveControl:
+    @pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)", EVENT, USER])
+    def test_holds_on_sound_audits(self, result, mechanism):
+        """It does not in 1 of 100 seeds."""
+        audit = result(mechanism)
+        (control,) = [one for one in audit.findings if one.metric == POSITIVE_CONTROL]
+        assert control.attack == CEILING
+        assert control.low <= 0 <= control.high
+        assert audit.trusted is True
+
+    @pytest.mark.parametrize("fault", ["another group is published", "somebody else is put in"])
+    @pytest.mark.parametrize("mechanism", ["raw", "laplace(eps=3, unit=event)"])
+    def test_fails_if_the_target_is_not_really_in(self, city, mechanism, fault, monkeypatch):
+        """The audit says that a release holds the target, but it was made without."""
+        sound = Scene.test
+
+        def faulty(scene, i):
+            trial = sound(scene, i)
+            if not trial.put_in:
+                return trial
+            if fault == "somebody else is put in":
+                return replace(sound(scene, i + 1001), put_in=True)
+            published = sound(scene, i + 1).publication.release
+            publication = replace(trial.publication, release=published)
+            return replace(trial, publication=publication)
+
+        monkeypatch.setattr(Scene, "test", faulty)
+        audit = wt.audit(city, mechanisms=mechanism, **CHOSEN | {"attacks": "likelihood-ratio"})
+        (control,) = [one for one in audit.findings if one.metric == POSITIVE_CONTROL]
+        assert control.high < 0
+        assert audit.trusted is False
+        (verdict,) = audit.verdicts
+        assert verdict.decision == "cannot tell"
+        assert "control failed" in verdict.reasons[0]

@@ -1,0 +1,584 @@
+"""Verdicts: what is accepted, rejected or left open, and for which reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.verdict import STRONGEST, Verdict, judge, least_sample
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE
+from whosthere.errors import InputError
+
+AUC = Policy("only AUC", (Limit("auc", 0.6),))
+BOTH = Policy("two limits", (Limit("auc", 0.6), Limit("share_auc_90", 0.1)))
+KNOWN_TODAY = (
+    "So this is accepted by the attacks known today, not because no attack could ever do better."
+)
+
+
+def found(estimate, low, high, *, attack=STRONGEST, metric="auc", setting="raw", note=None, n=50):
+    return Finding(setting, attack, metric, estimate, low, high, n, 100, 100, note)
+
+
+def only(findings, policy=AUC, **known):
+    (verdict,) = judge(findings, policy, **known)
+    return verdict
+
+
+class TestDecision:
+    @pytest.mark.parametrize(
+        ("findings", "decision"),
+        [
+            ([found(0.7, 0.65, 0.75)], "reject"),
+            ([found(0.5, 0.45, 0.55)], "accept"),
+            ([found(0.6, 0.55, 0.65)], "cannot tell"),
+            # At the limit is not above it.
+            ([found(0.65, 0.6, 0.7)], "cannot tell"),
+            ([found(0.65, math.nextafter(0.6, 1), 0.7)], "reject"),
+            ([found(0.55, 0.5, 0.6)], "accept"),
+            ([found(0.55, 0.5, math.nextafter(0.6, 1))], "cannot tell"),
+            ([found(0.6, 0.6, 0.6)], "accept"),
+            # Without a value or an interval nothing can be accepted.
+            ([found(None, None, None, note="not resolvable with n = 100")], "cannot tell"),
+            ([found(0.5, None, None)], "cannot tell"),
+            ([found(0.5, 0.4, None)], "cannot tell"),
+            ([found(0.5, None, 0.55)], "cannot tell"),
+            ([found(None, 0.4, 0.55)], "cannot tell"),
+            ([found(0.9, None, None)], "cannot tell"),
+            ([found(math.nan, math.nan, math.nan)], "cannot tell"),
+            # A lower end is enough to reject.
+            ([found(0.7, 0.65, None)], "reject"),
+            ([found(None, 0.65, None)], "reject"),
+            # One attack is enough to reject, all are needed to accept.
+            ([found(0.5, 0.45, 0.55), found(0.7, 0.65, 0.75, attack="b")], "reject"),
+            ([found(0.5, 0.45, 0.55), found(0.5, 0.45, 0.55, attack="b")], "accept"),
+            ([found(0.5, 0.45, 0.55), found(0.6, 0.5, 0.7, attack="b")], "cannot tell"),
+            ([found(0.5, 0.45, 0.55), found(None, None, None, attack="b")], "cannot tell"),
+            ([found(0.5, 0.5, 0.5), found(0, 0, 0, attack="b", metric="advantage")], "cannot tell"),
+            # Said twice, both must hold.
+            ([found(0.5, 0.45, 0.55), found(0.6, 0.5, 0.7)], "cannot tell"),
+            # The ceiling and the control are not attacks.
+            ([found(0.5, 0.45, 0.55), found(0.9, 0.8, 1, attack=CEILING)], "accept"),
+            ([found(0.5, 0.45, 0.55), found(0.9, 0.9, 0.9, attack=GUARANTEE)], "accept"),
+            ([found(0.5, 0.45, 0.55, attack=GUARANTEE)], "cannot tell"),
+            ([found(0.5, 0.45, 0.55), found(0.9, 0.8, 1, metric="control_auc")], "accept"),
+            ([found(0.5, 0.45, 0.55), found(0, 0, 0, metric="positive_control")], "accept"),
+            (
+                [found(0.5, 0.45, 0.55), found(0.5, 0.4, 0.6, attack="x", metric="control_auc")],
+                "accept",
+            ),
+            ([found(0.5, 0.45, 0.55, attack=CEILING)], "cannot tell"),
+            ([found(0.9, 0.8, 1, attack=CEILING)], "cannot tell"),
+            # Other metrics than the limited ones decide nothing.
+            ([found(0.5, 0.45, 0.55), found(1, 1, 1, metric="advantage")], "accept"),
+            ([found(0, 0, 0, metric="advantage")], "cannot tell"),
+        ],
+    )
+    def test_one_limit(self, findings, decision):
+        assert only(findings).decision == decision
+
+    @pytest.mark.parametrize(
+        ("auc", "share", "decision"),
+        [
+            ((0.5, 0.45, 0.55), (0, 0, 0.07), "accept"),
+            ((0.5, 0.45, 0.55), (0, 0, 0.3), "cannot tell"),
+            ((0.5, 0.45, 0.55), (0.3, 0.2, 0.4), "reject"),
+            ((0.6, 0.5, 0.7), (0.3, 0.2, 0.4), "reject"),
+            ((0.7, 0.65, 0.75), (0, 0, 0.07), "reject"),
+            ((0.7, 0.65, 0.75), (None, None, None), "reject"),
+            ((0.6, 0.5, 0.7), (0, 0, 0.07), "cannot tell"),
+        ],
+    )
+    def test_two_limits(self, auc, share, decision):
+        verdict = only([found(*auc), found(*share, metric="share_auc_90")], BOTH)
+        assert verdict.decision == decision
+
+    def test_settings_in_order_of_appearance(self):
+        findings = [
+            found(0.7, 0.65, 0.75, setting="z"),
+            found(0.5, 0.45, 0.55, setting="b"),
+            found(0.6, 0.5, 0.7, setting="a"),
+            found(0.9, 0.85, 0.95, setting="z", attack="b"),
+        ]
+        verdicts = judge(findings, AUC)
+        assert [v.setting for v in verdicts] == ["z", "b", "a"]
+        assert [v.decision for v in verdicts] == ["reject", "accept", "cannot tell"]
+        assert [v.strongest for v in verdicts] == ["b", STRONGEST, STRONGEST]
+
+    def test_attacks_of_other_settings_are_not_missed(self):
+        findings = [
+            found(0.5, 0.45, 0.55, setting="x"),
+            found(0.5, 0.45, 0.55, setting="y"),
+            found(0.5, 0.45, 0.55, setting="y", attack="b"),
+        ]
+        assert {verdict.decision for verdict in judge(findings, AUC)} == {"accept"}
+
+    @pytest.mark.parametrize("auc", [(0.9, 0.8, 1), (0.5, 0.45, 0.55), (0.6, 0.5, 0.7)])
+    def test_nothing_is_decided_if_the_control_failed(self, auc):
+        verdict = only([found(*auc), found(*auc, attack=CEILING)], trusted=False)
+        assert verdict.decision == "cannot tell"
+        (reason,) = verdict.reasons
+        assert "control failed" in reason
+
+    @pytest.mark.parametrize("auc", [(0.9, 0.8, 1), (0.5, 0.45, 0.55)])
+    def test_nothing_is_decided_without_a_control(self, auc):
+        verdict = only([found(*auc)], trusted=None)
+        assert verdict.decision == "cannot tell"
+        (reason,) = verdict.reasons
+        assert reason.startswith("There was no control")
+
+    def test_nothing_measured(self):
+        assert judge([], AUC) == []
+
+
+class TestAcceptance:
+    """More than limits that are kept is needed to accept."""
+
+    def test_needs_the_strongest_attack(self):
+        weak = [found(0.5, 0.45, 0.55, attack="b"), found(0.5, 0.45, 0.55, attack="c")]
+        verdict = only(weak)
+        assert verdict.decision == "cannot tell"
+        assert verdict.reasons[0].startswith("likelihood-ratio, the strongest attack known, was")
+        assert verdict.reasons[1:] == only([*weak, found(0.5, 0.45, 0.55)]).reasons
+        assert only([*weak, found(0.5, 0.45, 0.55)]).decision == "accept"
+
+    @pytest.mark.parametrize("name", ["likelihood-ratio-reference", "likelihood", CEILING])
+    def test_nothing_else_stands_for_it(self, name):
+        findings = [found(0.5, 0.45, 0.55, attack="b"), found(0.5, 0.45, 0.55, attack=name)]
+        assert only(findings).decision == "cannot tell"
+
+    def test_must_be_measured_in_the_same_setting(self):
+        findings = [found(0.5, 0.45, 0.55), found(0.5, 0.45, 0.55, setting="x", attack="b")]
+        assert [v.decision for v in judge(findings, AUC)] == ["accept", "cannot tell"]
+
+    def test_is_not_needed_to_reject(self):
+        assert only([found(0.7, 0.65, 0.75, attack="b")]).decision == "reject"
+
+    @pytest.mark.parametrize(
+        ("auc", "before", "after"),
+        [
+            ((0.5, 0.45, 0.55), "accept", "cannot tell"),
+            ((0.7, 0.65, 0.75), "reject", "reject"),
+            ((0.6, 0.55, 0.65), "cannot tell", "cannot tell"),
+        ],
+    )
+    def test_a_failed_task_blocks_acceptance_but_not_rejection(self, auc, before, after):
+        findings = [found(*auc), found(*auc, setting="other")]
+        verdicts = judge(findings, AUC, incomplete={"raw"})
+        assert [v.decision for v in verdicts] == [after, before]
+        failed = "Some tasks of this setting failed, so that some people were not attacked."
+        assert (verdicts[0].reasons[0] == failed) == (before == "accept")
+        assert failed not in verdicts[1].reasons
+
+    @given(st.floats(0, 1))
+    def test_the_ceiling_decides_nothing_but_is_said(self, auc):
+        verdict = only([found(0.5, 0.45, 0.55), found(auc, auc, auc, attack=CEILING)])
+        assert verdict.decision == "accept"
+        assert (KNOWN_TODAY in verdict.reasons) == (auc > 0.6)
+        assert any(f"could reach a mean AUC of {auc:.3f}" in one for one in verdict.reasons)
+
+    def test_all_limits_that_the_ceiling_is_above_are_named(self):
+        findings = [
+            found(0.5, 0.45, 0.55),
+            found(0, 0, 0.07, metric="share_auc_90"),
+            found(0.9, 0.8, 1, attack=CEILING),
+            found(0.4, 0.3, 0.5, attack=CEILING, metric="share_auc_90"),
+        ]
+        verdict = only(findings, BOTH)
+        assert verdict.decision == "accept"
+        assert verdict.reasons[-2:] == (
+            "Somebody who knew the other people of the group could reach a mean AUC of 0.900, "
+            "above the limit of the mean AUC and the share of people with an AUC of 0.9 or more.",
+            KNOWN_TODAY,
+        )
+
+
+class TestRejectionInAFamily:
+    @pytest.mark.parametrize(
+        ("low", "in_family", "decision"),
+        [
+            (0.65, 0.61, "reject"),
+            (0.65, 0.6, "cannot tell"),
+            (0.65, 0.59, "cannot tell"),
+            (0.65, None, "reject"),
+            (0.59, None, "cannot tell"),
+        ],
+    )
+    def test_the_lower_end_of_the_family_rejects(self, low, in_family, decision):
+        finding = replace(found(0.7, low, 0.75), low_in_family=in_family)
+        assert only([finding]).decision == decision
+
+    def test_it_does_not_help_to_accept(self):
+        finding = replace(found(0.58, 0.5, 0.61), low_in_family=0.1)
+        assert only([finding]).decision == "cannot tell"
+
+
+def promised(auc, tpr, odds):
+    values = {"auc": auc, "tpr_at_fpr_1pct": tpr, "odds_factor": odds}
+    return [found(v, None, None, attack=GUARANTEE, metric=name) for name, v in values.items()]
+
+
+class TestGuaranteed:
+    def test_without_any(self):
+        for known in ([], promised(0.7, 0.03, 4.2)[:2]):
+            assert only([found(0.5, 0.45, 0.55), *known]).guaranteed == (
+                "The mechanism guarantees nothing about whether a person is in.",
+            )
+
+    @pytest.mark.parametrize("odds", [1.0, 4.2, 1000.0])
+    def test_strong(self, odds):
+        (said,) = only([found(0.5, 0.45, 0.55), *promised(0.7123, 0.0345, odds)]).guaranteed
+        assert f"multiplies the odds that a person is in by at most {odds:,.1f} " in said
+        assert "No attack exceeds a mean AUC of 0.712, or finds more than 3.5% of the" in said
+
+    @pytest.mark.parametrize("odds", [1000.1, 1e30, math.inf])
+    def test_weak(self, odds):
+        (said,) = only([found(0.5, 0.45, 0.55), *promised(0.9991, 0.99, odds)]).guaranteed
+        assert "promises them next to nothing" in said
+        assert "a factor of more than 1,000, " in said
+        assert "no mean AUC above 0.999 is possible" in said
+
+    @pytest.mark.parametrize("trusted", [True, False, None])
+    def test_is_said_whatever_was_decided(self, trusted):
+        findings = [found(0.9, 0.8, 1), *promised(0.7, 0.03, 4.2)]
+        assert "4.2" in only(findings, trusted=trusted).guaranteed[0]
+
+    def test_decides_nothing(self):
+        findings = [found(0.5, 0.45, 0.55), *promised(1.0, 1.0, math.inf)]
+        assert only(findings).decision == "accept"
+
+
+class TestMeaning:
+    @pytest.mark.parametrize(
+        ("tpr", "prior", "size", "right", "many"),
+        [
+            (0.5, 0.5, 1000, "98%", "50.0% of the people in a release, about 500 of 1,000"),
+            (0.01, 0.5, 200, "50%", "1.0% of the people in a release, about 2 of 200"),
+            (0.2, 0.01, 50, "17%", "20.0% of the people in a release, about 10 of 50"),
+            (0.99, 0.01, 100, "50%", "99.0% of the people in a release, about 99 of 100"),
+            (0.0, 0.5, 100, "0%", "0.0% of the people in a release, about 0 of 100"),
+            (1.0, 0.9, None, "100%", "100.0% of the people in a release, while"),
+        ],
+    )
+    def test_known_answers(self, tpr, prior, size, right, many):
+        policy = Policy("p", {"auc": 0.6}, prior)
+        findings = [found(0.5, 0.4, 0.55), found(tpr, None, None, metric="tpr_at_fpr_1pct")]
+        sizes = {} if size is None else {"raw": size, "other": 7}
+        (said,) = only(findings, policy, group_sizes=sizes).meaning
+        assert said.startswith(f"{STRONGEST} finds {many}")
+        assert said.endswith(f"are in, {right} of those whom it names are.")
+        assert f"If {prior:.0%} of the people in question" in said
+
+    @given(st.floats(0, 1), st.floats(0.001, 0.999))
+    def test_precision_is_bayes(self, tpr, prior):
+        policy = Policy("p", {"auc": 0.6}, prior)
+        (said,) = only([found(tpr, 0, 1, metric="tpr_at_fpr_1pct")], policy).meaning
+        precision = prior * tpr / (prior * tpr + (1 - prior) * 0.01)
+        assert f"are in, {precision:.0%} of those" in said
+
+    def test_the_best_attack_and_no_other_line(self):
+        findings = [
+            found(0.1, 0, 1, metric="tpr_at_fpr_1pct"),
+            found(0.3, 0, 1, metric="tpr_at_fpr_1pct", attack="b"),
+            found(None, None, None, metric="tpr_at_fpr_1pct", attack="c"),
+            found(0.9, 0, 1, metric="tpr_at_fpr_1pct", attack=CEILING),
+            found(0.8, None, None, metric="tpr_at_fpr_1pct", attack=GUARANTEE),
+        ]
+        (said,) = only(findings).meaning
+        assert said.startswith("b finds 30.0% ")
+
+    def test_nothing_known_nothing_said(self):
+        assert only([found(0.5, 0.4, 0.55)]).meaning == ()
+        assert only([found(None, None, None, metric="tpr_at_fpr_1pct")]).meaning == ()
+
+
+class TestReasons:
+    def test_reject(self):
+        findings = [
+            found(0.948, 0.925, 0.969, attack="likelihood-ratio"),
+            found(0.99, 0.7, 1, attack="other", metric="share_auc_90"),
+            found(0.8, 0.78, 0.82, attack="other"),
+            found(0.4, 0.3, 0.5, attack="likelihood-ratio", metric="share_auc_90"),
+        ]
+        verdict = only(findings, BOTH)
+        assert verdict.strongest == "likelihood-ratio"
+        assert verdict.reasons == (
+            "For likelihood-ratio, the strongest attack, the mean AUC is 0.948 (0.925 to 0.969), "
+            "above the limit of 0.6.",
+            "For other, the share of people with an AUC of 0.9 or more is 0.990 (0.700 to 1.000), "
+            "above the limit of 0.1.",
+        )
+
+    def test_reject_names_the_violated_limits_only(self):
+        findings = [found(0.5, 0.45, 0.55), found(0.4, 0.3, 0.5, metric="share_auc_90")]
+        (reason,) = only(findings, BOTH).reasons
+        assert "share of people" in reason
+
+    def test_reject_without_a_ceiling(self):
+        findings = [found(0.9, 0.8, 1), found(0.95, 0.9, 1, attack=CEILING)]
+        assert len(only(findings).reasons) == 1
+
+    def test_reject_without_an_upper_end(self):
+        policy = Policy("eps", (Limit("empirical_eps", 1),))
+        for estimate in (2.1, None):
+            finding = found(estimate, 2.1, None, metric="empirical_eps")
+            (reason,) = only([finding], policy).reasons
+            assert (
+                reason
+                == f"For {STRONGEST}, the certified eps is at least 2.100, above the limit of 1."
+            )
+
+    def test_accept(self):
+        findings = [
+            found(0.51, 0.5, 0.59, attack="other"),
+            found(0.53, 0.5, 0.56, attack="likelihood-ratio"),
+            found(0, 0, 0.07, attack="other", metric="share_auc_90"),
+            found(0, 0, 0.07, attack="likelihood-ratio", metric="share_auc_90"),
+            found(0.58, 0.55, 0.61, attack=CEILING),
+        ]
+        verdict = only(findings, BOTH)
+        assert verdict.strongest == "likelihood-ratio"
+        assert verdict.reasons == (
+            "No attack exceeds a limit.",
+            "The largest mean AUC is 0.530 (0.500 to 0.560; limit 0.6), by likelihood-ratio.",
+            "The largest share of people with an AUC of 0.9 or more is 0.000 (0.000 to 0.070; "
+            "limit 0.1), by other.",
+            "Somebody who knew the other people of the group could reach a mean AUC of 0.580, "
+            "within the limits.",
+        )
+
+    @pytest.mark.parametrize(
+        "ceiling",
+        [
+            found(None, None, None, attack=CEILING),
+            found(0.5, 0.4, 0.6, attack=CEILING, metric="tpr_at_fpr_1pct"),
+        ],
+    )
+    def test_ceiling_without_auc(self, ceiling):
+        with_ceiling = only([found(0.5, 0.5, 0.55), ceiling])
+        assert with_ceiling.reasons == only([found(0.5, 0.5, 0.55)]).reasons
+
+    @pytest.mark.parametrize(
+        ("n", "most", "help_"),
+        [
+            (10, 0.1, "Too few targets (10): at least 36 are needed to show 0.1 or less."),
+            (35, 0.1, "Too few targets (35): at least 36 are needed to show 0.1 or less."),
+            (36, 0.1, "More targets or releases are needed to decide."),
+            (10, 0, "No number of targets can show exactly 0."),
+        ],
+    )
+    def test_few_targets(self, n, most, help_):
+        policy = Policy("share", (Limit("share_auc_90", most),))
+        findings = [
+            found(0, 0, 0.2, metric="share_auc_90", attack="weak", n=n),
+            found(0, 0, 0.308, metric="share_auc_90", attack="likelihood-ratio", n=n),
+        ]
+        assert only(findings, policy).reasons == (
+            "For likelihood-ratio, the share of people with an AUC of 0.9 or more may be as high "
+            f"as 0.308 (limit {most:g}). {help_}",
+        )
+
+    def test_few_targets_for_a_rate(self):
+        policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
+        (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
+        assert reason.endswith(
+            "Too few targets (50): at least 368 are needed to show 0.01 or less."
+        )
+
+    def test_undecided_auc_with_its_ceiling(self):
+        findings = [found(0.58, 0.55, 0.61), found(0.6, 0.5, 0.7, attack=CEILING)]
+        assert only(findings).reasons == (
+            f"For {STRONGEST}, the mean AUC may be as high as 0.610 (limit 0.6). More targets or "
+            "releases are needed to decide.",
+            "Somebody who knew the other people of the group could reach a mean AUC of 0.600, "
+            "within the limits.",
+        )
+
+    @pytest.mark.parametrize(
+        ("finding", "what"),
+        [
+            (found(None, None, None, note="with n = 100"), "is not known (with n = 100)"),
+            (found(None, 0.5, 0.55), "is not known"),
+            (found(None, 0.5, 0.6), "is not known"),
+            (found(0.5, None, None), "has no confidence interval"),
+            (found(0.5, None, None, note="n = 1"), "has no confidence interval (n = 1)"),
+            (found(0.5, 0.4, None), "is at least 0.400, with no upper bound"),
+            (found(0.5, 0.4, 0.6, metric="accuracy"), "was not measured"),
+        ],
+    )
+    def test_open_ends(self, finding, what):
+        assert only([finding]).reasons == (
+            f"For {STRONGEST}, the mean AUC {what}, so the audit cannot show that it is 0.6 or "
+            "less.",
+        )
+
+    def test_the_attack_with_the_open_end_is_named(self):
+        (reason,) = only([found(0.5, 0.45, 0.55), found(None, None, None, attack="b")]).reasons
+        assert reason.startswith("For b, the mean AUC is not known")
+
+    def test_numbers_close_to_the_limit_show_the_difference(self):
+        (reason,) = only([found(0.7, 0.60004, 0.8)]).reasons
+        assert "(0.60004 to 0.800), above the limit of 0.6" in reason
+        (_, reason) = only([found(0.6, 0.5, 0.6)]).reasons
+        assert "0.600 (0.500 to 0.600; limit 0.6)" in reason
+
+    def test_only_the_ceiling_was_measured(self):
+        verdict = only([found(0.5, 0.45, 0.55, attack=CEILING)])
+        assert verdict.strongest is None
+        assert verdict.reasons[0] == "No attack was measured in this setting."
+        assert "could reach a mean AUC of 0.500" in verdict.reasons[1]
+
+
+class TestStrongest:
+    def test_largest_mean_auc_not_largest_interval(self):
+        findings = [found(0.7, 0.1, 1), found(0.8, 0.75, 0.85, attack="b")]
+        assert only(findings).strongest == "b"
+
+    def test_first_of_equals(self):
+        findings = [found(0.7, 0.1, 1, attack="z"), found(0.7, 0.1, 1, attack="a")]
+        assert only(findings).strongest == "z"
+
+    def test_none_without_values(self):
+        assert only([found(None, None, None)]).strongest is None
+        assert only([found(0.9, 0.8, 1, metric="accuracy")]).strongest is None
+
+
+def test_verdict_to_json():
+    verdict = Verdict("raw", "reject", ("Because.",), ("Nothing.",), ("Much.", "More."), None)
+    expected = {
+        "setting": "raw",
+        "decision": "reject",
+        "reasons": ["Because."],
+        "guaranteed": ["Nothing."],
+        "meaning": ["Much.", "More."],
+        "strongest": None,
+    }
+    assert verdict.to_json() == expected
+    assert json.loads(json.dumps(verdict.to_json())) == expected
+
+
+def test_verdict_in_short_and_in_notebooks():
+    verdict = Verdict("raw, m<5", "cannot tell", ("Too few.", "a & b."))
+    assert repr(verdict) == "<Verdict 'cannot tell' on 'raw, m<5'>"
+    assert verdict._repr_html_() == (
+        "<div><strong>CANNOT TELL</strong> raw, m&lt;5"
+        "<ul><li>Too few.</li><li>a &amp; b.</li></ul></div>"
+    )
+    whole = replace(verdict, guaranteed=("1 < 2.",), meaning=("So.",))
+    assert whole._repr_html_() == verdict._repr_html_().replace(
+        "</div>", "Guaranteed<ul><li>1 &lt; 2.</li></ul>Meaning<ul><li>So.</li></ul></div>"
+    )
+
+
+def test_verdict_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        only([found(0.5, 0.45, 0.55)]).decision = "reject"
+
+
+class TestLeastSample:
+    @pytest.mark.parametrize("limit", [0.9, 0.5, 0.2, 0.1, 0.05, 0.013])
+    @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
+    def test_against_clopper_pearson(self, limit, confidence):
+        def upper(n):
+            return binomtest(0, n).proportion_ci(confidence, method="exact").high
+
+        n = least_sample(limit, confidence=confidence)
+        assert upper(n) <= limit
+        assert n == 1 or upper(n - 1) > limit
+
+    @pytest.mark.parametrize("n", [1, 2, 10, 36, 1000])
+    def test_a_limit_that_is_just_reached(self, n):
+        assert abs(least_sample(1 - 0.025 ** (1 / n)) - n) <= 1
+
+    def test_known_values(self):
+        assert [least_sample(limit) for limit in (1, 0.975, 0.1, 0.01)] == [1, 1, 36, 368]
+        assert least_sample(1e-12) == pytest.approx(-math.log(0.025) * 1e12)
+
+    @pytest.mark.parametrize("limit", [0, -0.1, 1.1, math.nan])
+    def test_refusals(self, limit):
+        with pytest.raises(InputError, match="no sample shows"):
+            least_sample(limit)
+        for confidence in (0, 1, math.nan):
+            with pytest.raises(InputError):
+                least_sample(0.1, confidence=confidence)
+
+
+METRIC_NAMES = st.sampled_from(["auc", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps"])
+LEVELS = st.integers(0, 20).map(lambda n: n / 20)  # coarse, so that ends meet limits
+
+
+@st.composite
+def some_findings(draw):
+    attack = draw(st.sampled_from([STRONGEST, "b", "c", CEILING, GUARANTEE]))
+    low, estimate, high = sorted(draw(st.tuples(LEVELS, LEVELS, LEVELS)))
+    lost = draw(st.sets(st.sampled_from(["low", "estimate", "high"]), max_size=3))
+    full = found(estimate, low, high, attack=attack, metric=draw(METRIC_NAMES))
+    return replace(full, **dict.fromkeys(lost)) if draw(st.booleans()) else full
+
+
+@st.composite
+def some_policies(draw):
+    limits = draw(st.dictionaries(METRIC_NAMES, LEVELS, min_size=1))
+    return Policy("p", tuple(Limit(metric, most) for metric, most in limits.items()))
+
+
+FINDINGS = st.lists(some_findings(), min_size=1, max_size=12)
+ORDER = {"accept": 0, "cannot tell": 1, "reject": 2}
+
+
+def rank(findings, policy):
+    return ORDER[only(findings, policy).decision]
+
+
+def worse(finding, shift):
+    """Move what is known of the interval up."""
+    up = {"estimate": finding.estimate, "low": finding.low, "high": finding.high}
+    return replace(finding, **{k: v if v is None else min(v + shift, 1) for k, v in up.items()})
+
+
+class TestMonotonicity:
+    @given(FINDINGS, some_policies(), st.data())
+    def test_worse_intervals(self, findings, policy, data):
+        shifts = data.draw(st.lists(LEVELS, min_size=len(findings), max_size=len(findings)))
+        worsened = [worse(f, shift) for f, shift in zip(findings, shifts, strict=True)]
+        assert rank(worsened, policy) >= rank(findings, policy)
+
+    @given(FINDINGS, some_policies(), st.data())
+    def test_tighter_limits(self, findings, policy, data):
+        tighter = tuple(
+            Limit(limit.metric, data.draw(LEVELS) * limit.most) for limit in policy.limits
+        )
+        assert rank(findings, Policy("tighter", tighter)) >= rank(findings, policy)
+
+    @given(FINDINGS, some_policies())
+    def test_more_limits(self, findings, policy):
+        fewer = Policy("fewer", policy.limits[:1])
+        assert rank(findings, policy) >= rank(findings, fewer)
+
+    @given(FINDINGS, some_policies())
+    def test_a_lost_value_is_never_accepted(self, findings, policy):
+        lost = found(None, None, None, metric=policy.limits[0].metric)
+        assert only([*findings, lost], policy).decision != "accept"
+
+    @given(FINDINGS, some_policies(), st.randoms())
+    def test_order_does_not_matter(self, findings, policy, rng):
+        shuffled = rng.sample(findings, len(findings))
+        assert rank(shuffled, policy) == rank(findings, policy)
+
+    @given(FINDINGS, some_policies(), st.booleans())
+    def test_every_verdict_says_why(self, findings, policy, trusted):
+        verdict = only(findings, policy, trusted=trusted)
+        assert verdict.reasons
+        for reason in (*verdict.reasons, *verdict.guaranteed, *verdict.meaning):
+            assert reason.endswith(".")
+            assert "None" not in reason
+            assert "inf" not in reason
+        assert trusted or verdict.decision == "cannot tell"
