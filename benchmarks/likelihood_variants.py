@@ -183,6 +183,8 @@ def main() -> None:
         releases=options.releases,
         control_releases=0,
         out=options.out,
+        # What the variants keep in memory between tasks cannot be sent to other processes.
+        workers=1,
     )
     print(markdown(result.scores))
 
