@@ -154,6 +154,14 @@ class TestWhatIsMeasured:
             "odds_factor": pytest.approx(1.5 * 19),
         }
 
+    def test_odds_beyond_any_number_can_be_written(self):
+        tests = [row | {"odds_factor": np.inf} for row in scores(CEILING, noise, promise=True)]
+        findings = measured(tests)
+        odds = by_metric(findings, GUARANTEE)["odds_factor"]
+        assert odds.estimate is None
+        assert "too large" in odds.note
+        json.dumps([one.to_json() for one in findings], allow_nan=False)
+
     def test_no_guarantee_unless_all_targets_have_one(self):
         tests = scores(CEILING, noise, promise=True, targets=TARGETS[1:])
         tests += scores(CEILING, noise, targets=TARGETS[:1])

@@ -133,7 +133,10 @@ def _guaranteed(measured: _Measured) -> Iterator[Finding]:
         if np.isnan(values).any():
             return
         value = float(values.max() if metric == "odds_factor" else values.mean())
-        estimate = metrics.Estimate(value, None, None)
+        # A person with hundreds of visits can have odds beyond any number, which JSON cannot hold.
+        finite = np.isfinite(value)
+        note = None if finite else "too large for a number"
+        estimate = metrics.Estimate(value if finite else None, None, None, note)
         yield replace(measured.finding(metric, estimate), attack=GUARANTEE)
 
 

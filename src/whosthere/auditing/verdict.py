@@ -210,9 +210,9 @@ class _Case:
         """Say what the mechanism promises by itself."""
         found = {finding.metric: finding.estimate for finding in self.guarantee}
         auc, tpr, odds = (found.get(name) for name in ("auc", _FOUND, "odds_factor"))
-        if auc is None or tpr is None or odds is None:
+        if auc is None or tpr is None:
             return ["The mechanism guarantees nothing about whether a person is in."]
-        if odds > _HARDLY_ANY:
+        if odds is None or odds > _HARDLY_ANY:
             return [
                 "For some targets the odds of being in may change by a factor of more than "
                 f"{_HARDLY_ANY:,.0f}, which promises them next to nothing. Over all targets, no "
