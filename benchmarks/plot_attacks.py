@@ -26,7 +26,7 @@ ATTACKS = {
     "knock-knock": ("Knock-Knock (needs real traces)", "#8a8f98", "s"),
     "zero-knowledge": ("Zero Knowledge (the paper)", "#2b6cb0", "o"),
     "likelihood-ratio": ("likelihood ratio (whosthere)", "#c2410c", "D"),
-    "omniscient": ("one who compares the same others with and without", "#111827", "|"),
+    "ceiling": ("the best that anybody can who knows all others", "#111827", "|"),
 }
 WORDS = {
     "raw": "true counts",
