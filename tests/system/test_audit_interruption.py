@@ -135,23 +135,30 @@ def test_two_processes_find_the_same(city, tmp_path):
 def killed_and_resumed(traces, out, typed):
     """Kill a command at some moments, then let it end, which must do nothing twice."""
     rng = random.Random(1)
-    for least in (1, 3, 5):
+    killed = 0
+    for least in (1, 2, 4):
         with start(traces, out, typed) as process:
             wait_until(lambda least=least: finished(out) >= least)
-            time.sleep(rng.uniform(0, 0.1))
+            time.sleep(rng.uniform(0, 0.05))
             workers = children_of(process)
-            assert workers
             process.kill()
             process.communicate()
         # Nobody is left behind who would go on working.
         wait_until(lambda left=workers: not any(Path(f"/proc/{pid}").exists() for pid in left))
-        assert least <= finished(out) < N_TASKS
+        if finished(out) == N_TASKS:
+            # On a busy machine the audit can end before it is killed.
+            break
+        killed += bool(workers)
+        assert least <= finished(out)
         assert not (out / "findings.json").exists()
+    assert killed
     before = {path: path.stat().st_mtime_ns for path in (out / "tasks").glob("target-*")}
     with start(traces, out, typed) as process:
         shown, _ = process.communicate()
     assert process.returncode == 0
-    assert f"{len(before)} of {N_TASKS} tasks are done already" in shown
+    all_done = f"All tasks ({N_TASKS}) are done already"
+    some_done = f"{len(before)} of {N_TASKS} tasks are done already"
+    assert (all_done if len(before) == N_TASKS else some_done) in shown
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
