@@ -17,7 +17,7 @@ demo: $(VENV)/.package
 	@rm -rf $(DEMO)/audit
 	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 200 \
 		--mechanism raw --mechanism "laplace(eps=0.05, unit=event)" \
-		--targets 40 --seed 1 --out $(DEMO)/audit
+		--targets 60 --seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
 
