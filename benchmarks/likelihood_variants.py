@@ -52,7 +52,7 @@ class NoShrink(Attack):
     name: ClassVar[str] = "no-shrink"
     summary: ClassVar[str] = "the likelihood ratio without drawing noisy sums together"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+    def _fit(self, facts, knowledge, auxiliary, seed):
         cells = needed(knowledge).certain
         tables = law.count_tables(facts.mechanism, facts.group_size)
         quiet = replace(tables, empty_variance=0.0)
@@ -78,7 +78,7 @@ class Overdispersed(Attack):
     name: ClassVar[str] = "overdispersed"
     summary: ClassVar[str] = "the likelihood ratio with negative binomial counts"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+    def _fit(self, facts, knowledge, auxiliary, seed):
         cells = needed(knowledge).certain
         tables = wide_tables(facts.mechanism, facts.group_size, self.dispersion)
 
@@ -98,7 +98,7 @@ class TrueRates(Attack):
     name: ClassVar[str] = "true-rates"
     summary: ClassVar[str] = "the likelihood ratio with the population's own rates"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+    def _fit(self, facts, knowledge, auxiliary, seed):
         cells, everybody = needed(knowledge).certain, population(self.path)
         tables = law.count_tables(facts.mechanism, facts.group_size)
         mean = (everybody.counts().reshape(-1)[cells] - 1.0) / (everybody.n_users - 1)
@@ -115,12 +115,12 @@ class Covariance(Attack):
     name: ClassVar[str] = "covariance"
     summary: ClassVar[str] = "a linear test with the population's own covariance"
 
-    def check(self, facts, knowledge, auxiliary) -> None:  # noqa: ANN001
+    def check(self, facts, knowledge, auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if len(facts.mechanism.steps) != 1 or not facts.mechanism.units:
             raise NotApplicableError("the linear test is for noise alone")
 
-    def _fit(self, facts, knowledge, auxiliary, seed):  # noqa: ANN001, ANN202, ARG002
+    def _fit(self, facts, knowledge, auxiliary, seed):
         cells, everybody = needed(knowledge).certain, population(self.path)
         noise = 2 * facts.mechanism.steps[0].scale ** 2
         at = np.full(everybody.n_cells, -1)

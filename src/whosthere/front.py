@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
@@ -266,7 +268,7 @@ def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Kno
         return target
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         return read_target(target, release.regions, release.epochs)
-    return KnownVisits(target)  # type: ignore[arg-type]
+    return KnownVisits(np.asarray(target))
 
 
 def _options(plan: AuditOptions | AnyPath | None, given: dict[str, Any]) -> AuditOptions:

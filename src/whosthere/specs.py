@@ -1,14 +1,8 @@
 """Text for everything that can be chosen: ``name(key=value, ...)``.
 
-Mechanisms, attacks, knowledge and families are all written in this one grammar::
-
-    chain    = spec {"|" spec}
-    spec     = name ["(" [argument {"," argument}] ")"]
-    argument = [key "="] value
-    value    = spec
-
-A number or a plain word is a spec without arguments. Letter case and white space are free. What a
-class takes is declared at its fields with `parameter`; a `Catalogue` lists the classes of one kind.
+Mechanisms, attacks, knowledge and families are all written in one grammar, which stands in
+`whosthere.spec_text`. What a class takes is declared at its fields with `parameter`; a `Catalogue`
+lists the classes of one kind.
 """
 
 from __future__ import annotations
@@ -20,7 +14,8 @@ from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from whosthere.errors import InputError, SpecError, suggestion
+from whosthere.errors import InputError, suggestion
+from whosthere.spec_text import MisplacedError, UnreadableError, Written, located, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,49 +23,6 @@ if TYPE_CHECKING:
 OPEN = "?"
 """Stands for a value that is to be found, in the spec of a family."""
 _METADATA = "whosthere.specs"
-_MARKS = frozenset("|(),=")
-_TOKEN = re.compile(r"[|(),=]|[^\s|(),=]+")
-_SHOWN = 60
-_MOST_DEPTH = 20
-
-
-class UnreadableError(Exception):
-    """A written value that is not what its parameter takes."""
-
-    def __init__(self, problem: str, *, key: str | None = None, fix: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.key, self.fix = problem, key, fix
-
-
-@dataclass(frozen=True)
-class Written:
-    """A spec as it stands in a text, before anybody knows what it means.
-
-    Attributes
-    ----------
-    name
-        The word, in lower case.
-    place
-        Number of its first character in the text, from 1.
-    arguments
-        Keys and values in order; a value without a key has the key "". None without parentheses.
-    """
-
-    name: str
-    place: int
-    arguments: tuple[tuple[str, Written], ...] | None = None
-
-    def __str__(self) -> str:
-        if self.arguments is None:
-            return self.name
-        inside = (f"{key}={value}" if key else str(value) for key, value in self.arguments)
-        return f"{self.name}({', '.join(inside)})"
-
-    def word(self) -> str:
-        """Return the word, for values that take no arguments."""
-        if self.arguments is not None:
-            raise UnreadableError(f"{quoted(str(self))} is not a plain value")
-        return self.name
 
 
 class Value(ABC):
@@ -403,24 +355,24 @@ class Catalogue:
 
     def parse(self, text: str) -> Any:  # noqa: ANN401
         """Return what a text describes."""
-        with _located(self, text) as reader:
+        with located(self.noun, self.kinds, text) as reader:
             return self.make(reader.single())
 
     def parse_chain(self, text: str) -> list[Any]:
         """Return what each part of a text describes, in order."""
-        with _located(self, text) as reader:
+        with located(self.noun, self.kinds, text) as reader:
             return [self.make(part) for part in reader.chain()]
 
     def read_chain(self, text: str) -> list[Written]:
         """Return the parts of a text without making anything of them."""
-        with _located(self, text) as reader:
+        with located(self.noun, self.kinds, text) as reader:
             return reader.chain()
 
     def make(self, written: Written) -> Any:  # noqa: ANN401
         """Return what a spec describes."""
         kind = self.kinds.get(written.name)
         if kind is None:
-            raise _MisplacedError(
+            raise MisplacedError(
                 f"there is no {self.noun} {quoted(written.name)}",
                 written.place,
                 fix=suggestion(written.name, self.kinds),
@@ -430,11 +382,11 @@ class Catalogue:
             return kind.make(**dict(_read(kind, given)))
         except UnreadableError as error:
             place = given[error.key].place if error.key in given else written.place
-            raise _MisplacedError(
+            raise MisplacedError(
                 error.problem, place, fix=error.fix or f"Write it like {kind.example}"
             ) from None
         except InputError as error:
-            raise _MisplacedError(error.problem, written.place, fix=error.fix) from None
+            raise MisplacedError(error.problem, written.place, fix=error.fix) from None
 
 
 def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
@@ -445,14 +397,14 @@ def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
         name = first.key if not key and first is not None and first.bare else key
         if not name:
             problem = f"{quoted(str(value))} stands without a key"
-            raise _MisplacedError(problem, value.place, fix=f"Write it like {kind.example}")
+            raise MisplacedError(problem, value.place, fix=f"Write it like {kind.example}")
         if name not in kind.keys:
             fix = suggestion(name, kind.keys) if kind.keys else f"Write {kind.example}"
             problem = f"{written.name} has no parameter {quoted(name)}"
-            raise _MisplacedError(problem, value.place, fix=fix)
+            raise MisplacedError(problem, value.place, fix=fix)
         if name in given:
             problem = f"{quoted(name)} is given twice"
-            raise _MisplacedError(problem, value.place, fix="Keep one of them")
+            raise MisplacedError(problem, value.place, fix="Keep one of them")
         given[name] = value
     return given
 
@@ -470,129 +422,6 @@ def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]
             raise UnreadableError(
                 error.problem, key=error.key or field.parameter.key, fix=error.fix
             ) from None
-
-
-class _MisplacedError(Exception):
-    """Something wrong at one place of a text."""
-
-    def __init__(self, problem: str, place: int, *, fix: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.place, self.fix = problem, place, fix
-
-
-class _Token(NamedTuple):
-    """A word or mark of the text, and the number of its first character, from 1."""
-
-    text: str
-    place: int
-
-
-class _located:  # noqa: N801 - used like a function
-    """Gives a reader of a text, and turns what is wrong at a place of it into a `SpecError`."""
-
-    def __init__(self, catalogue: Catalogue, text: str) -> None:
-        if not isinstance(text, str):
-            raise SpecError(
-                f"{quoted(repr(text))} is no {catalogue.noun}", fix="Give its spec, as a text"
-            )
-        self._catalogue, self._text = catalogue, text
-
-    def __enter__(self) -> _Reader:
-        return _Reader(self._catalogue, self._text)
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, _MisplacedError):
-            where = f"{self._catalogue.noun} {quoted(self._text)}, character {error.place}"
-            raise SpecError(error.problem, where=where, fix=error.fix) from None
-
-
-class _Reader:
-    """Goes through the words and marks of one text."""
-
-    def __init__(self, catalogue: Catalogue, text: str) -> None:
-        self._catalogue = catalogue
-        end = _Token("", len(text) + 1)
-        self._tokens = [_Token(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)] + [end]
-        self._next = 0
-        self._depth = 0
-
-    def chain(self) -> list[Written]:
-        """Read the whole text as specs joined by ``|``."""
-        parts = [self._named()]
-        while self._peek().text:
-            self._expect("|", after=parts[-1])
-            parts.append(self._named())
-        return parts
-
-    def single(self) -> Written:
-        """Read the whole text as one spec."""
-        spec = self._named()
-        if self._peek().text:
-            raise self._unexpected("the end" if spec.arguments is not None else "'(' or the end")
-        return spec
-
-    def _named(self) -> Written:
-        """Read a spec of the catalogue."""
-        noun = self._catalogue.noun
-        article = "an" if noun[0] in "aeiou" else "a"
-        return self._spec(f"{article} {noun}", fix=suggestion("", self._catalogue.kinds))
-
-    def _spec(self, wanted: str, *, fix: str | None = None) -> Written:
-        name = self._word(wanted, fix=fix)
-        if self._peek().text != "(":
-            return Written(name.text, name.place)
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise _MisplacedError("has too many parentheses within one another", name.place)
-        self._next += 1
-        arguments: list[tuple[str, Written]] = []
-        while self._peek().text != ")":
-            if arguments:
-                self._expect(",", "or ')'")
-            arguments.append(self._argument(name.text))
-        self._next += 1
-        self._depth -= 1
-        return Written(name.text, name.place, tuple(arguments))
-
-    def _argument(self, name: str) -> tuple[str, Written]:
-        first = self._spec(f"a parameter of {shortened(name)}")
-        if first.arguments is not None or self._peek().text in {",", ")"}:
-            return "", first
-        self._expect("=")
-        value = self._spec(f"a value for {quoted(first.name)}")
-        return first.name, dataclasses.replace(value, place=first.place)
-
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _word(self, wanted: str, *, fix: str | None = None) -> _Token:
-        token = self._peek()
-        if not token.text or token.text in _MARKS:
-            raise self._unexpected(wanted, fix=fix)
-        self._next += 1
-        return token
-
-    def _expect(self, mark: str, alternative: str = "", *, after: Written | None = None) -> None:
-        if self._peek().text != mark:
-            open_too = after is not None and after.arguments is None
-            wanted = f"'(' or {mark!r}" if open_too else f"{mark!r} {alternative}".rstrip()
-            raise self._unexpected(wanted)
-        self._next += 1
-
-    def _unexpected(self, wanted: str, *, fix: str | None = None) -> _MisplacedError:
-        token = self._peek()
-        found = quoted(token.text) if token.text else "the end"
-        return _MisplacedError(f"expected {wanted}, found {found}", token.place, fix=fix)
-
-
-def quoted(text: str) -> str:
-    """Write a text in quotes, cut where it is long."""
-    return repr(shortened(text))
-
-
-def shortened(text: str) -> str:
-    """Cut a text where it is long."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def format_number(value: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError, suggestion
-from whosthere.specs import quoted
+from whosthere.spec_text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -71,9 +71,13 @@ def measure(
             found += _guaranteed(measured)
         else:
             found += measured.findings()
-        if (setting, attack) in control_parts:
-            make = _positive_control if attack == CEILING else _control
-            found.append(make(rows, control_parts[setting, attack], n_controls))
+        controlled = control_parts.get((setting, attack))
+        if controlled is None:
+            continue
+        if attack == CEILING:
+            found.append(_positive_control(controlled, n_controls))
+        else:
+            found.append(_control(rows, controlled, n_controls))
     return found
 
 
@@ -116,7 +120,7 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
-def _positive_control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Finding:  # noqa: ARG001
+def _positive_control(controls: pl.DataFrame, n_controls: int) -> Finding:
     """Compare where releases with the target stand with where they must."""
     found, mean, deviation = (
         controls[name].to_numpy() for name in ("score", "threshold", "calibrated")
@@ -180,10 +184,9 @@ class _Measured:
     @property
     def n_each(self) -> tuple[int, int]:
         """How many releases with and without the target an AUC rests on, at least."""
-        counts = self.rows.group_by("target").agg(
-            pl.col("label").sum().alias("n_in"), (~pl.col("label")).sum().alias("n_out")
-        )
-        return int(counts["n_in"].min()), int(counts["n_out"].min())  # type: ignore[arg-type]
+        n_in = np.unique_counts(self.targets[self.labels]).counts
+        n_out = np.unique_counts(self.targets[~self.labels]).counts
+        return int(n_in.min()), int(n_out.min())
 
     def per_target(self, column: str) -> NDArray[np.float64]:
         """Return what is the same for all releases of a target, by ascending row."""

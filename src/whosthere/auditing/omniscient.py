@@ -170,25 +170,26 @@ def ranks(
     """
     counts = [_checked(one, m) for one in counts_without_target]
     return [
-        _rank(law, *_observed(mechanism, others, np.asarray(values, np.int32), m))
+        _rank(law, _observed(mechanism, others, np.asarray(values, np.int32), m))
         for law, others, values in zip(_laws(mechanism, counts, m), counts, published, strict=True)
     ]
 
 
 def _observed(
     mechanism: Mechanism, others: NDArray[np.int64], published: NDArray[np.int32], m: int
-) -> tuple[float, bool]:
-    """Return the sum of a release's log ratios, and whether it proves that the target is in."""
+) -> float:
+    """Return the sum of a release's log ratios, infinite if it proves that the target is in."""
     true = others.astype(np.int32)
     without, within = (mechanism.log_pmf(published, true + more, m) for more in (0, 1))
-    never_out, never_in = np.isneginf(without), np.isneginf(within)
-    # Impossible either way: several noise steps can make a chance too small for a number.
-    proof = bool((never_out & ~never_in).any())
     with np.errstate(invalid="ignore"):
-        return float(np.where(never_out, 0.0, within - without).sum()), proof
+        ratios = within - without
+    # Impossible either way: several noise steps can make a chance too small for a number.
+    ratios = np.where(np.isnan(ratios), 0.0, ratios)
+    # A count that rules the target out outweighs any proof.
+    return -math.inf if np.isneginf(ratios).any() else float(ratios.sum())
 
 
-def _rank(law: Sum, observed: float, proof: bool) -> Rank:  # noqa: FBT001 - a pair with the sum
+def _rank(law: Sum, observed: float) -> Rank:
     # Sums are spread over the grid: what lies closer than that counts as a tie.
     width = math.ceil((3 * math.sqrt(law.spread) + law.moved) / law.step) + 1
     n = law.p_out.size
@@ -200,10 +201,11 @@ def _rank(law: Sum, observed: float, proof: bool) -> Rank:  # noqa: FBT001 - a p
     mean = law.proof_in + float(law.p_in @ lower)
     square = law.proof_in + float(law.p_in @ lower**2)
     deviation = math.sqrt(max(square - mean**2, 0.0))
-    if observed == -math.inf:  # ruled out: no release with the target looks like this one
-        return Rank(0.0, mean, deviation)
+    if math.isinf(observed):
+        # A proof: no release without the target looks like this one, or none with the target.
+        return Rank(float(observed > 0), mean, deviation)
     at = int(np.clip(round(observed / law.step) - law.first, 0, n - 1))
-    return Rank(1.0 if proof else float(lower[at]), mean, deviation)
+    return Rank(float(lower[at]), mean, deviation)
 
 
 def _laws(mechanism: Mechanism, counts: Sequence[NDArray[np.int64]], m: int) -> Iterator[Sum]:

@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whosthere.privacy.units import UNITS, Event, Unit
-from whosthere.specs import (
-    WHOLE,
-    OneOf,
-    Parameter,
-    UnreadableError,
-    declared_field,
-    fields_of,
-)
+from whosthere.spec_text import UnreadableError
+from whosthere.specs import WHOLE, OneOf, Parameter, declared_field, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whosthere.specs import Written
+    from whosthere.spec_text import Written
 
 _BOUND = "max_visits"
 
