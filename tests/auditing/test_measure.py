@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from whosthere.auditing.certified_eps import eps_ceiling
 from whosthere.auditing.measure import control_holds, measure, per_target
-from whosthere.auditing.metrics import eps_ceiling
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binom, binomtest, norm, spearmanr, t, ttest_1samp
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
+from whosthere.auditing.certified_eps import empirical_eps, eps_ceiling
 from whosthere.auditing.metrics import (
     Estimate,
     _low_quantile,
@@ -26,12 +27,9 @@ from whosthere.auditing.metrics import (
     auc,
     auc_by_target,
     clopper_pearson,
-    empirical_eps,
-    eps_ceiling,
     mean_over_targets,
     pooled_auc,
     rank_correlation,
-    share_at_least,
     tpr_at_fpr,
 )
 from whosthere.errors import InputError
@@ -637,17 +635,6 @@ class TestMeanOverTargets:
             mean_over_targets(draw(n, rng), bounds=(0, 1), n_resamples=2000) for _ in range(2000)
         ]
         assert np.mean([covers(one, mean) for one in found]) > limit
-
-
-class TestShareAtLeast:
-    def test_counts_the_limit_itself(self):
-        values = np.array([0.2, 0.9, 0.95, 0.89])
-        assert share_at_least(values) == clopper_pearson(2, 4)
-        assert share_at_least(values, 0.2) == clopper_pearson(4, 4)
-        assert share_at_least(values, 0.99) == clopper_pearson(0, 4)
-        assert share_at_least([1.0]).value == 1
-        with pytest.raises(InputError):
-            share_at_least([])
 
 
 class TestRankCorrelation:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.auditing import metrics, people
+from whosthere.auditing import certified_eps, metrics, people
 from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.vocabulary import (
@@ -235,9 +235,9 @@ class _Measured:
             nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
             yield self.finding("empirical_eps", nothing)
             return
-        bound = metrics.empirical_eps(self.calibrated, self.labels, held_out=held_out)
+        bound = certified_eps.empirical_eps(self.calibrated, self.labels, held_out=held_out)
         yield judged.finding("empirical_eps", bound)
-        most = metrics.eps_ceiling(n_in, n_out)
+        most = certified_eps.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
 
     def _risk(self, column: str, halves: tuple[str, str]) -> Iterator[Finding]:

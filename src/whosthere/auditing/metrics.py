@@ -4,8 +4,7 @@ An attack gives each release a score: the higher the score, the more likely the 
 label says whether the target really is in. Given their target, releases are independent.
 
 People are the sample, and the releases of one person are repetitions. All intervals are over
-people: they hold for everybody from whom the targets were drawn. Only `empirical_eps` is about the
-mechanism, whoever is attacked, and counts releases. Intervals are two-sided.
+people: they hold for everybody from whom the targets were drawn. They are two-sided.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtr, ndtri, stdtrit
 
+from whosthere.auditing.samples import alike, error_per_side, finite_numbers, flags, in_and_out
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError
 
@@ -69,7 +69,7 @@ def auc(scores: ArrayLike, labels: ArrayLike) -> float:
 
     Scores and labels (whether the target is in) have the shape (n_releases,).
     """
-    in_, out = _in_and_out(scores, labels)
+    in_, out = in_and_out(scores, labels)
     out = np.sort(out)
     below = np.searchsorted(out, in_, "left") + np.searchsorted(out, in_, "right")
     return float(below.sum() / (2 * in_.size * out.size))
@@ -82,7 +82,7 @@ def auc_by_target(
 
     Both have the shape (n_targets,); `targets` holds a whole number for each release.
     """
-    score, label, target = _alike(np.asarray(scores), np.asarray(labels), np.asarray(targets))
+    score, label, target = alike(np.asarray(scores), np.asarray(labels), np.asarray(targets))
     order = np.argsort(target, kind="stable")
     distinct, first = np.unique(target[order], return_index=True)
     aucs = [auc(score[rows], label[rows]) for rows in np.split(order, first[1:])]
@@ -148,8 +148,8 @@ def accuracy_by_target(
 
     Arguments are as for `accuracy`; the results have the shape (n_targets,).
     """
-    called, label, target = _alike(
-        _flags(decisions, "decisions"), _flags(labels, "labels"), np.asarray(targets)
+    called, label, target = alike(
+        flags(decisions, "decisions"), flags(labels, "labels"), np.asarray(targets)
     )
     distinct, place = np.unique(target, return_inverse=True)
     right = np.bincount(place, called == label) / np.bincount(place)
@@ -163,7 +163,7 @@ def advantage_by_target(
 
     Arguments are as for `accuracy`; the results have the shape (n_targets,).
     """
-    called = _flags(decisions, "decisions")
+    called = flags(decisions, "decisions")
     rows = _Rows.of(called, labels, targets)
     hits, alarms = rows.n_by_target(called & rows.label), rows.n_by_target(called & ~rows.label)
     return rows.distinct, frozen(hits / rows.n_in - alarms / rows.n_out, np.float64)
@@ -304,62 +304,6 @@ def tpr_at_fpr(
     return Estimate(value, min(low, value), max(high, value), low_in_family=min(in_family, value))
 
 
-def empirical_eps(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    held_out: ArrayLike,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-) -> Estimate:
-    """Return a lower bound on the eps with which the releases can have been published.
-
-    Differential privacy implies TPR <= e^eps FPR + delta, and the same for TNR and FNR. The
-    threshold and one of the two inequalities are chosen to give the best bound on the held-out
-    releases. The other releases then give the bound, which is too large with a chance of at most
-    1 - confidence. `value` and `low` are both the bound; there is no `high`.
-
-    Scores and labels are as for `auc`; `held_out` marks the releases that the choice is based on,
-    shape (n_releases,).
-    """
-    tail, mask = error_per_side(confidence), _flags(held_out, "held_out")
-    _, score, label = _alike(mask, np.asarray(scores), np.asarray(labels))
-    in_, out = _in_and_out(score[mask], label[mask])
-    steps = np.unique(np.concatenate([in_, out]))
-    thresholds = np.concatenate([steps[:-1] / 2 + steps[1:] / 2, steps[-1:]])
-    bounds = _eps_bounds(in_, out, thresholds, delta, tail)
-    direction, best = np.unravel_index(bounds.argmax(), bounds.shape)
-    in_, out = _in_and_out(score[~mask], label[~mask])
-    bound = _eps_bounds(in_, out, thresholds[best], delta, tail)[direction]
-    value = max(float(bound), 0.0)
-    reached = value == eps_ceiling(in_.size, out.size, delta=delta, confidence=confidence)
-    note = f"the most that {in_.size} IN and {out.size} OUT releases can show" if reached else None
-    return Estimate(value, value, None, note)
-
-
-def eps_ceiling(n_in: int, n_out: int, *, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Return the bound that an attack without errors gets from releases that are not held out.
-
-    `empirical_eps` cannot return a larger one for as many releases.
-    """
-    if min(n_in, n_out) < 1:
-        raise InputError("a bound on eps needs at least one IN and one OUT release")
-    flawless = _eps_bounds(np.ones(n_in), np.zeros(n_out), 0.5, delta, error_per_side(confidence))
-    return max(float(flawless.max()), 0.0)
-
-
-def share_at_least(
-    values: ArrayLike, limit: float = 0.9, *, confidence: float = 0.95, family: int = 1
-) -> Estimate:
-    """Return the share of targets whose value is `limit` or more; shape (n_targets,).
-
-    This is right for values that are known exactly. For measured AUCs use `share_exposed`.
-    """
-    x = finite_numbers(values, "values")
-    count = int(np.count_nonzero(x >= limit))
-    return clopper_pearson(count, x.size, confidence=confidence, family=family)
-
-
 def rank_correlation(
     x: ArrayLike,
     values: ArrayLike,
@@ -378,7 +322,7 @@ def rank_correlation(
     """
     tail, (a, b) = (
         error_per_side(confidence),
-        _alike(finite_numbers(x, "x"), finite_numbers(values, "values")),
+        alike(finite_numbers(x, "x"), finite_numbers(values, "values")),
     )
     n = a.size
     if n < 4:
@@ -411,7 +355,7 @@ class _Rows:
 
     @classmethod
     def of(cls, values: NDArray[Any], labels: ArrayLike, targets: ArrayLike) -> _Rows:
-        value, label, target = _alike(values, _flags(labels, "labels"), np.asarray(targets))
+        value, label, target = alike(values, flags(labels, "labels"), np.asarray(targets))
         distinct, place = np.unique(target, return_inverse=True)
         n_in, n_out = (np.bincount(place[own], minlength=distinct.size) for own in (label, ~label))
         if not (n_in.all() and n_out.all()):
@@ -535,19 +479,6 @@ def least_share(successes: ArrayLike, n: int, tail: float) -> Floats:
     return np.where(count > 0, share, 0.0)
 
 
-def _eps_bounds(
-    in_: Floats, out: Floats, thresholds: ArrayLike, delta: float, tail: float
-) -> Floats:
-    """Return the bounds from TPR / FPR and from TNR / FNR, shape (2, *thresholds.shape)."""
-    if not 0 <= delta < 1:
-        raise InputError(f"delta must be at least 0 and below 1, not {delta}")
-    hits = in_.size - np.searchsorted(np.sort(in_), thresholds, "right")
-    rejections = np.searchsorted(np.sort(out), thresholds, "right")
-    tpr, tnr = least_share(hits, in_.size, tail), least_share(rejections, out.size, tail)
-    sure, wrong = np.stack([tpr, tnr]) - delta, 1 - np.stack([tnr, tpr])
-    return np.log(sure / wrong, out=np.full(sure.shape, -np.inf), where=sure > 0)
-
-
 @lru_cache(maxsize=2)
 def _resample_counts(n: int, seed: int, n_resamples: int) -> Floats:
     """Return how often each of n targets is drawn, shape (n_resamples, n).
@@ -591,44 +522,3 @@ def _centred_ranks(values: Floats, counts: Floats) -> Floats:
     tied = counts @ np.eye(distinct.size)[place]
     ranks = np.cumsum(tied, axis=1) - (tied + values.size) / 2
     return np.asarray(ranks[:, place])
-
-
-def _in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the scores of the IN and of the OUT releases; there must be some of both."""
-    score, label = _alike(finite_numbers(scores, "scores"), _flags(labels, "labels"))
-    if label.all() or not label.any():
-        raise InputError("there must be releases both with and without the target")
-    return score[label], score[~label]
-
-
-def finite_numbers(values: ArrayLike, name: str) -> Floats:
-    """Return finite numbers of the shape (n,), with n at least 1."""
-    (array,) = _alike(np.asarray(values, np.float64))
-    if not np.isfinite(array).all():
-        fix = "Give releases that are ruled out a score of -1e9"
-        raise InputError(f"{name} must be finite", fix=fix)
-    return array
-
-
-def _flags(values: ArrayLike, name: str) -> NDArray[np.bool_]:
-    array = np.asarray(values)
-    if array.dtype != np.bool_:
-        raise InputError(f"{name} must be True or False, not {array.dtype}")
-    return array
-
-
-def _alike(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return arrays of the same shape (n,), with n at least 1."""
-    shapes = [one.shape for one in arrays]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0] == (0,):
-        raise InputError(f"arrays must have one axis and the same size, not the shapes {shapes}")
-    return arrays
-
-
-def error_per_side(confidence: float, family: int = 1) -> float:
-    """Return the chance of error on each side, shared by a family of intervals."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
-    if family < 1:
-        raise InputError(f"a family has at least one member, not {family}")
-    return (1 - confidence) / 2 / family

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, owens_t
 
-from whosthere.auditing.metrics import Estimate, error_per_side, finite_numbers, least_share
+from whosthere.auditing.metrics import Estimate, least_share
+from whosthere.auditing.samples import error_per_side, finite_numbers
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError
 
