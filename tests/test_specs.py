@@ -63,9 +63,10 @@ zero = training | {
     "rule": st.booleans(),
     "fit_on": st.sampled_from(["per-release", "per-target"]),
 }
+rates = {"rates": st.sampled_from(["low-rank", "rank-one"])}
 PARAMETERS = {
-    LikelihoodRatio: {},
-    LikelihoodRatioWithReference: {},
+    LikelihoodRatio: rates,
+    LikelihoodRatioWithReference: rates,
     ContradictionRule: {},
     LogLikelihood: {"validation_groups": even},
     PastGroups: {
@@ -229,7 +230,8 @@ def test_any_text_is_read_or_refused(text):
         ("zero-knowledge(activity=exponentail)", ["Did you mean 'exponential'?", "character 16"]),
         ("zero-knowledge(activity=lognormal)", ["lognormal:1.2"]),
         ("zero-knowledge(positions=maybe)", ["positions must be yes or no, not 'maybe'"]),
-        ("likelihood-ratio(groups=2)", ["has no parameter 'groups'", "Write likelihood-ratio"]),
+        ("contradiction-rule(groups=2)", ["has no parameter 'groups'", "Write contradiction-rule"]),
+        ("likelihood-ratio(rates=rank-two)", ["Did you mean 'rank-one'?"]),
         ("knock-knock(groups=many)", ["groups must be a whole number, not 'many'"]),
         ("knock-knock(groups=forest(trees=2))", ["'forest(trees=2)' is not a plain value"]),
         ("knock-knock(groups=3)", ["3 groups cannot be balanced", "even number"]),

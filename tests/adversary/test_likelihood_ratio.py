@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from scipy.stats import binom, kstest, norm, poisson
+from scipy.stats import binom, kstest, poisson
 
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks import (
@@ -13,7 +13,7 @@ from whosthere.adversary.attacks import (
     LikelihoodRatio,
     LikelihoodRatioWithReference,
 )
-from whosthere.adversary.attacks.likelihood_ratio import _null_law, log_likelihood_ratio
+from whosthere.adversary.attacks.likelihood_ratio import Null, log_likelihood_ratio
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
@@ -321,7 +321,8 @@ def test_a_release_of_another_kind_is_refused(rng):
 # Scores of an earlier version, which asked each kind of knowledge by itself: for twenty visits,
 # for three, and for two regions, each with the p-value of a normal law. That law is near enough to
 # the exact one for sums of many cells, and says little of sums of three. (It took no notice of
-# bounds.)
+# bounds.) Its rates were fitted by a few Newton steps, those of today are solved for to the grid of
+# the tables.
 KNOWN_ANSWERS = {
     "raw": [
         (0.12624354756018208, 0.15403540525560458),
@@ -376,8 +377,10 @@ def test_scores_are_those_that_they_always_were(spec):
         KnownRegions((3, 7)),
     )
     for known, (score, p_value) in zip((many, few, places), KNOWN_ANSWERS[spec], strict=True):
-        found = LikelihoodRatio().fit(facts, known, Auxiliary(), seed=0).score(release)
-        assert found.score == pytest.approx(score, rel=1e-12, abs=1e-12)
+        found = (
+            LikelihoodRatio(rates="rank-one").fit(facts, known, Auxiliary(), seed=0).score(release)
+        )
+        assert found.score == pytest.approx(score, rel=2e-3, abs=2e-3)
         if p_value is None:
             assert found.p_value is None
         elif known is many and "max_visits" not in spec:
@@ -419,20 +422,6 @@ def test_tails_are_never_too_small(rng, sizes):
             assert exact * (1 - 1e-9) <= found <= near / 0.99 + 1e-6
 
 
-def test_quantiles_are_those_of_the_middle_of_a_tail(rng):
-    """To the coarse grid, which blurs a sum that has neighbours."""
-    law = _law(rng, (2, 3, 2, 5, 2, 3, 4, 2, 6))
-    sums, chances = _brute(law)
-    for observed in rng.choice(sums, 100, p=chances / chances.sum()):
-        low, high = (
-            norm.isf(
-                np.mean([chances[sums > observed + end + side].sum() for side in (-1e-9, 1e-9)])
-            )
-            for end in (-0.2, 0.2)
-        )
-        assert low - 1e-3 <= law.quantile(observed) <= high + 1e-3
-
-
 def test_far_tails_keep_their_order():
     """A binomial law of log ratios: 60 coins of 1/50, which with the person show 1/2."""
     coin = np.log([0.5 / 0.98, 0.5 / 0.02])
@@ -443,9 +432,6 @@ def test_far_tails_keep_their_order():
     exact = binom.sf(heads - 1, 60, 0.02)
     assert (p_values >= exact * (1 - 1e-6)).all()
     assert (p_values[:45] <= exact[:45] * 1.3).all()
-    assert (np.diff([law.quantile(total) for total in sums]) > 0).all()
-    assert np.isfinite(law.quantile(1e6))
-    assert np.isfinite(law.quantile(-1e6))
 
 
 def _scores_without(rng, spec, log_rates, n, chance=1.0):
@@ -456,7 +442,7 @@ def _scores_without(rng, spec, log_rates, n, chance=1.0):
     ratios = np.array([tables.log_ratio_of(row, log_rates) for row in counts])
     with np.errstate(divide="ignore"):
         scores = np.log1p(chance * np.expm1(ratios)).sum(axis=1)
-    return scores, _null_law(tables, log_rates, np.full(log_rates.size, chance))
+    return scores, Null(tables, log_rates, np.full(log_rates.size, chance)).law()
 
 
 def _shares_below(law, scores, levels):
@@ -516,29 +502,29 @@ def test_p_values_hold_with_fitted_rates(rng):
         assert share <= level + 4 * np.sqrt(level * (1 - level) / 3000)
 
 
-@pytest.mark.parametrize("spec", ["laplace(eps=1, unit=event)", "suppress(k=1)"])
-def test_calibrated_scores_are_standard_normal_without_the_target(rng, spec):
-    """Of targets as different as 5 and 100 visits, true rates; 1,000 releases, 4 errors."""
+def test_scores_mean_the_same_for_everybody(rng):
+    """Of scores near 1, e in 1 + e belong to people who are in, for targets as different as 5 and
+    100 visits: nothing needs to be done to compare them. True rates, 4 standard errors."""
     for visits in (5, 100):
         log_rates = np.log(2.0) + rng.normal(0, 0.5, visits)
-        scores, law = _scores_without(rng, spec, log_rates, 1000)
-        found = [law.quantile(score) for score in scores]
-        assert np.mean(found) == pytest.approx(0, abs=4 / np.sqrt(1000))
-        assert np.std(found) == pytest.approx(1, abs=4 / np.sqrt(2000))
+        mechanism = Mechanism.parse("laplace(eps=1, unit=event)")
+        tables = count_tables(mechanism, M)
+        inside = rng.random(4000) < 0.5
+        true = rng.poisson(np.exp(log_rates), (inside.size, visits)) + inside[:, None]
+        counts = mechanism.apply(true.astype(np.int32), M, rng)
+        scores = np.array([tables.log_ratio_of(row, log_rates).sum() for row in counts])
+        for low, high in ((-3, -1), (-1, 0), (0, 1), (1, 3)):
+            own = (scores > low) & (scores < high)
+            expected = 1 / (1 + np.exp(-scores[own]))
+            error = np.sqrt((expected * (1 - expected)).sum())
+            assert abs(inside[own].sum() - expected.sum()) < 4 * error
 
 
-def test_places_alone_are_calibrated_too(rng):
-    rates = _world(rng, 30, 60, level=0.3)
-    known = KnownRegions((3, 7))
-    found = []
-    for _ in range(200):
-        release = _release(rates, "suppress(k=1)", rng)
-        answer = log_likelihood_ratio(release, known, fit_rates(release))
-        assert answer.p_value is None
-        found.append(answer.calibrated)
-    # The rates are fitted to the sums of these very regions, so the spread is far below 1.
-    assert abs(np.mean(found)) < 0.5
-    assert 0 < np.std(found) < 1
+def test_places_alone_have_no_p_value(rng):
+    release = _release(_world(rng, 30, 60, level=0.3), "suppress(k=1)", rng)
+    answer = log_likelihood_ratio(release, KnownRegions((3, 7)), fit_rates(release))
+    assert answer.p_value is None
+    assert answer.calibrated == answer.score
 
 
 def test_a_visit_that_may_have_been_dropped_rules_nobody_out():

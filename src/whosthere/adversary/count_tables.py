@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # Rates are tabulated on a logarithmic grid. Above the largest, a published count is as good as
 # normal; below the smallest, all that matters is proportional to the rate.
 _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
+# Where a map moves counts by more than so small a part of that rate, the grid reaches further:
+# far above the threshold of a suppression hardly anything is suppressed.
+_FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
 # Published values are put together where the noise is so wide that neighbours hardly differ.
@@ -43,6 +46,9 @@ class CountTables:
         Of the published count, shape (n_rates,).
     empty_mean, empty_variance
         The same of a cell with nobody in it.
+    information
+        Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
+        published as they are, one by the rate.
     bin_of_value
         Bin of each published value from 0; the last bin holds all further ones.
     log_ratio
@@ -62,6 +68,7 @@ class CountTables:
     variance: NDArray[np.float64]
     empty_mean: float
     empty_variance: float
+    information: NDArray[np.float64]
     bin_of_value: NDArray[np.int32]
     log_ratio: NDArray[np.float64]
     without: NDArray[np.float32]
@@ -129,6 +136,21 @@ class CountTables:
         """Logarithm of the largest rate in the tables."""
         return self.first + (self.mean.size - 1) * self.step
 
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Rates in the tables, shape (n_rates,)."""
+        return np.asarray(np.exp(self.first + self.step * np.arange(self.mean.size)))
+
+    @property
+    def noise(self) -> float:
+        """Variance that the mechanism adds to counts beyond the tables."""
+        return max(float(self.variance[-1]) - math.exp(self._last), 0.0)
+
+    @property
+    def shift(self) -> float:
+        """What the mechanism adds to counts beyond the tables on average."""
+        return float(self.mean[-1]) - math.exp(self._last)
+
     def _between(
         self, log_rates: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -140,13 +162,13 @@ class CountTables:
 
     def _normal_variance(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Variance of published counts beyond the tables: the noise stays, people add theirs."""
-        return np.asarray(np.exp(log_rates) + (self.variance[-1] - np.exp(self._last)))
+        return np.asarray(np.exp(log_rates) + self.noise)
 
     def _normal_log_ratio(
         self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the log ratio of two normal densities, one person apart."""
-        mean = np.exp(log_rates) + (self.mean[-1] - np.exp(self._last))
+        mean = np.exp(log_rates) + self.shift
         return np.asarray((values - mean - 0.5) / self._normal_variance(log_rates))
 
 
@@ -157,7 +179,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     The others in a cell are Poisson with the cell's rate.
     """
     rates = _LEAST_RATE * np.exp(
-        np.arange(math.ceil(math.log(_MOST_RATE / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1)
+        np.arange(math.ceil(math.log(_most_rate(mechanism) / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1)
         / _POINTS_PER_E_FOLD
     )
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
@@ -184,11 +206,29 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         variance=own(others @ squares[:-1] - mean**2, np.float64),
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
+        information=own(_information(without, within), np.float64),
         bin_of_value=own(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
         log_ratio=own(ratio, np.float64),
         without=own(out, np.float32),
         likely=own(likely, np.int32),
     )
+
+
+def _most_rate(mechanism: Mechanism) -> float:
+    """Return the largest rate in the tables of a mechanism."""
+    moved = max((-step.window[0] for step in mechanism.steps if not step.is_random), default=0)
+    return min(max(_MOST_RATE, _FAR_ABOVE * moved), _FURTHEST_RATE)
+
+
+def _information(without: NDArray[np.float64], within: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the information on the rate, shape (n_rates,).
+
+    One person more is a step of a Poisson law: the derivative of the chances by the rate is what
+    that person adds to them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(without > 0, (within - without) ** 2 / without, 0.0)
+    return np.asarray(parts.sum(axis=1))
 
 
 def _without_tails(

@@ -23,16 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.fft import irfft, rfft
-from scipy.special import ndtri_exp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-# Grid points: many for chances that must not be too small, fewer for quantiles, for which sums
-# that are rounded up make up for those that are rounded down.
-_FINE, _COARSE = 4096, 1024
+# Grid points.
+_POINTS = 4096
 # Terms that are transformed at a time.
 _BLOCK = 32
 # Two terms become one as long as that one has no more values than this, on average.
@@ -46,8 +42,6 @@ _DEVIATIONS, _JUMPS = 12.0, 3.0
 _RARE = 1e-8
 # Tails of a tilted law are not told from smaller ones.
 _LEAST_TAIL = 1e-8
-# A chance is never taken to be nearer to 1 than this.
-_LEAST_REST = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +61,6 @@ class NullLaw:
     value: NDArray[np.float64]
     chance: NDArray[np.float64]
 
-    def deviations(self, total: float) -> float:
-        """Return by how many standard deviations a sum lies above the mean."""
-        law = self._tilted(0.0)
-        return (total - float(law.mean.sum())) / max(math.sqrt(law.variance), 1e-9)
-
     def p_value(self, total: float) -> float:
         """Return the chance of a sum at least as large as an observed one.
 
@@ -80,32 +69,18 @@ class NullLaw:
         few = self._with_fewer_terms()
         n = int(few.term[-1]) + 1
         slack = min(n, math.sqrt(n * math.log(1 / _DELTA) / 2)) + 1e-6
-        (at_least,) = few._log_tails(total, _FINE, (-slack,))
+        at_least = few._log_tail(total, -slack)
         return math.exp(min(at_least - math.log1p(-_DELTA), 0.0))
 
-    def quantile(self, total: float) -> float:
-        """Return the normal quantile of a sum: a normal law exceeds it with the same chance.
-
-        Of sums that are as large as the observed one, half count as larger (mid-p), so that the
-        mean is about 0 also where few values are possible. It is finite, however rare the sum is.
-        """
-        few = self._with_fewer_terms()
-        at_least, more = few._log_tails(total, _COARSE, (-1.0, 1.0))
-        middle = float(np.logaddexp(at_least, more)) - math.log(2)
-        return -float(ndtri_exp(min(middle, math.log1p(-_LEAST_REST))))
-
-    def _log_tails(
-        self, total: float, n_points: int, offsets: tuple[float, ...]
-    ) -> Iterator[float]:
-        """Yield the logarithms of tails that begin some steps of a grid above an observed sum."""
+    def _log_tail(self, total: float, offset: float) -> float:
+        """Return the logarithm of a tail that begins some steps of a grid above an observed sum."""
         law = self._tilted_towards(total)
         width = max(_DEVIATIONS * math.sqrt(law.variance) + _JUMPS * law.jump, 1e-6)
-        step = width / n_points
-        chances = self._on_grid(law, step, n_points)
+        step = width / _POINTS
+        chances = self._on_grid(law, step)
         place = (total - float(law.mean.sum())) / step
-        for offset in offsets:
-            tail = _log_tail(chances, law.tilt * step, place, place + offset)
-            yield law.log_size - law.tilt * total + tail
+        tail = _log_tail(chances, law.tilt * step, place, place + offset)
+        return law.log_size - law.tilt * total + tail
 
     def _with_fewer_terms(self) -> NullLaw:
         """Return the same law with sums of two terms in their place, as far as that saves work."""
@@ -147,29 +122,29 @@ class NullLaw:
         apart = self.value - mean[self.term]
         return _Tilted(tilt, float(np.log(size).sum()), weight, mean, apart)
 
-    def _on_grid(self, law: _Tilted, step: float, n_points: int) -> NDArray[np.float64]:
+    def _on_grid(self, law: _Tilted, step: float) -> NDArray[np.float64]:
         """Return the chance of each grid point under a tilted law, the mean in the middle."""
         place = law.apart / step
         below = np.floor(place)
         part = place - below
-        column = below.astype(np.int64) % n_points
+        column = below.astype(np.int64) % _POINTS
         # Values are split first and then tilted, so that the tilt can be undone exactly.
         tilt = law.tilt * step
         lower = law.weight * (1 - part) * np.exp(-tilt * part)
         upper = law.weight * part * np.exp(tilt * (1 - part))
         n = law.mean.size
         ends = np.searchsorted(self.term, np.arange(0, n + _BLOCK, _BLOCK))
-        product = np.ones(n_points // 2 + 1, dtype=np.complex128)
+        product = np.ones(_POINTS // 2 + 1, dtype=np.complex128)
         for first, (start, end) in zip(range(0, n, _BLOCK), pairwise(ends), strict=False):
             rows = min(_BLOCK, n - first)
-            base = (self.term[start:end] - first) * n_points
+            base = (self.term[start:end] - first) * _POINTS
             at = np.concatenate(
-                [base + column[start:end], base + (column[start:end] + 1) % n_points]
+                [base + column[start:end], base + (column[start:end] + 1) % _POINTS]
             )
             masses = np.concatenate([lower[start:end], upper[start:end]])
-            grid = np.bincount(at, masses, rows * n_points).reshape(rows, n_points)
+            grid = np.bincount(at, masses, rows * _POINTS).reshape(rows, _POINTS)
             product *= np.multiply.reduce(rfft(grid, axis=1), axis=0)
-        return np.roll(irfft(product, n_points), n_points // 2)
+        return np.roll(irfft(product, _POINTS), _POINTS // 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere import kernels
+from whosthere.adversary.completion import LEAST_SHARE, Completion, completion
+from whosthere.adversary.components import find_components, no_components
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.data.arrays import frozen
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.privacy.release import Release
 
-_ROUNDS = 4
+_ROUNDS, _SHAPED_ROUNDS = 12, 4
+# Hidden counts are completed so often, each time by better rates.
+_COMPLETIONS = 4
 # A row or column is never taken for emptier than this many people in all of its cells.
 _LEAST_EXCESS = 0.05
 # Sums that vary no more than noise does are still taken for different by this share of it.
@@ -29,7 +33,10 @@ FLAT = frozen(np.zeros((1, 1)), np.float64)
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Rates exp(row + column + shape): people to expect in each cell.
+    """Rates of people to expect in each cell.
+
+    A cell's base rate is exp(row + column + shape). The rate is that plus `left` times `right`, in
+    units of the deviation that a count has at the base rate, and a small share of it at least.
 
     Attributes
     ----------
@@ -37,40 +44,71 @@ class Rates:
         Logarithms, shapes (n_regions,) and (n_epochs,).
     shape
         Logarithms by cell, shape (n_regions, n_epochs), or (1, 1) where there are none.
+    left, right
+        Components beyond the base, shapes (n_regions, k) and (n_epochs, k).
+    completion
+        Where the deviations come from.
     """
 
     rows: NDArray[np.float64]
     columns: NDArray[np.float64]
     shape: NDArray[np.float64]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+    completion: Completion
+
+    @property
+    def n_components(self) -> int:
+        """How many components there are beyond the base rates."""
+        return int(self.left.shape[1])
 
     def log_rates(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the logarithm of the rate of each given cell."""
         region, epoch = np.divmod(cells, self.columns.size)
-        rates = self.rows[region] + self.columns[epoch]
-        return np.asarray(rates if self.shape.size == 1 else rates + self.shape[region, epoch])
+        base = self.rows[region] + self.columns[epoch]
+        if self.shape.size > 1:
+            base = base + self.shape[region, epoch]
+        if not self.n_components:
+            return np.asarray(base)
+        extra = (self.left[region] * self.right[epoch]).sum(axis=1)
+        return self._with_components(base, extra)
 
     def dense(self) -> NDArray[np.float64]:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
-        return np.asarray(np.exp(self.rows[:, None] + self.columns + self.shape))
+        base = self.rows[:, None] + self.columns + self.shape
+        if not self.n_components:
+            return np.asarray(np.exp(base))
+        return np.asarray(np.exp(self._with_components(base, self.left @ self.right.T)))
+
+    def _with_components(
+        self, base: NDArray[np.float64], extra: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """Return logarithms of rates, given those of base rates and what components add."""
+        relative = 1 + extra * self.completion.deviations(base) * np.exp(-base)
+        return np.asarray(base + np.log(np.maximum(relative, LEAST_SHARE)))
 
     def total(self) -> float:
         """Return how many visits to expect in all."""
-        if self.shape.size > 1:
-            return float(self.dense().sum())
-        return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
+        if self.shape.size == 1 and not self.n_components:
+            return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
+        return float(self.dense().sum())
 
     def time_marginal(self) -> NDArray[np.float64]:
         """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
-        by_epoch = np.exp(self.columns) if self.shape.size == 1 else self.dense().sum(axis=0)
+        plain = self.shape.size == 1 and not self.n_components
+        by_epoch = np.exp(self.columns) if plain else self.dense().sum(axis=0)
         return np.asarray(by_epoch / by_epoch.sum())
 
 
-def fit_rates(release: Release, shape: NDArray[np.float64] = FLAT) -> Rates:
-    """Fit rates to the row and column sums of a release, through its mechanism.
+def fit_rates(
+    release: Release, shape: NDArray[np.float64] = FLAT, *, low_rank: bool = True
+) -> Rates:
+    """Fit rates to a release, through its mechanism.
 
-    A cell's rate is a factor of its region times one of its epoch (times `shape`, given as
+    A cell's base rate is a factor of its region times one of its epoch (times `shape`, given as
     logarithms). The factors are those at which the mechanism is expected to publish the sums
-    that it did publish. Where the sums are mostly noise they are drawn together first.
+    that it did publish. Where the sums are mostly noise they are drawn together first. With
+    `low_rank`, as many components are added as stand out of the noise of single cells.
     """
     tables = count_tables(release.mechanism, release.group_size)
     counts = release.counts
@@ -78,17 +116,21 @@ def fit_rates(release: Release, shape: NDArray[np.float64] = FLAT) -> Rates:
         _excess(counts.sum(axis=axis, dtype=np.int64), counts.shape[axis], tables)
         for axis in (1, 0)
     )
-    rows, columns = kernels.fit_rank_one(
-        by_row,
-        # Both must add up to the same, or the fit would wander.
-        by_column * (by_row.sum() / by_column.sum()),
-        shape,
-        tables.mean - tables.empty_mean,
-        tables.first,
-        tables.step,
-        _ROUNDS,
-    )
-    return Rates(rows, columns, shape)
+    # Both must add up to the same, or the fit would wander.
+    by_column *= by_row.sum() / by_column.sum()
+    expected, first, step = tables.mean - tables.empty_mean, tables.first, tables.step
+    if shape.size > 1:
+        factors = kernels.fit_shaped(
+            by_row, by_column, shape, expected, first, step, _SHAPED_ROUNDS
+        )
+    else:
+        factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
+    base = (*factors, shape)
+    completed = completion(release.mechanism, release.group_size)
+    if not low_rank:
+        return Rates(*base, *no_components(counts), completed)
+    rounds = _COMPLETIONS if release.mechanism.changes_counts else 1
+    return Rates(*base, *find_components(counts, base, completed, rounds), completed)
 
 
 def _excess(sums: NDArray[np.int64], n_cells: int, tables: CountTables) -> NDArray[np.float64]:
@@ -134,7 +176,7 @@ def reference_shape(reference: Traces) -> NDArray[np.float64]:
 def mechanism_marginals(release: Release) -> Marginals:
     """Estimate where, when and how often people are seen from rates fitted to a release."""
     rates = fit_rates(release)
-    by_region = np.exp(rates.rows)
+    by_region = rates.dense().sum(axis=1)
     return Marginals(
         by_region / by_region.sum(),
         rates.time_marginal(),

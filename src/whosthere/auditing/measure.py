@@ -196,15 +196,14 @@ class _Measured:
     def line(self) -> Iterator[Finding]:
         """Return what is shown of a line that is no attack."""
         yield self.finding("auc", self.mean(self.aucs))
+        yield self.finding("pooled_auc", self._pooled_auc())
         for name, fpr in _RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield self.finding("share_auc_90", self._share())
 
     def findings(self) -> Iterator[Finding]:
         yield self.finding("auc", self.mean(self.aucs))
-        given = self.calibrated, self.labels, self.targets
-        pooled = metrics.pooled_auc(*given, seed=self.seed, family=self.family)
-        yield self.finding("pooled_auc", pooled)
+        yield self.finding("pooled_auc", self._pooled_auc())
         decided = self.says_in, self.labels, self.targets
         for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
             yield self.finding(name, metric(*decided, seed=self.seed, family=self.family))
@@ -217,6 +216,11 @@ class _Measured:
             yield self.finding(name, risk)
         yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
         yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
+
+    def _pooled_auc(self) -> Estimate:
+        return metrics.pooled_auc(
+            self.calibrated, self.labels, self.targets, seed=self.seed, family=self.family
+        )
 
     def _tpr(self, fpr: float) -> Estimate:
         return metrics.tpr_at_fpr(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
 
-SHOWN = ("auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
+SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
 """The metrics that a first look at an audit shows."""
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HEADS = {
     "auc": "mean AUC",
+    "pooled_auc": "AUC, all",
     "accuracy": "accuracy",
     "tpr_at_fpr_1pct": "TPR at 1% FPR",
     "share_auc_90": "AUC >= 0.9",

@@ -1,5 +1,6 @@
 from .l1_logistic import column_sums, minimise, weighted_column_sums
-from .rank_one import fit_rank_one
+from .low_rank import standardised_residuals, sums_by_rate
+from .rank_one import fit_rank_one, fit_shaped
 from .rows import count_cells, group_by_row, sample_within_periods, take_rows
 from .unicity import People, add_traces, draw_traces
 
@@ -10,9 +11,12 @@ __all__ = [
     "count_cells",
     "draw_traces",
     "fit_rank_one",
+    "fit_shaped",
     "group_by_row",
     "minimise",
     "sample_within_periods",
+    "standardised_residuals",
+    "sums_by_rate",
     "take_rows",
     "weighted_column_sums",
 ]

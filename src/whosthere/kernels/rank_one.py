@@ -1,4 +1,11 @@
-"""Fitting rates of the form exp(row + column) to sums of published counts."""
+"""Fitting rates of the form exp(row + column) to sums of published counts.
+
+What a cell is expected to be published as is a table over the logarithm of its rate. A row's sum
+is that of the table at row + column, over all columns. Where nothing but these decides about a
+rate, it only matters how many columns lie where on the table: columns are counted in bins as wide
+as the table's steps, each split between the two bins around it, and the sums of all rows follow
+from the bins. So a round takes time for the rows, the columns and the table, but not for the cells.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +19,110 @@ if TYPE_CHECKING:
 
 # No update moves a rate by more than this, on a logarithmic scale.
 _LONGEST_STEP = 2.0
+# Factors are final once a round moves none by more than this.
+_TOLERANCE = 1e-4
+# Rates are looked for down to so many e-folds below the table.
+_BELOW = 8.0
 
 
 @njit(cache=True, nogil=True)
 def fit_rank_one(
+    row_excess: NDArray[np.float64],
+    column_excess: NDArray[np.float64],
+    table: NDArray[np.float64],
+    first: float,
+    step: float,
+    rounds: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Find rows x and columns y so that expected sums meet the given ones.
+
+    The rate of cell (s, t) is ``exp(x[s] + y[t])``. ``table[i]`` is what a cell of rate
+    ``exp(first + i * step)`` is expected to be published as, less what an empty one is; above
+    the table it grows with the rate, below it is proportional to the rate. Rows and columns are
+    solved for in turn until they stand still.
+
+    Parameters
+    ----------
+    row_excess, column_excess
+        Sums of published counts, less those of empty cells; positive, with the same total.
+    """
+    highest = np.log(max(row_excess.max(), column_excess.max())) + 2.0
+    below = int(_BELOW / step)
+    size = below + max(int((highest - first) / step) + 2, table.size)
+    expected = _extended(table, first, step, below, size)
+    start = first - below * step
+    x = np.log(row_excess / column_excess.size)
+    y = np.log(column_excess / row_excess.sum() * column_excess.size)
+    for _ in range(rounds):
+        change = max(
+            _solve(x, y, row_excess, expected, start, step),
+            _solve(y, x, column_excess, expected, start, step),
+        )
+        if change < _TOLERANCE:
+            break
+    return x, y
+
+
+@njit(cache=True, nogil=True)
+def _extended(
+    table: NDArray[np.float64], first: float, step: float, below: int, size: int
+) -> NDArray[np.float64]:
+    """Return a table from `below` steps before its first entry on, with `size` entries."""
+    last = table.size - 1
+    beyond = table[last] - np.exp(first + last * step)
+    made = np.empty(size)
+    for i in range(size):
+        place = i - below
+        if place < 0:
+            made[i] = table[0] * np.exp(place * step)
+        elif place <= last:
+            made[i] = table[place]
+        else:
+            made[i] = np.exp(first + place * step) + beyond
+    return made
+
+
+@njit(cache=True, nogil=True)
+def _solve(
+    own: NDArray[np.float64],
+    others: NDArray[np.float64],
+    wanted: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    start: float,
+    step: float,
+) -> float:
+    """Move each of `own` to where its expected sum is the wanted one; return the longest move."""
+    lowest = others.min()
+    n_bins = int((others.max() - lowest) / step) + 2
+    bins = np.zeros(n_bins)
+    for i in range(others.size):
+        place = (others[i] - lowest) / step
+        k = int(place)
+        bins[k] += 1.0 - (place - k)
+        bins[k + 1] += place - k
+    sums = np.zeros(max(expected.size - n_bins + 1, 1))
+    for b in range(min(n_bins, expected.size)):
+        for i in range(sums.size):
+            sums[i] += bins[b] * expected[i + b]
+    if sums[-1] <= 0.0:
+        return 0.0  # nothing is ever published, whatever the rate
+    for i in range(1, sums.size):
+        sums[i] = max(sums[i], sums[i - 1])
+    longest = 0.0
+    for i in range(own.size):
+        high = min(max(np.searchsorted(sums, wanted[i]), 1), sums.size - 1)
+        place = float(high)
+        if sums[high - 1] > 0.0 and sums[high] > sums[high - 1]:
+            part = np.log(wanted[i] / sums[high - 1]) / np.log(sums[high] / sums[high - 1])
+            place = high - 1 + min(max(part, 0.0), 1.0)
+        found = start - lowest + place * step
+        longest = max(longest, abs(found - own[i]))
+        own[i] = found
+    return longest
+
+
+@njit(cache=True, nogil=True)
+def fit_shaped(
     row_excess: NDArray[np.float64],
     column_excess: NDArray[np.float64],
     shape: NDArray[np.float64],
@@ -24,21 +131,13 @@ def fit_rank_one(
     step: float,
     rounds: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Find rows x and columns y so that expected sums meet the given ones.
+    """Find rows x and columns y where cells differ from row times column by a known `shape`.
 
-    The rate of cell (s, t) is ``exp(x[s] + y[t] + shape[s, t])``, where `shape` may have a
-    single row and column to say that it is 0 everywhere. ``table[i]`` is what a cell of rate
-    ``exp(first + i * step)`` is expected to be published as, less what an empty one is; above
-    the table it grows with the rate. Each update is a Newton step on the logarithm of a sum,
-    which is exact where the expectation is a power of the rate.
-
-    Parameters
-    ----------
-    row_excess, column_excess
-        Sums of published counts, less those of empty cells; positive.
+    The rate of cell (s, t) is ``exp(x[s] + y[t] + shape[s, t])``; all else is as for
+    `fit_rank_one`. Each update is a Newton step on the logarithm of a sum, which is exact where
+    the expectation is a power of the rate.
     """
     n_rows, n_columns = row_excess.size, column_excess.size
-    shaped = shape.size > 1
     total = row_excess.sum()
     x = np.log(row_excess / n_columns)
     y = np.log(column_excess / total * n_columns)
@@ -47,12 +146,12 @@ def fit_rank_one(
         repeats = 2 if round_ == 0 else 1
         for s in range(n_rows):
             for t in range(n_columns):
-                offsets[t] = y[t] + (shape[s, t] if shaped else 0.0)
+                offsets[t] = y[t] + shape[s, t]
             for _ in range(repeats):
                 x[s] += _log_step(x[s], offsets[:n_columns], row_excess[s], table, first, step)
         for t in range(n_columns):
             for s in range(n_rows):
-                offsets[s] = x[s] + (shape[s, t] if shaped else 0.0)
+                offsets[s] = x[s] + shape[s, t]
             for _ in range(repeats):
                 y[t] += _log_step(y[t], offsets[:n_rows], column_excess[t], table, first, step)
     return x, y

@@ -86,8 +86,8 @@ class Answer:
     calibrated
         How far the score lies above what the attacker expects without the target, in standard
         deviations of the scores that it expects then. Scores of different targets can only be
-        compared by this. Where nothing is given, it is the score less the threshold; it is
-        `RULED_OUT` where the score is.
+        compared by this. Where nothing is given, it is the score less the threshold, which is
+        right for scores that mean the same for everybody; it is `RULED_OUT` where the score is.
     """
 
     score: float

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from whosthere import specs
 from whosthere.adversary.attacks.base import (
     RULED_OUT,
     Answer,
@@ -20,10 +21,11 @@ from whosthere.adversary.attacks.base import (
     needed,
 )
 from whosthere.adversary.bounding import chance_of_being_counted
+from whosthere.adversary.completion import completion
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.null_law import NullLaw
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
-from whosthere.errors import InputError
+from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,18 +38,24 @@ if TYPE_CHECKING:
 _NEVER = 1e-12
 
 
+RatesFrom = Literal["low-rank", "rank-one"]
+"""How much structure the rates may have: components that stand out of the noise, or none."""
+
+
 @dataclass(frozen=True)
 class LikelihoodAnswer(Answer):
     """An answer whose score is the log of a likelihood ratio.
 
+    Scores of different targets can be compared as they are: equal ones say equally much.
+
     Attributes
     ----------
-    law
-        The law of the score if the target is out; None where only places are known, or where the
-        target cannot be in.
+    null
+        What the counts are like if the target is out; None where only places are known, or where
+        the target cannot be in.
     """
 
-    law: NullLaw | None = field(default=None, repr=False, compare=False)
+    null: Null | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def p_value(self) -> float | None:
@@ -58,7 +66,7 @@ class LikelihoodAnswer(Answer):
         """
         if self.is_certain:
             return 1.0
-        return None if self.law is None else self.law.p_value(self.score)
+        return None if self.null is None else self.null.law().p_value(self.score)
 
     def posterior(self, prior: float = 0.5) -> float:
         """Return the probability that the target is in, given one before the release is seen."""
@@ -73,9 +81,9 @@ class LikelihoodAnswer(Answer):
         if self.p_value is not None:
             said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
         said.append(
-            "That holds as far as the model does: other people's visits independent, their rate a "
-            "factor of the place times one of the hour. The decision may be wrong: how often it "
-            "is, is what an audit over many people measures."
+            "That holds as far as the model does: other people's visits independent, their rates "
+            "as regular as the release shows. The decision may be wrong: how often it is, is what "
+            "an audit over many people measures."
         )
         return said
 
@@ -87,13 +95,31 @@ class LikelihoodAnswer(Answer):
 
 @dataclass(frozen=True)
 class LikelihoodRatio(Attack):
-    """Ask at each of the target's visits whether the count is likelier with one person more."""
+    """Ask at each of the target's visits whether the count is likelier with one person more.
+
+    Parameters
+    ----------
+    rates
+        "low-rank" follows all structure that stands out of the release's noise. "rank-one" takes a
+        factor of the region times one of the epoch, as earlier versions did.
+    """
+
+    rates: RatesFrom = specs.parameter(
+        specs.OneOf(get_args(RatesFrom)),
+        "how much structure the rates of others may have",
+        default="low-rank",
+    )
 
     name: ClassVar[str] = "likelihood-ratio"
     summary: ClassVar[str] = (
         "tests the counts at the target's visits against rates fitted to the release through "
         "its mechanism; needs nothing else and no training"
     )
+
+    def __post_init__(self) -> None:
+        if self.rates not in get_args(RatesFrom):
+            fix = suggestion(self.rates, get_args(RatesFrom))
+            raise InputError(f"there are no rates {self.rates!r}", fix=fix)
 
     def _fit(
         self,
@@ -103,8 +129,9 @@ class LikelihoodRatio(Attack):
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
         """Make the mechanism's tables; the rates wait for the release."""
-        count_tables(facts.mechanism, facts.group_size)
-        return _Test(facts, needed(knowledge), self._shape(auxiliary))
+        completion(facts.mechanism, facts.group_size)
+        low_rank = self.rates == "low-rank"
+        return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
         """Return how rates differ from region times epoch, as far as that is known."""
@@ -135,10 +162,12 @@ class _Test(FittedAttack):
     facts: Facts
     knowledge: Knowledge
     shape: NDArray[np.float64]
+    low_rank: bool
 
     def score(self, release: Release) -> LikelihoodAnswer:
         check_same_facts(release, self.facts)
-        return log_likelihood_ratio(release, self.knowledge, fit_rates(release, self.shape))
+        rates = fit_rates(release, self.shape, low_rank=self.low_rank)
+        return log_likelihood_ratio(release, self.knowledge, rates)
 
 
 def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -> LikelihoodAnswer:
@@ -152,10 +181,7 @@ def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -
     score = float(_terms(tables.log_ratio_of(flat_counts(release)[cells], log_rates), chance).sum())
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    law = _null_law(tables, log_rates, chance)
-    if not known:
-        return LikelihoodAnswer(score, 0.0, law.deviations(score))
-    return LikelihoodAnswer(score, 0.0, law.quantile(score), law)
+    return LikelihoodAnswer(score, 0.0, null=Null(tables, log_rates, chance) if known else None)
 
 
 def _terms(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -164,23 +190,39 @@ def _terms(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[
         return np.asarray(np.log1p(chance * np.expm1(ratios)))
 
 
-def _null_law(
-    tables: CountTables, log_rates: NDArray[np.float64], chance: NDArray[np.float64]
-) -> NullLaw:
-    """Return the law of the score if the target is out, which is minus infinity at times."""
-    cell, ratio, p = tables.null_ratios(log_rates)
-    value = _terms(ratio, chance[cell])
-    possible = np.isfinite(value)
-    if not possible.all():
-        cell, value, p = cell[possible], value[possible], p[possible]
-    closed = np.flatnonzero(np.bincount(cell, minlength=log_rates.size) == 0)
-    if closed.size:
-        # Cells that always rule the target out, as in a group of one: a value that never occurs.
-        order = np.argsort(np.append(cell, closed), kind="stable")
-        cell = np.append(cell, closed)[order]
-        value = np.append(value, np.zeros(closed.size))[order]
-        p = np.append(p, np.full(closed.size, _NEVER))[order]
-    return NullLaw(cell, value, p)
+@dataclass(frozen=True, eq=False)
+class Null:
+    """Counts in the known cells if the target is out.
+
+    Attributes
+    ----------
+    tables
+        Of the mechanism.
+    log_rates, chance
+        Logarithms of the rates of others, and the chance that the target's visit was counted,
+        shape (n_cells,).
+    """
+
+    tables: CountTables
+    log_rates: NDArray[np.float64]
+    chance: NDArray[np.float64]
+
+    def law(self) -> NullLaw:
+        """Return the law of the score, which is minus infinity at times."""
+        cell, ratio, p = self.tables.null_ratios(self.log_rates)
+        value = _terms(ratio, self.chance[cell])
+        possible = np.isfinite(value)
+        if not possible.all():
+            cell, value, p = cell[possible], value[possible], p[possible]
+        closed = np.flatnonzero(np.bincount(cell, minlength=self.log_rates.size) == 0)
+        if closed.size:
+            # Cells that always rule the target out, as in a group of one: a value that never
+            # occurs.
+            order = np.argsort(np.append(cell, closed), kind="stable")
+            cell = np.append(cell, closed)[order]
+            value = np.append(value, np.zeros(closed.size))[order]
+            p = np.append(p, np.full(closed.size, _NEVER))[order]
+        return NullLaw(cell, value, p)
 
 
 @dataclass(frozen=True, eq=False)

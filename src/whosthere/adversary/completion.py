@@ -1,0 +1,141 @@
+"""Published counts made whole: what a count was before anything of it was hidden, on average.
+
+One person more in a cell is a small step of the cell's rate: the derivative of the chance of a
+published value by the rate is what one person more adds to that chance. So the likelihood ratio of
+one person, less 1, is the slope of the log-likelihood by the rate. A count is completed by one step
+of scoring from the rate that is assumed so far,
+
+    rate + width * (f_1 / f_0 - 1),
+
+where the width is one by the information of a published count, as for noise, but no more than the
+variance that the count would have if nothing were hidden. Counts that are published as they are
+stay so. A suppressed one becomes the mean number of people given that it was suppressed. One with
+noise moves as far as its noise lets believe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere import kernels
+from whosthere.adversary.count_tables import count_tables
+from whosthere.data.arrays import own
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.privacy.mechanism import Mechanism
+
+LEAST_SHARE = 0.05
+"""Components beyond a base rate leave at least this share of it."""
+# One person is not taken for more than one standard deviation, however empty a cell is.
+_LEAST_VARIANCE = 1.0
+# A count is not completed to more people than it shows and so many deviations of noise.
+_FAR = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Tables of one mechanism, by the rate that is assumed for a cell.
+
+    Attributes
+    ----------
+    first, step
+        Logarithm of the first rate, and the distance of the logarithms.
+    completed
+        What counts are completed to, by rate and bin of the published value, shape
+        (n_rates, n_bins).
+    bin_of_value
+        Bin of each published value from 0; larger ones are taken as they are, less `shift`.
+    deviation
+        Deviation that completed counts are measured by, shape (n_rates,). Beyond the tables it is
+        the root of the rate and `added`.
+    weight
+        Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
+        nearly 0 where next to nothing is published.
+    """
+
+    first: float
+    step: float
+    completed: NDArray[np.float32]
+    bin_of_value: NDArray[np.int32]
+    deviation: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    added: float
+    shift: float
+
+    def deviations(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the deviation of cells of the given rates, same shape."""
+        place = (log_rates - self.first) / self.step
+        within = np.interp(place, np.arange(self.deviation.size), self.deviation)
+        beyond = place >= self.deviation.size - 1
+        if not beyond.any():
+            return within
+        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.added), within)
+
+    def residuals(
+        self,
+        counts: NDArray[np.int32],
+        base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+        components: tuple[NDArray[np.float32], NDArray[np.float32]],
+    ) -> NDArray[np.float32]:
+        """Return by how many deviations completed counts lie above base rates.
+
+        Parameters
+        ----------
+        counts
+            Published, shape (n_regions, n_epochs).
+        base
+            Logarithms of rates by row, by column and by cell, as in `rates.Rates`.
+        components
+            What the rates assumed so far differ by from the base, in deviations: factors of shapes
+            (n_regions, k) and (n_epochs, k).
+        """
+        return kernels.standardised_residuals(
+            counts,
+            *base,
+            *components,
+            self.completed,
+            self.bin_of_value,
+            self.deviation,
+            self.first,
+            self.step,
+            self.added,
+            self.shift,
+            LEAST_SHARE,
+        )
+
+    def weights(
+        self, base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the variances of `residuals` without components, added up by row and by column."""
+        return kernels.sums_by_rate(*base, self.weight, self.first, self.step)
+
+
+@lru_cache(maxsize=32)
+def completion(mechanism: Mechanism, m: int) -> Completion:
+    """Make the tables of a mechanism for groups of m people, once."""
+    tables = count_tables(mechanism, m)
+    rates, noise = tables.rates, tables.noise
+    width = np.minimum(1 / np.maximum(tables.information, 1e-12), rates + noise)
+    bins = tables.bin_of_value
+    # The last value of each bin. The last bin holds all further values, which are left alone.
+    largest = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
+    with np.errstate(over="ignore"):
+        completed = rates[:, None] + width[:, None] * np.expm1(tables.log_ratio)
+    most = np.maximum(rates[:, None], largest - min(tables.shift, 0.0) + _FAR * np.sqrt(noise) + 1)
+    squared = width + _LEAST_VARIANCE
+    return Completion(
+        first=tables.first,
+        step=tables.step,
+        completed=own(np.minimum(completed, most), np.float32),
+        bin_of_value=own(bins[bins < bins[-1]], np.int32),
+        deviation=own(np.sqrt(squared), np.float64),
+        weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
+        added=noise + _LEAST_VARIANCE,
+        shift=tables.shift,
+    )
