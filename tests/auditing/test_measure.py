@@ -22,7 +22,7 @@ TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
 OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, "odds_factor"}
 RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
-OF_THE_CEILING = {"auc", "share_auc_90"} | RATES
+OF_THE_CEILING = {"auc", "pooled_auc", "share_auc_90"} | RATES
 
 
 COLUMNS = {name: kind for name, kind in SCHEMA.items() if name != "control"}

@@ -26,7 +26,12 @@ class TestPolicy:
         policy = Policy.default()
         assert policy.to_json() == {
             "name": "whosthere default",
-            "limits": {"auc": 0.6, "tpr_at_fpr_1pct": 0.1, "share_auc_90": 0.1},
+            "limits": {
+                "auc": 0.6,
+                "pooled_auc": 0.6,
+                "tpr_at_fpr_1pct": 0.1,
+                "share_auc_90": 0.1,
+            },
             "prior": 0.5,
         }
 
