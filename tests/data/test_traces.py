@@ -62,6 +62,37 @@ def test_counts_of_disjoint_groups_add_up(traces):
     )
 
 
+@pytest.mark.parametrize("m", [0, 1, 20, 21, 30, 39, 40])
+def test_large_groups_are_counted_like_small_ones(traces, rng, m):
+    """Above half of the people the others are counted, which must not be seen."""
+    dense = _dense(traces)
+    rows = rng.permutation(40)[:m]
+    assert np.array_equal(traces.counts(rows).ravel(), dense[rows].sum(axis=0))
+    twice = np.concatenate([rows, rows])
+    assert np.array_equal(traces.counts(twice), 2 * traces.counts(rows))
+
+
+def test_counts_belong_to_who_asked(traces):
+    for rows in (None, np.arange(39), np.arange(3)):
+        counts = traces.counts(rows)
+        counts += 1
+        assert np.array_equal(traces.counts(rows), counts - 1)
+
+
+def test_sums_are_over_each_trace(traces, rng):
+    values = rng.normal(size=traces.n_cells)
+    rows = rng.permutation(40)[:15]
+    assert traces.sums(values, rows) == pytest.approx(_dense(traces)[rows] @ values)
+    assert traces.sums(values, np.repeat(rows, 2)).tolist() == [
+        one for one in traces.sums(values, rows) for _ in range(2)
+    ]
+    busy = int(np.argmax(traces.visits_per_user()))
+    cell = traces.trace(busy)[2]
+    values[cell] = -np.inf
+    been_there = _dense(traces)[:, cell] == 1
+    assert np.array_equal(np.isneginf(traces.sums(values, np.arange(40))), been_there)
+
+
 def test_selecting_keeps_each_trace(traces, rng):
     rows = rng.permutation(40)[:11]
     chosen = traces.select(rows)

@@ -6,8 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.kernels.rows import count_cells, group_by_row, sample_within_periods, take_rows
+from whosthere.kernels.rows import (
+    _scrambled,
+    count_cells,
+    count_periods,
+    group_by_row,
+    sample_within_periods,
+    sum_cells,
+    take_marked,
+    take_rows,
+)
 
+PERIODS = np.array([0, 0, 1, 1, 2], np.int32)
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=60)
 
 
@@ -44,16 +54,60 @@ def test_counts_add_up(pairs, chosen):
     assert counts.tolist() == expected
 
 
+@given(PAIRS, st.lists(st.integers(0, 5), max_size=10), st.integers(0, 30))
+def test_sums_are_over_the_cells_of_each_row(pairs, chosen, impossible):
+    indptr, cells = _rows(pairs)
+    rows, values = np.array(chosen, np.int64), np.arange(31) / 7
+    expected = [sum((values[c] for c in cells[indptr[r] : indptr[r + 1]]), 0.0) for r in chosen]
+    assert sum_cells(indptr, cells, rows, values).tolist() == expected
+    values[impossible] = -np.inf
+    found = np.isneginf(sum_cells(indptr, cells, rows, values))
+    assert found.tolist() == [(row, impossible) in set(pairs) for row in chosen]
+
+
+@given(PAIRS)
+def test_periods_are_those_of_the_epochs(pairs):
+    indptr, cells = _rows(pairs)
+    counts = np.zeros((6, 3), np.int64)
+    count_periods(indptr, cells, PERIODS, counts)
+    expected = [
+        [sum(r == row and PERIODS[c % 5] == period for r, c in set(pairs)) for period in range(3)]
+        for row in range(6)
+    ]
+    assert counts.tolist() == expected
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_taking_what_is_marked(pairs, random):
+    indptr, cells = _rows(pairs)
+    keep = np.array([random.random() < 0.5 for _ in cells], np.bool_)
+    taken = _as_sets(*take_marked(indptr, cells, keep))
+    expected = [cells[a:b][keep[a:b]].tolist() for a, b in itertools.pairwise(indptr)]
+    assert taken == expected
+
+
 @given(PAIRS, st.integers(1, 6), st.integers(0, 2**64 - 1))
 def test_sampling_keeps_exactly_the_limit_in_each_period(pairs, limit, key):
     indptr, cells = _rows(pairs)
-    period_of_epoch = np.array([0, 0, 1, 1, 2], np.int32)
-    keep = sample_within_periods(indptr, cells, period_of_epoch, limit, np.uint64(key))
+    keep = sample_within_periods(indptr, cells, PERIODS, limit, np.uint64(key))
     for start, stop in itertools.pairwise(indptr):
-        periods = period_of_epoch[cells[start:stop] % 5]
+        periods = PERIODS[cells[start:stop] % 5]
         for period in range(3):
             mine = periods == period
             assert keep[start:stop][mine].sum() == min(limit, mine.sum())
+
+
+@given(PAIRS, st.integers(1, 6), st.integers(0, 2**64 - 1))
+def test_those_with_the_smallest_priorities_stay(pairs, limit, key):
+    """Seeds stay what they are: the priority of a cell comes from the key and its position."""
+    indptr, cells = _rows(pairs)
+    keep = sample_within_periods(indptr, cells, PERIODS, limit, np.uint64(key))
+    expected = set()
+    for start, stop in itertools.pairwise(indptr):
+        for period in range(3):
+            mine = [i for i in range(start, stop) if PERIODS[cells[i] % 5] == period]
+            expected.update(sorted(mine, key=lambda i: _scrambled(np.uint64(key), i))[:limit])
+    assert set(np.flatnonzero(keep).tolist()) == expected
 
 
 def test_sampling_is_uniform():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -125,13 +126,9 @@ class Traces:
 
         `period_of_epoch` numbers the periods from 0: `Epochs.days` or `Epochs.weeks`.
         """
-        n_periods = int(period_of_epoch.max()) + 1
-        row_of_visit = np.repeat(np.arange(self.n_users), self.visits_per_user())
-        period_of_visit = period_of_epoch[self.cells % self.epochs.n]
-        flat = np.bincount(
-            row_of_visit * n_periods + period_of_visit, minlength=self.n_users * n_periods
-        )
-        return flat.reshape(self.n_users, n_periods)
+        visits = np.zeros((self.n_users, int(period_of_epoch.max()) + 1), np.int64)
+        kernels.count_periods(self.indptr, self.cells, period_of_epoch, visits)
+        return visits
 
     def trace(self, row: int) -> NDArray[np.int32]:
         """Return the cells that the user in a row visited, sorted."""
@@ -142,14 +139,29 @@ class Traces:
 
         Shape (n_regions, n_epochs). A row given twice counts twice.
         """
-        chosen = np.arange(self.n_users) if rows is None else self._rows(rows)
-        counts = np.zeros(self.n_cells, dtype=np.int32)
-        kernels.count_cells(self.indptr, self.cells, chosen, counts)
-        return counts.reshape(self.shape)
+        if rows is None:
+            return self._visitors.copy()
+        chosen = self._in_order(self.checked(rows))
+        if 2 * chosen.size > self.n_users and (chosen[1:] != chosen[:-1]).all():
+            # The others are fewer.
+            others = np.delete(np.arange(self.n_users), chosen)
+            return self._visitors - self._counted(others)
+        return self._counted(chosen)
+
+    def sums(self, values: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
+        """Add up values by cell over the visits of each of the users in `rows`, shape (n_rows,).
+
+        Values have the shape (n_cells,) and may be minus infinity.
+        """
+        chosen = self.checked(rows)
+        ordered = self._in_order(chosen)
+        by_row = np.zeros(self.n_users)
+        by_row[ordered] = kernels.sum_cells(self.indptr, self.cells, ordered, values)
+        return np.asarray(by_row[chosen])
 
     def select(self, rows: ArrayLike) -> Traces:
         """Return the traces of the users in `rows`, in that order, and who of them are friends."""
-        chosen = self._rows(rows)
+        chosen = self.checked(rows)
         indptr, cells = kernels.take_rows(self.indptr, self.cells, chosen)
         users = tuple([self.users[row] for row in chosen.tolist()])
         return replace(
@@ -168,10 +180,9 @@ class Traces:
         epochs = self.epochs.part(first_epoch, n_epochs)
         region, epoch = np.divmod(self.cells, np.int32(self.epochs.n))
         keep = (epoch >= first_epoch) & (epoch < first_epoch + n_epochs)
-        cells = region[keep] * np.int32(n_epochs) + (epoch[keep] - np.int32(first_epoch))
-        return replace(
-            self, indptr=self._rows_with(keep), cells=own(cells, np.int32), epochs=epochs
-        )
+        cells = (region * n_epochs + (epoch - first_epoch)).astype(np.int32, copy=False)
+        indptr, kept = kernels.take_marked(self.indptr, cells, keep)
+        return replace(self, indptr=own(indptr, np.int64), cells=own(kept, np.int32), epochs=epochs)
 
     def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
         """Keep at most `max_visits` visits of each user, or of each user and local day.
@@ -183,8 +194,15 @@ class Traces:
         period = self.epochs.days if per_day else np.zeros(self.epochs.n, dtype=np.int32)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
-        cells = own(self.cells[keep], np.int32)
-        return replace(self, indptr=self._rows_with(keep), cells=cells)
+        indptr, kept = kernels.take_marked(self.indptr, self.cells, keep)
+        return replace(self, indptr=own(indptr, np.int64), cells=own(kept, np.int32))
+
+    def checked(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """Return rows as an array, or refuse those in which there is nobody."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.n_users:
+            raise GroupError(f"user rows must lie in 0..{self.n_users - 1}")
+        return chosen
 
     def row_of(self, user: str) -> int:
         """Return the row of a user by id."""
@@ -239,16 +257,21 @@ class Traces:
             raise FileError("holds visits outside its regions and epochs", where=path)
         return traces
 
-    def _rows_with(self, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return `indptr` with those visits only that are marked, shape (n_visits,)."""
-        kept_before = np.concatenate([[0], np.cumsum(keep)])
-        return own(kept_before[self.indptr], np.int64)
+    @cached_property
+    def _visitors(self) -> NDArray[np.int32]:
+        """How many of all users visited each cell, shape (n_regions, n_epochs)."""
+        return own(self._counted(np.arange(self.n_users)), np.int32)
 
-    def _rows(self, rows: ArrayLike) -> NDArray[np.int64]:
-        chosen = np.asarray(rows, dtype=np.int64)
-        if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.n_users:
-            raise GroupError(f"user rows must lie in 0..{self.n_users - 1}")
-        return chosen
+    def _counted(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Count the users in `rows` one by one, shape (n_regions, n_epochs)."""
+        counts = np.zeros(self.n_cells, dtype=np.int32)
+        kernels.count_cells(self.indptr, self.cells, rows, counts)
+        return counts.reshape(self.shape)
+
+    @staticmethod
+    def _in_order(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return rows in the order of memory, in which visits are read several times as fast."""
+        return np.sort(rows)
 
 
 def check_cell_space(n_regions: int, n_epochs: int) -> None:

@@ -25,6 +25,45 @@ def count_cells(
 
 
 @njit(cache=True, nogil=True)
+def sum_cells(
+    indptr: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Add up ``values[c]`` over the cells c of each given row, in their order, shape (n_rows,).
+
+    Values may be minus infinity, and none plus infinity: a row is left at its first one.
+    """
+    sums = np.empty(rows.size)
+    for j in range(rows.size):
+        total = 0.0
+        for i in range(indptr[rows[j]], indptr[rows[j] + 1]):
+            total += values[cells[i]]
+            if total == -np.inf:
+                break
+        sums[j] = total
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def count_periods(
+    indptr: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    period_of_epoch: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Add one to ``counts[r, p]`` for every cell of every row r whose epoch is of period p.
+
+    A cell's epoch is its remainder modulo ``period_of_epoch.size``.
+    """
+    n_epochs = np.uint32(period_of_epoch.size)
+    for row in range(indptr.size - 1):
+        for i in range(indptr[row], indptr[row + 1]):
+            counts[row, period_of_epoch[np.uint32(cells[i]) % n_epochs]] += 1
+
+
+@njit(cache=True, nogil=True)
 def take_rows(
     indptr: NDArray[np.int64], cells: NDArray[np.int32], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -34,10 +73,29 @@ def take_rows(
         taken_indptr[j + 1] = taken_indptr[j] + indptr[rows[j] + 1] - indptr[rows[j]]
     taken = np.empty(taken_indptr[-1], np.int32)
     for j in range(rows.size):
-        start = indptr[rows[j]]
-        for i in range(taken_indptr[j + 1] - taken_indptr[j]):
-            taken[taken_indptr[j] + i] = cells[start + i]
+        own = cells[indptr[rows[j]] : indptr[rows[j] + 1]]
+        taken[taken_indptr[j] : taken_indptr[j + 1]] = own
     return taken_indptr, taken
+
+
+@njit(cache=True, nogil=True)
+def take_marked(
+    indptr: NDArray[np.int64], cells: NDArray[np.int32], keep: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Copy the marked cells of all rows into new compressed rows; `keep` is by stored cell."""
+    taken_indptr = np.zeros(indptr.size, np.int64)
+    for row in range(indptr.size - 1):
+        marked = 0
+        for i in range(indptr[row], indptr[row + 1]):
+            marked += keep[i]
+        taken_indptr[row + 1] = taken_indptr[row] + marked
+    # With room for one that is written and not kept: without a branch it is twice as fast.
+    taken = np.empty(taken_indptr[-1] + 1, np.int32)
+    end = 0
+    for i in range(cells.size):
+        taken[end] = cells[i]
+        end += keep[i]
+    return taken_indptr, taken[:-1]
 
 
 @njit(cache=True, nogil=True)
@@ -79,6 +137,35 @@ def _scrambled(key: np.uint64, position: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
+def _value_of_rank(values: NDArray[np.uint64], rank: int) -> np.uint64:
+    """Return the value that has `rank` smaller ones; the values change their order.
+
+    Hoare's selection: unlike sorting, it takes time in proportion to the values.
+    """
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    found: np.uint64 = values[rank]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def sample_within_periods(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -92,31 +179,46 @@ def sample_within_periods(
     random priority from `key` and its own position, so no array of random numbers is made;
     the `limit` smallest priorities of a row and period stay.
     """
-    n_epochs = period_of_epoch.size
+    n_epochs = np.uint32(period_of_epoch.size)
     n_periods = period_of_epoch.max() + 1
     keep = np.ones(cells.size, np.bool_)
-    visits = np.zeros(n_periods, np.int64)
-    thresholds = np.zeros(n_periods, np.uint64)
+    longest = 0
+    for row in range(indptr.size - 1):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    # Of one row at a time: by cell, by period, and by cell of those periods that are too full.
+    period_of = np.empty(longest, np.int32)
+    visits = np.empty(n_periods, np.int64)
+    end = np.empty(n_periods, np.int64)
+    position = np.empty(longest, np.int64)
+    priority = np.empty(longest, np.uint64)
     for row in range(indptr.size - 1):
         start, stop = indptr[row], indptr[row + 1]
         if stop - start <= limit:
             continue
         visits[:] = 0
         for i in range(start, stop):
-            visits[period_of_epoch[cells[i] % n_epochs]] += 1
+            period = period_of_epoch[np.uint32(cells[i]) % n_epochs]
+            period_of[i - start] = period
+            visits[period] += 1
+        filled = 0
+        for period in range(n_periods):
+            end[period] = filled
+            if visits[period] > limit:
+                filled += visits[period]
+        if filled == 0:
+            continue
+        for i in range(start, stop):
+            period = period_of[i - start]
+            if visits[period] > limit:
+                position[end[period]] = i
+                priority[end[period]] = _scrambled(key, i)
+                end[period] += 1
+        first = 0
         for period in range(n_periods):
             if visits[period] <= limit:
                 continue
-            priorities = np.empty(visits[period], np.uint64)
-            filled = 0
-            for i in range(start, stop):
-                if period_of_epoch[cells[i] % n_epochs] == period:
-                    priorities[filled] = _scrambled(key, i)
-                    filled += 1
-            priorities.sort()
-            thresholds[period] = priorities[limit]
-        for i in range(start, stop):
-            period = period_of_epoch[cells[i] % n_epochs]
-            if visits[period] > limit:
-                keep[i] = _scrambled(key, i) < thresholds[period]
+            threshold = _value_of_rank(priority[first : end[period]], limit)
+            for j in range(first, end[period]):
+                keep[position[j]] = _scrambled(key, position[j]) < threshold
+            first = end[period]
     return keep
