@@ -1,5 +1,6 @@
 """The optimum of the game against enumeration: the ratio of the release's chances, exactly."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -8,6 +9,7 @@ import pytest
 
 from whosthere.auditing.game import Candidates, log_ratios, optimal_score
 from whosthere.data.epochs import Epochs
+from whosthere.data.group import Group
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.privacy.facts import Facts
@@ -44,13 +46,12 @@ def chance(mechanism, published, rows):
 
 
 def score(mechanism, published, members):
-    group = traces_of(members)
+    people = Group.all_of(traces_of(range(len(PEOPLE))))
+    group = Group(people.everybody, np.asarray(members))
     facts = Facts(REGIONS, EPOCHS, M, mechanism)
     release = Release(np.asarray(published, np.int32).reshape(2, 2), facts)
-    everybody = np.arange(len(PEOPLE))
-    candidates = Candidates(traces_of(everybody), everybody)
     publication = Publication(release, group, group, group.counts())
-    return optimal_score(publication, np.asarray(members), candidates)
+    return optimal_score(publication, Candidates(people, people))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -95,3 +96,32 @@ def test_impossible_counts_are_minus_infinity():
     ratios = log_ratios(raw, np.array([0, 1, 2], np.int32), np.array([0, 0, 2], np.int32), M)
     assert np.isneginf(ratios[[0, 2]]).all()
     assert ratios[1] > 1e8
+
+
+@pytest.mark.parametrize("most", [10, 100_000])
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=5)", "laplace(eps=1, unit=event)"])
+def test_ratios_are_those_of_each_cell_however_large_its_count(spec, most):
+    mechanism, rng = Mechanism.parse(spec), np.random.default_rng(3)
+    others = rng.integers(0, most, 200).astype(np.int32)
+    published = mechanism.apply(others + rng.integers(0, 2, 200), most, rng)
+    with np.errstate(invalid="ignore"):
+        expected = mechanism.log_pmf(published, others + 1, most)
+        expected = expected - mechanism.log_pmf(published, others, most)
+    ratios = log_ratios(mechanism, published, others, most)
+    assert np.array_equal(ratios, np.where(np.isposinf(expected), 1e9, expected))
+
+
+def test_only_what_would_be_counted_matters():
+    """Bounded candidates count with what is left of them, and the last member with its own."""
+    mechanism = Mechanism.parse("laplace(eps=1, unit=event)")
+    people = Group.all_of(traces_of(range(len(PEOPLE))))
+    group = Group(people.everybody, np.array([0, 1, 4]))
+    release = Release(np.array([[2, 1], [0, 1]], np.int32), Facts(REGIONS, EPOCHS, M, mechanism))
+    publication = Publication(release, group, group, group.counts())
+    nothing = replace(people.everybody, indptr=np.zeros(9, int), cells=np.zeros(0, np.int32))
+    found = optimal_score(publication, Candidates(people, Group.all_of(nothing)))
+    others = group.counts().reshape(-1) - np.isin(np.arange(4), PEOPLE[4])
+    ratios = log_ratios(mechanism, release.counts.reshape(-1), others.astype(np.int32), M)
+    # The target and four of the unknown leave no trace.
+    expected = -np.log((4 + np.exp(ratios[PEOPLE[4]].sum())) / 5)
+    assert found == pytest.approx(expected)

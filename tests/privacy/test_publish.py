@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.epochs import Epochs
+from whosthere.data.group import Group
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import GroupError
@@ -18,6 +19,7 @@ from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish, publish_group
 
 RAW = Mechanism()
+USER = "laplace(eps=1, unit=user, max_visits=5)"
 
 
 def make_traces(lists, *, n_regions=4, n_epochs=60):
@@ -196,5 +198,33 @@ def test_groups_without_a_seed_are_uniform(revealing):
 
 def test_trials_have_no_ledger(traces):
     rng = np.random.default_rng(0)
-    made = publish_group(traces, Mechanism.parse("laplace(eps=1)"), bounding=rng, noise=rng)
+    laplace = Mechanism.parse("laplace(eps=1)")
+    made = publish_group(Group.all_of(traces), laplace, bounding=rng, noise=rng)
     assert made.release.ledger is None
+
+
+@pytest.mark.parametrize("spec", ["raw", "laplace(eps=1)", USER])
+def test_a_group_is_published_as_if_nobody_else_were_there(traces, spec):
+    rows, mechanism = np.array([31, 4, 38, 20, 39]), Mechanism.parse(spec)
+    chosen, alone = (
+        publish_group(
+            group,
+            mechanism,
+            bounding=np.random.default_rng(1),
+            noise=np.random.default_rng(2),
+        )
+        for group in (Group(traces, rows), Group.all_of(traces.select(rows)))
+    )
+    assert chosen.release == alone.release
+    assert chosen.share_dropped == alone.share_dropped
+    assert np.array_equal(chosen.truth, alone.truth)
+    for i in range(5):
+        assert np.array_equal(chosen.counted.trace(i), alone.counted.trace(i))
+
+
+def test_nothing_is_copied_where_nothing_is_dropped(traces):
+    rng = np.random.default_rng(0)
+    group = Group(traces, np.arange(10))
+    made = publish_group(group, Mechanism.parse("suppress(k=1)"), bounding=rng, noise=rng)
+    assert made.counted is made.group is group
+    assert "traces" not in vars(group)

@@ -18,7 +18,6 @@ person would be kept, and so is stronger still.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,7 @@ from scipy.special import logsumexp
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.data.traces import Traces
+    from whosthere.data.group import Group
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import Publication
 
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
 # can be averaged and sorted.
 _RULED_OUT = -1e9
 _PROVED = 1e9
+# Numbers that reach further than this many times their number are sorted and not looked up: a
+# table of all that are possible would take gigabytes where a cell holds many thousand people.
+_MOST_SPAN = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,35 +45,21 @@ class Candidates:
 
     Attributes
     ----------
+    people
+        Who they are; the last one is the target.
     counted
-        Their counted visits; the last one is the target.
-    rows
-        Which person each of them is, shape (n_candidates,); the target's is the last.
+        The same people with the visits that would be counted.
     """
 
-    counted: Traces
-    rows: NDArray[np.int64]
+    people: Group
+    counted: Group
 
-    @cached_property
-    def _of_visit(self) -> NDArray[np.int64]:
-        """Which candidate each counted visit is of, shape (n_visits,)."""
-        return np.repeat(np.arange(self.counted.n_users), self.counted.visits_per_user())
-
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up values by cell over the visits of each candidate, shape (n_candidates,)."""
-        by_visit, n = values[self.counted.cells], self.counted.n_users
-        impossible = np.isneginf(by_visit)
-        if not impossible.any():
-            return np.asarray(np.bincount(self._of_visit, by_visit, n), np.float64)
-        finite = np.where(impossible, 0.0, by_visit)
-        total = np.asarray(np.bincount(self._of_visit, finite, n), np.float64)
-        total[self._of_visit[impossible]] = -np.inf
-        return total
+    def sums(self, values: NDArray[np.float64], which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Add up values by cell over the counted visits of some candidates, shape (n_which,)."""
+        return self.counted.everybody.sums(values, self.counted.rows[which])
 
 
-def optimal_score(
-    publication: Publication, members: NDArray[np.int64], candidates: Candidates
-) -> float:
+def optimal_score(publication: Publication, candidates: Candidates) -> float:
     """Return the log of the best test's ratio for a release; above 0 it speaks for the target.
 
     Parameters
@@ -79,12 +67,12 @@ def optimal_score(
     publication
         The release, and the visits that were counted in it. The last member of its group is the
         one whom the attacker does not know.
-    members
-        Which people the group holds, shape (m,), in the order of the group.
     candidates
-        Everybody who may be the last member, the target included.
+        Everybody who may be the last member, the target included; others of the group may be
+        among them.
     """
-    last = publication.counted.trace(publication.group.n_users - 1)
+    members, rows = publication.group.rows, candidates.people.rows
+    last = publication.counted.trace(-1)
     others = publication.counts.reshape(-1).copy()
     others[last] -= 1
     ratios = log_ratios(
@@ -93,14 +81,19 @@ def optimal_score(
         others,
         publication.group.n_users,
     )
-    sums = candidates.sums(ratios)
-    # The one who is really in is known by the visits that were really counted.
-    there = np.flatnonzero(candidates.rows == members[-1])
-    sums[there] = ratios[last].sum()
-    unknown = ~np.isin(candidates.rows[:-1], members[:-1])
-    target, pool = sums[-1], sums[:-1][unknown]
+
+    def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
+        found = candidates.sums(ratios, which)
+        # The one who is really in is known by the visits that were really counted.
+        found[rows[which] == members[-1]] = ratios[last].sum()
+        return found
+
+    (target,) = sums(np.array([rows.size - 1]))
     if np.isneginf(target):
         return _RULED_OUT
+    known = np.zeros(candidates.people.everybody.n_users, np.bool_)
+    known[members[:-1]] = True
+    pool = sums(np.flatnonzero(~known[rows[:-1]]))
     against = float(logsumexp(pool)) - np.log(pool.size) if pool.size else -np.inf
     return _PROVED if np.isneginf(against) else float(target - against)
 
@@ -115,13 +108,25 @@ def log_ratios(
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
     pair = published.astype(np.int64) * width + others
-    values = np.flatnonzero(np.bincount(pair))
+    values, place = _distinct(pair)
     a, n = (part.astype(np.int32) for part in np.divmod(values, width))
     # What is there already leaves room for one more in a group of m.
     with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
     with np.errstate(invalid="ignore"):
         ratio = with_one - without
-    table = np.zeros(int(values[-1]) + 1)
     # Impossible either way: several noise steps can make a chance too small for a number.
-    table[values] = np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
-    return np.asarray(table[pair])
+    by_pair = np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
+    return np.asarray(by_pair[place])
+
+
+def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    """Return the distinct ones of numbers from 0 on, sorted, and where among them each one is."""
+    span = int(numbers.max(initial=0)) + 1
+    if span > _MOST_SPAN * numbers.size:
+        return np.unique(numbers, return_inverse=True)
+    seen = np.zeros(span, np.bool_)
+    seen[numbers] = True
+    values = np.flatnonzero(seen)
+    place = np.empty(span, np.int32)
+    place[values] = np.arange(values.size)
+    return values, place[numbers]

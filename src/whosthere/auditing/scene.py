@@ -22,6 +22,8 @@ from whosthere.auditing.game import Candidates, optimal_score
 from whosthere.auditing.omniscient import ranks
 from whosthere.auditing.scores import SCHEMA
 from whosthere.auditing.vocabulary import CEILING
+from whosthere.data.arrays import own
+from whosthere.data.group import Group
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.publish import Publication, publish_group
@@ -53,15 +55,12 @@ class Trial:
     ----------
     publication
         How it was made; attacks see its release only.
-    members
-        Rows of the people in it, in the order of the group.
     put_in
         Whether somebody was put in: the target, or in a control a stand-in. That one comes last
         in the group.
     """
 
     publication: Publication
-    members: NDArray[np.int64]
     put_in: bool
 
     @property
@@ -71,7 +70,7 @@ class Trial:
 
     def own_cells(self) -> NDArray[np.int32]:
         """Return the cells in which the last member of the group is counted."""
-        return self.publication.counted.trace(self.publication.group.n_users - 1)
+        return self.publication.counted.trace(-1)
 
     def others(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the true counts of all others than the last member in some cells, (n_cells,)."""
@@ -255,31 +254,32 @@ class Scene:
         bounding = noise
         if mechanism.bounds_visits:
             bounding = self._rng(f"{role} bounding", *self._scheme_key, i)
-        publication = publish_group(traces.select(rows), mechanism, bounding=bounding, noise=noise)
-        return Trial(publication, rows, put_in is None or i % 2 == 0)
+        group = Group(traces, own(rows, np.int64))
+        publication = publish_group(group, mechanism, bounding=bounding, noise=noise)
+        return Trial(publication, put_in is None or i % 2 == 0)
 
     def cells_of_target(self, trial: Trial) -> NDArray[np.int32]:
         """Return the cells in which the target is counted, or would be if it is not there."""
-        if trial.members[-1] == self.task.target:
+        if trial.publication.group.rows[-1] == self.task.target:
             return trial.own_cells()
         return self.traces.trace(self.task.target)
 
     def optimum(self, i: int, trial: Trial) -> float:
         """Return what the best test of the game says about test release number i."""
-        return optimal_score(trial.publication, trial.members, self._candidates(i))
+        return optimal_score(trial.publication, self._candidates(i))
 
     def _candidates(self, i: int) -> Candidates:
         """Return everybody who may be the last member of a group, the target last."""
-        if not self.task.scheme.mechanism.bounds_visits:
-            return self._unbounded
+        people, mechanism = self._pool_and_target, self.task.scheme.mechanism
+        if not mechanism.bounds_visits:
+            return Candidates(people, people)
         bounding = self._rng("would-be bounding", *self._scheme_key, i)
-        bounded = self.task.scheme.mechanism.bound(self._unbounded.counted, bounding).traces
-        return Candidates(bounded, self._unbounded.rows)
+        bounded = mechanism.bound(people.traces, bounding).traces
+        return Candidates(people, Group.all_of(bounded))
 
     @cached_property
-    def _unbounded(self) -> Candidates:
-        rows = np.append(self.pool, self.task.target)
-        return Candidates(self.traces.select(rows), rows)
+    def _pool_and_target(self) -> Group:
+        return Group(self.traces, own(np.append(self.pool, self.task.target), np.int64))
 
     @property
     def _scheme_key(self) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.data.arrays import own
+from whosthere.data.group import Group
 from whosthere.display import in_one_line
 from whosthere.errors import GroupError
 from whosthere.privacy.facts import Facts
@@ -36,17 +37,17 @@ class Publication:
     release
         What is published.
     group
-        The traces of the people who were counted, as they are.
+        The people who were counted, with all of their visits.
     counted
-        The same people's visits that were counted, after bounding.
+        The same people with the visits that were counted, after bounding.
     counts
         True counts of these visits, before anything was done to them, shape
         (n_regions, n_epochs).
     """
 
     release: Release
-    group: Traces
-    counted: Traces
+    group: Group
+    counted: Group
     counts: NDArray[np.int32]
 
     @cached_property
@@ -68,7 +69,7 @@ class Publication:
 
 
 def publish_group(
-    group: Traces,
+    group: Group,
     mechanism: Mechanism,
     *,
     bounding: np.random.Generator,
@@ -124,7 +125,7 @@ def publish(
         )
     chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
     # Who of them are friends matters to nobody here, and takes time to find.
-    group = replace(traces, friends=None).select(_choose(traces.n_users, m, seed))
+    group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     if seed is None:
@@ -134,15 +135,17 @@ def publish(
 
 
 def _publish(
-    group: Traces,
+    group: Group,
     mechanism: Mechanism,
     bounding: np.random.Generator,
     draw: Callable[[tuple[int, ...]], Noise],
     ledger: GuaranteeLedger | None,
 ) -> Publication:
-    counted = mechanism.bound(group, bounding).traces
+    counted = group
+    if mechanism.bounds_visits:
+        counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
-    facts = Facts(group.regions, group.epochs, group.n_users, mechanism)
+    facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
     published = mechanism.publish(counts, draw(counts.shape), group.n_users)
     release = Release(own(published, np.int32), facts, ledger)
     return Publication(release, group, counted, counts)
