@@ -82,7 +82,7 @@ def reliability(scores: pl.DataFrame, attack: str) -> pl.DataFrame:
         m=pl.col("setting").str.extract(r"m=([\d,]+)$").str.replace_all(",", "").cast(pl.Int64),
         mechanism=pl.col("setting").str.replace(r", m=[\d,]+$", ""),
     )
-    own = own.with_columns(bin=pl.col("posterior").cut(EDGES[1:-1]).to_physical())
+    own = own.with_columns(bin=np.digitize(own["posterior"], EDGES[1:-1]))
     by_target = own.group_by("mechanism", "m", "bin", "target").agg(
         n=pl.len(), said=pl.col("posterior").sum(), inside=pl.col("label").sum()
     )

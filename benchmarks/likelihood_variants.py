@@ -1,15 +1,21 @@
 """Variants of the likelihood ratio that were tried, as attacks of our own in an ordinary audit.
 
     python benchmarks/likelihood_variants.py milan-like.parquet benchmarks/plans/milan-like.toml
+    python benchmarks/likelihood_variants.py tdrive.parquet PLAN --crowd
 
-The columns are mean AUCs over targets:
-  likelihood-ratio   as it is: Poisson, rates fitted to the release, region times epoch
+Prints mean AUCs over targets; with --crowd, AUCs and TPRs over all targets together as well.
+  likelihood-ratio   as it is: Poisson, rates fitted to the release
+  ...(rates=rank-one)  rates that are region times epoch and nothing more
   no-shrink          sums taken as they are, however noisy
   ...-reference      rates shaped by reference traces
   true-rates         the population's own mean of every cell: what no attacker has
   overdispersed      negative binomial counts of dispersion 16 and 4 instead of Poisson ones
   covariance         a linear test with the population's own covariance between the target's cells
                      (noise only): what no attacker has either
+With --crowd, all with low rank on top, and on raw counts only:
+  profile            cells drawn towards their region's mean at the same hour of the day or week
+  smooth             cells drawn towards the hour before and after
+  neighbours         cells drawn towards the regions around
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
+from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
 import whosthere as wt
@@ -136,6 +144,71 @@ class Covariance(Attack):
         return Sum(cells, lambda _, counts: weights * (counts - centre))
 
 
+@dataclass(frozen=True)
+class Pooled(Attack):
+    """Rates are drawn towards those of cells that may be alike, as far as these vary alike."""
+
+    def check(self, facts, knowledge, auxiliary) -> None:
+        super().check(facts, knowledge, auxiliary)
+        if facts.mechanism.changes_counts:
+            raise NotApplicableError("tried on raw counts only")
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        cells = needed(knowledge).certain
+        tables = law.count_tables(facts.mechanism, facts.group_size)
+
+        def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
+            plain = rates.fit_rates(release, low_rank=False).dense()
+            found, expected = (
+                self.pooled(values, facts) for values in (release.counts.astype(float), plain)
+            )
+            beyond_chance = ((found - expected) ** 2 - expected).sum()
+            weight = (expected**2).sum() / max(beyond_chance, 1e-9)
+            shape = np.log((found + weight) / (expected + weight))
+            return tables.log_ratio_of(counts, rates.fit_rates(release, shape).log_rates(cells))
+
+        return Sum(cells, by_cell)
+
+
+@dataclass(frozen=True)
+class Profile(Pooled):
+    """Over the same hour of all days, or of all weeks."""
+
+    hours: int
+
+    name: ClassVar[str] = "profile"
+    summary: ClassVar[str] = "rates drawn towards the same hour of other days"
+
+    def pooled(self, values: np.ndarray, facts: wt.Facts) -> np.ndarray:
+        period = np.arange(facts.epochs.n) % self.hours
+        sums = np.zeros((len(values), self.hours))
+        np.add.at(sums.T, period, values.T)
+        return sums[:, period]
+
+
+@dataclass(frozen=True)
+class Smooth(Pooled):
+    """Over the hour before and after."""
+
+    name: ClassVar[str] = "smooth"
+    summary: ClassVar[str] = "rates drawn towards the hours around"
+
+    def pooled(self, values: np.ndarray, facts: wt.Facts) -> np.ndarray:
+        return 3 * uniform_filter1d(values, 3, axis=1, mode="nearest")
+
+
+@dataclass(frozen=True)
+class Neighbours(Pooled):
+    """Over the four nearest regions."""
+
+    name: ClassVar[str] = "neighbours"
+    summary: ClassVar[str] = "rates drawn towards the regions around"
+
+    def pooled(self, values: np.ndarray, facts: wt.Facts) -> np.ndarray:
+        positions = facts.regions.positions_km
+        return values[cKDTree(positions).query(positions, 5)[1]].sum(axis=1)
+
+
 @lru_cache
 def population(path: str) -> wt.Traces:
     """Load everybody, once for each process."""
@@ -166,9 +239,10 @@ def main() -> None:
     parser.add_argument("plan")
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--out", help="folder to keep the audit in")
+    parser.add_argument("--crowd", action="store_true", help="what was tried for large groups")
     options = parser.parse_args()
-    variants = [
-        LikelihoodRatio(),
+    crowd = [Profile(24), Profile(168), Smooth(), Neighbours()]
+    usual = [
         NoShrink(),
         "likelihood-ratio-reference",
         TrueRates(options.traces),
@@ -176,10 +250,11 @@ def main() -> None:
         Overdispersed(4.0),
         Covariance(options.traces),
     ]
+    variants = crowd if options.crowd else usual
     result = wt.audit(
         options.traces,
         plan=options.plan,
-        attacks=variants,
+        attacks=[LikelihoodRatio(), LikelihoodRatio(rates="rank-one"), *variants],
         releases=options.releases,
         control_releases=0,
         out=options.out,
@@ -187,6 +262,11 @@ def main() -> None:
         workers=1,
     )
     print(markdown(result.scores))
+    for metric in ("pooled_auc", "tpr_at_fpr_1pct") if options.crowd else ():
+        print(f"\n**{metric}**\n")
+        for one in result.findings:
+            if one.metric == metric:
+                print(f"- {one.setting}, {one.attack}: {one.estimate:.3f}")
 
 
 if __name__ == "__main__":

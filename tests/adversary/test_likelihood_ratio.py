@@ -554,3 +554,26 @@ def test_the_smallest_groups_have_answers_too(m, spec):
             answer = log_likelihood_ratio(release, known, fit_rates(release))
             assert np.isfinite([answer.score, answer.calibrated]).all()
             assert answer.p_value is None or 0 <= answer.p_value <= 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["raw", "suppress(k=1)", "laplace(eps=1, unit=user-day, max_visits=2)", "round(to=5)"],
+)
+@pytest.mark.parametrize("attack", [LikelihoodRatio(), LikelihoodRatio(rates="rank-one")], ids=str)
+def test_everybody_at_once_is_one_after_the_other(spec, attack):
+    people = simulate("milan-like", seed=5, users=600, regions=16, days=2).traces()
+    mechanism = Mechanism.parse(spec)
+    counts = mechanism.apply(people.counts(np.arange(120)), 120, np.random.default_rng(0))
+    release = Release(counts, Facts(people.regions, people.epochs, 120, mechanism))
+    found = attack.score_everybody(release, people)
+    assert found.shape == (people.n_users,)
+    for row in range(0, people.n_users, 7):
+        one = attack.fit(release.facts, KnownVisits(people.trace(row)), Auxiliary(), seed=0)
+        assert found[row] == pytest.approx(one.score(release).score, rel=1e-9, abs=1e-9)
+
+
+def test_everybody_must_live_where_the_release_is(rng):
+    release = _release(_world(rng), "raw", rng)
+    with pytest.raises(InputError, match="other regions or epochs"):
+        LikelihoodRatio().score_everybody(release, simulate("milan-like", seed=5).traces())

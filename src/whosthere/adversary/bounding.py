@@ -31,12 +31,21 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
     return found
 
 
-def chance_of_being_counted(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.float64]:
+def chance_of_being_counted(
+    cells: NDArray[np.int32], facts: Facts, person: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
     """Chance that each known visit was among those that the publisher's bound let through.
 
     The publisher draws them anew for each publication, so that no release tells which they were.
     The chance is that of somebody who made the known visits and no others, but it is below 1
     wherever other visits, if there were some, could have displaced a known one.
+
+    Parameters
+    ----------
+    cells
+        Visited, shape (n_visits,).
+    person
+        Whose visits they are, numbered from 0, shape (n_visits,); one person's by default.
     """
     chance = np.ones(cells.size)
     if not facts.mechanism.bounds_visits:
@@ -44,7 +53,9 @@ def chance_of_being_counted(cells: NDArray[np.int32], facts: Facts) -> NDArray[n
     for unit in facts.mechanism.units:
         period = unit.period(facts.epochs)
         if period is not None:
-            of_visit = period[cells % facts.epochs.n]
+            of_visit = period[cells % facts.epochs.n].astype(np.int64)
+            if person is not None:
+                of_visit += person * (int(period.max()) + 1)
             together = np.bincount(of_visit)[of_visit]
             chance = np.minimum(chance, unit.most_visits / together)
     return np.where(may_be_dropped(cells, facts), np.minimum(chance, _SUREST), chance)

@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 # A chance that is as good as none, and above 0.
 _NEVER = 1e-12
+# People who are scored at a time.
+_BLOCK = 4096
 
 
 RatesFrom = Literal["low-rank", "rank-one"]
@@ -132,6 +135,40 @@ class LikelihoodRatio(Attack):
         completion(facts.mechanism, facts.group_size)
         low_rank = self.rates == "low-rank"
         return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
+
+    def score_everybody(
+        self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
+    ) -> NDArray[np.float64]:
+        """Score a release for many people at once, whose whole traces are known.
+
+        The rates are fitted once, so a person takes as long as it takes to add up their visits.
+
+        Returns
+        -------
+        NDArray[np.float64]
+            The scores that `fit` and `score` give to one after the other, shape (n_users,).
+        """
+        if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
+            raise InputError(
+                "the traces lie over other regions or epochs than the release",
+                fix="Give traces of the same places and times",
+            )
+        shape = self._shape(auxiliary or Auxiliary())
+        rates = fit_rates(release, shape, low_rank=self.rates == "low-rank")
+        tables = count_tables(release.mechanism, release.group_size)
+        cells = np.arange(people.n_cells)
+        by_cell = tables.log_ratio_of(flat_counts(release), rates.log_rates(cells))
+        scores = np.empty(people.n_users)
+        for first in range(0, people.n_users, _BLOCK):
+            ends = people.indptr[first : first + _BLOCK + 1]
+            visited = people.cells[ends[0] : ends[-1]]
+            person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
+            ratios = by_cell[visited]
+            if release.mechanism.bounds_visits:
+                chance = chance_of_being_counted(visited, release.facts, person)
+                ratios = _terms(ratios, chance)
+            scores[first : first + _BLOCK] = np.bincount(person, ratios, ends.size - 1)
+        return np.where(np.isinf(scores), RULED_OUT, scores)
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
         """Return how rates differ from region times epoch, as far as that is known."""
