@@ -53,10 +53,10 @@ class Group:
         indptr = self.everybody.indptr
         return int((indptr[self.rows + 1] - indptr[self.rows]).sum())
 
-    @property
+    @cached_property
     def users(self) -> tuple[str, ...]:
         """Their ids."""
-        return self.traces.users
+        return tuple([self.everybody.users[row] for row in self.rows.tolist()])
 
     @cached_property
     def traces(self) -> Traces:

@@ -21,7 +21,8 @@ def count_cells(
     """Add one to ``counts[c]`` for every cell c of every given row."""
     for row in rows:
         for i in range(indptr[row], indptr[row + 1]):
-            counts[cells[i]] += 1
+            # An index that cannot be negative is not looked at twice.
+            counts[np.uint32(cells[i])] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -39,7 +40,7 @@ def sum_cells(
     for j in range(rows.size):
         total = 0.0
         for i in range(indptr[rows[j]], indptr[rows[j] + 1]):
-            total += values[cells[i]]
+            total += values[np.uint32(cells[i])]
             if total == -np.inf:
                 break
         sums[j] = total
