@@ -132,7 +132,7 @@ def test_completed_counts_have_the_mean_of_the_true_rate(rng, spec):
         counts = mechanism.apply(rng.poisson(rate, 100_000).astype(np.int32), M, rng)
         inside = np.minimum(counts, made.bin_of_value.size - 1)
         found = made.completed[row, made.bin_of_value[inside]] - rate
-        found /= made.deviation[row]
+        found *= made.precision[row]
         error = 5 * max(found.std(), 1e-3) / np.sqrt(found.size)
         assert found.mean() == pytest.approx(0, abs=error + 2e-3)
         assert found.var() == pytest.approx(made.weight[row], rel=0.1, abs=2e-3)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,18 @@ _LEAST_VARIANCE = 1.0
 _FAR = 6.0
 
 
+class Residuals(NamedTuple):
+    """By how many deviations completed counts lie above base rates.
+
+    `values` has the shape (n_regions, n_epochs). Their variances at the base rates, if there is
+    nothing but chance, are added up in `by_row` and `by_column`.
+    """
+
+    values: NDArray[np.float32]
+    by_row: NDArray[np.float64]
+    by_column: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Completion:
     """Tables of one mechanism, by the rate that is assumed for a cell.
@@ -51,9 +63,9 @@ class Completion:
         (n_rates, n_bins).
     bin_of_value
         Bin of each published value from 0; larger ones are taken as they are, less `shift`.
-    deviation
-        Deviation that completed counts are measured by, shape (n_rates,). Beyond the tables it is
-        the root of the rate and `added`.
+    precision
+        One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
+        tables the squared deviation is the rate and `added`.
     weight
         Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
         nearly 0 where next to nothing is published.
@@ -63,7 +75,7 @@ class Completion:
     step: float
     completed: NDArray[np.float32]
     bin_of_value: NDArray[np.int32]
-    deviation: NDArray[np.float64]
+    precision: NDArray[np.float64]
     weight: NDArray[np.float64]
     added: float
     shift: float
@@ -71,10 +83,10 @@ class Completion:
     def deviations(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the deviation of cells of the given rates, same shape."""
         place = (log_rates - self.first) / self.step
-        within = np.interp(place, np.arange(self.deviation.size), self.deviation)
-        beyond = place >= self.deviation.size - 1
+        within = 1 / np.interp(place, np.arange(self.precision.size), self.precision)
+        beyond = place > self.precision.size - 1
         if not beyond.any():
-            return within
+            return np.asarray(within)
         return np.where(beyond, np.sqrt(np.exp(log_rates) + self.added), within)
 
     def residuals(
@@ -82,7 +94,7 @@ class Completion:
         counts: NDArray[np.int32],
         base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
         components: tuple[NDArray[np.float32], NDArray[np.float32]],
-    ) -> NDArray[np.float32]:
+    ) -> Residuals:
         """Return by how many deviations completed counts lie above base rates.
 
         Parameters
@@ -95,25 +107,21 @@ class Completion:
             What the rates assumed so far differ by from the base, in deviations: factors of shapes
             (n_regions, k) and (n_epochs, k).
         """
-        return kernels.standardised_residuals(
+        made = kernels.standardised_residuals(
             counts,
             *base,
             *components,
             self.completed,
             self.bin_of_value,
-            self.deviation,
+            self.precision,
+            self.weight,
             self.first,
             self.step,
             self.added,
             self.shift,
             LEAST_SHARE,
         )
-
-    def weights(
-        self, base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the variances of `residuals` without components, added up by row and by column."""
-        return kernels.sums_by_rate(*base, self.weight, self.first, self.step)
+        return Residuals(*made)
 
 
 @lru_cache(maxsize=32)
@@ -134,7 +142,7 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
         step=tables.step,
         completed=own(np.minimum(completed, most), np.float32),
         bin_of_value=own(bins[bins < bins[-1]], np.int32),
-        deviation=own(np.sqrt(squared), np.float64),
+        precision=own(1 / np.sqrt(squared), np.float64),
         weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
         added=noise + _LEAST_VARIANCE,
         shift=tables.shift,

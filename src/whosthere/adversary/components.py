@@ -54,12 +54,13 @@ def find_components(
     rounds
         How often hidden counts are completed by the rates found so far.
     """
-    by_row, by_column = completion.weights(base)
-    edge = sum(math.sqrt(float(sums.max())) for sums in (by_row, by_column)) + _BEYOND
-    variance = max(float(by_row.sum()) / counts.size, _LEAST_VARIANCE)
     found = no_components(counts)
     for _ in range(rounds):
-        found = _leading(completion.residuals(counts, base, found), edge, variance)
+        residuals = completion.residuals(counts, base, found)
+        largest = float(residuals.by_row.max()), float(residuals.by_column.max())
+        edge = math.sqrt(largest[0]) + math.sqrt(largest[1]) + _BEYOND
+        variance = max(float(residuals.by_row.sum()) / counts.size, _LEAST_VARIANCE)
+        found = _leading(residuals.values, edge, variance)
         if not found[0].shape[1]:
             break
     return found

@@ -1,5 +1,5 @@
 from .l1_logistic import column_sums, minimise, weighted_column_sums
-from .low_rank import standardised_residuals, sums_by_rate
+from .low_rank import standardised_residuals
 from .rank_one import fit_rank_one, fit_shaped
 from .rows import (
     count_cells,
@@ -26,7 +26,6 @@ __all__ = [
     "sample_within_periods",
     "standardised_residuals",
     "sum_cells",
-    "sums_by_rate",
     "take_marked",
     "take_rows",
     "weighted_column_sums",
