@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,8 +93,10 @@ def optimal_score(publication: Publication, candidates: Candidates) -> float:
     known = np.zeros(candidates.people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
     pool = sums(np.flatnonzero(~known[rows[:-1]]))
-    against = float(logsumexp(pool)) - np.log(pool.size) if pool.size else -np.inf
-    return _PROVED if np.isneginf(against) else float(target - against)
+    most = pool.max(initial=-np.inf)
+    if np.isneginf(most):
+        return _PROVED
+    return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
 def log_ratios(
