@@ -1,0 +1,205 @@
+"""Time, memory and AUC of the trained attacks: this code, that of before, and a plain pipeline.
+
+    python benchmarks/trained_speed.py > benchmarks/results/trained_speed.json
+    python benchmarks/trained_speed.py --auc > benchmarks/results/trained_auc.json
+
+One zero-knowledge attack on one release, and one knock-knock attack on one target with all of its
+groups, m = 1000, each on one core in a process of its own that has compiled and loaded everything.
+"before" is the commit before the groups were made in compiled code, in a checkout of its own.
+"plain" is straightforward.py, which adds up groups trace by trace, and "at once" the same with sums
+of sparse rows. Times are the best of a few; what counts is their ratio. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+import straightforward as plain
+from whosthere.adversary.attacks import Auxiliary, KnockKnock, ZeroKnowledge
+from whosthere.adversary.knowledge import KnownVisits
+from whosthere.data.cities import simulate
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.release import Release
+
+ROOT = Path(__file__).resolve().parent.parent
+BEFORE = "4d5a12b"
+CITIES = ("milan-like", "cdr-like")
+SPECS = ("suppress(k=1)", "laplace(eps=1, unit=event)")
+ATTACKS = ("zero-knowledge", "knock-knock")
+REFERENCE = {"milan-like": 2500, "cdr-like": 2400}
+M, SEED = 1000, 1
+Score = Callable[[Release], float]
+
+
+class Case:
+    """A target in a city, others to learn from, and releases with and without the target."""
+
+    def __init__(self, city: str, spec: str, target: int | None = None, **sizes: int) -> None:
+        self.traces = simulate(city, seed=SEED, **sizes).traces()
+        self.spec = spec
+        by_visits = np.argsort(self.traces.visits_per_user())
+        self.target = int(by_visits[self.traces.n_users * 3 // 4]) if target is None else target
+        others = np.random.default_rng(SEED).permutation(self.traces.n_users)
+        others = others[others != self.target]
+        n_reference = min(REFERENCE[city], others.size // 2)
+        self.reference, self.pool = others[:n_reference], others[n_reference:]
+        self.m = min(M, n_reference - 1)
+        self.mechanism = Mechanism.parse(spec)
+        self.facts = Facts(self.traces.regions, self.traces.epochs, self.m, self.mechanism)
+
+    def release(self, i: int) -> Release:
+        """Publish a group; even ones hold the target."""
+        rng = np.random.default_rng((SEED, i))
+        rows = rng.choice(self.pool, self.m, replace=False)
+        rows[-1] = self.target if i % 2 == 0 else rows[-1]
+        counts = self.mechanism.apply(self.traces.counts(rows), self.m, rng)
+        return Release(counts, self.facts)
+
+    def ours(self, attack: str) -> Score:
+        """Return a function that scores a release, prepared by knock-knock only."""
+        known = KnownVisits(self.traces.trace(self.target))
+        kinds = {"zero-knowledge": ZeroKnowledge, "knock-knock": KnockKnock}
+        auxiliary = Auxiliary()
+        if attack == "knock-knock":
+            auxiliary = Auxiliary(self.traces.select(self.reference))
+        fitted = kinds[attack](rule=False).fit(self.facts, known, auxiliary, seed=SEED)
+        return lambda release: fitted.score(release).score
+
+    def plain(self, attack: str, *, at_once: bool) -> Score:
+        """Return the same by the plain pipeline."""
+
+        def rows_of(rows: np.ndarray) -> csr_matrix:
+            chosen = self.traces.select(rows)
+            ones = np.ones(chosen.cells.size)
+            return csr_matrix((ones, chosen.cells, chosen.indptr), (len(rows), chosen.n_cells))
+
+        suppressing = "suppress" in self.spec
+        publish = plain.suppress(1) if suppressing else plain.laplace(1.0, self.m)
+        game = plain.Game(rows_of(np.array([self.target])), self.m, publish, at_once)
+        rng = np.random.default_rng(SEED)
+        if attack == "knock-knock":
+            learned = plain.learn(rows_of(self.reference), game, rng)
+            return lambda release: learned.score(release.counts)
+        correct = plain.compressed if suppressing else plain.stretched
+        positions = self.traces.regions.positions_km
+        return lambda release: plain.zero_knowledge(
+            release.counts, positions, game, rng, correct=correct
+        )
+
+
+def attack_once(case: Case, attack: str, who: str) -> float:
+    """Attack one release; return the seconds it took."""
+    release = case.release(0)
+    begun = time.perf_counter()
+    if who in {"ours", "before"}:
+        case.ours(attack)(release)
+    else:
+        case.plain(attack, at_once=who == "at once")(release)
+    return time.perf_counter() - begun
+
+
+def only(who: str, city: str, spec: str, attack: str) -> dict[str, float]:
+    """Measure one case in this process."""
+    if who in {"ours", "before"}:
+        attack_once(Case("milan-like", spec, users=2100), attack, who)  # compiles and loads
+    repeats = (5 if city == "milan-like" else 3) if who in {"ours", "before"} else 1
+    case = Case(city, spec)
+    seconds = min(attack_once(case, attack, who) for _ in range(repeats))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return {"seconds": round(seconds, 4), "peak_gb": round(peak, 2)}
+
+
+def in_own_process(source: Path, *case: str) -> dict[str, float]:
+    """Measure one case in a fresh process, with the code of a checkout."""
+    paths = os.pathsep.join([str(source / "src"), str(ROOT / "benchmarks")])
+    done = subprocess.run(
+        [sys.executable, __file__, "--only", *case],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
+    return json.loads(done.stdout)
+
+
+def speed() -> dict:
+    """Measure all cases."""
+    report: dict = {"python": platform.python_version(), "m": M, "before": BEFORE, "attacks": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        before = Path(folder) / "before"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--detach", str(before), BEFORE], check=True)
+        try:
+            for case in ((c, s, a) for c in CITIES for s in SPECS for a in ATTACKS):
+                found = {
+                    who: in_own_process(before if who == "before" else ROOT, who, *case)
+                    for who in ("before", "ours", "at once", "plain")
+                }
+                ours = found["ours"]["seconds"]
+                ratios = {w: round(found[w]["seconds"] / ours, 1) for w in found if w != "ours"}
+                report["attacks"][", ".join(case)] = {**found, "times_ours": ratios}
+                print(*case, found, ratios, file=sys.stderr)
+        finally:
+            subprocess.run([*git, "remove", "--force", str(before)], check=True)
+    return report
+
+
+def aucs(n_targets: int = 8, n_releases: int = 12) -> dict:
+    """Compare the AUCs of this code and of the plain pipeline, on the same releases."""
+    report: dict = {"targets": n_targets, "releases": n_releases, "attacks": {}}
+    everybody = simulate("milan-like", seed=SEED).traces()
+    by_visits = np.argsort(everybody.visits_per_user())
+    targets = by_visits[(np.linspace(0.6, 0.95, n_targets) * (everybody.n_users - 1)).astype(int)]
+    for spec in SPECS:
+        for attack in ATTACKS:
+            found: dict[str, list[float]] = {"ours": [], "plain": []}
+            for target in targets.tolist():
+                case = Case("milan-like", spec, target)
+                releases = [case.release(i) for i in range(n_releases)]
+                inside = np.arange(n_releases) % 2 == 0
+                for who, values in found.items():
+                    score = case.ours(attack) if who == "ours" else case.plain(attack, at_once=True)
+                    scores = np.array([score(release) for release in releases])
+                    above = scores[inside][:, None] - scores[~inside]
+                    values.append(float(((above > 0) + 0.5 * (above == 0)).mean()))
+            apart = np.subtract(found["ours"], found["plain"])
+            report["attacks"][f"{spec}, {attack}"] = {
+                **{who: round(float(np.mean(values)), 3) for who, values in found.items()},
+                "difference": round(float(apart.mean()), 3),
+                "standard_error": round(float(apart.std(ddof=1) / np.sqrt(n_targets)), 3),
+            }
+            print(spec, attack, report["attacks"][f"{spec}, {attack}"], file=sys.stderr)
+    return report
+
+
+def main() -> None:
+    """Measure all, or one case in this process."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs=4, metavar=("WHO", "CITY", "SPEC", "ATTACK"))
+    parser.add_argument("--auc", action="store_true", help="compare AUCs instead of times")
+    options = parser.parse_args()
+    if options.only:
+        print(json.dumps(only(*options.only)))
+        return
+    print(json.dumps(aucs() if options.auc else speed(), indent=2))
+
+
+if __name__ == "__main__":
+    main()
