@@ -1,3 +1,5 @@
+from .count_matrix import Rows, column_sums, columns, standardised_sums
+from .groups import publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import column_sums, minimise, weighted_column_sums
 from .low_rank import standardised_residuals
 from .rank_one import fit_rank_one, fit_shaped
@@ -10,12 +12,16 @@ from .rows import (
     take_marked,
     take_rows,
 )
+from .stages import Stages
 from .unicity import People, add_traces, draw_traces
 
 __all__ = [
     "People",
+    "Rows",
+    "Stages",
     "add_traces",
     "column_sums",
+    "columns",
     "count_cells",
     "count_periods",
     "draw_traces",
@@ -23,8 +29,12 @@ __all__ = [
     "fit_shaped",
     "group_by_row",
     "minimise",
+    "publish_groups",
+    "publish_pairs",
+    "restrict_rows",
     "sample_within_periods",
     "standardised_residuals",
+    "standardised_sums",
     "sum_cells",
     "take_marked",
     "take_rows",

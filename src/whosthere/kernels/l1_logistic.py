@@ -1,8 +1,4 @@
-"""L1-penalised logistic regression on integer features, standardised without being copied.
-
-The standardised feature j is ``(A[:, j] - mean[j]) / scale[j]``; A itself stays as it is, a
-matrix of small integers, which keeps both the memory and its traffic small.
-"""
+"""L1-penalised logistic regression on a few features."""
 
 from __future__ import annotations
 
@@ -14,54 +10,7 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Columns handled together: their sums stay in the processor's first cache.
-_BLOCK = 4096
 _MOST_STEPS, _MOST_SWEEPS, _MOST_HALVINGS = 100, 500, 40
-
-
-@njit(cache=True, nogil=True)
-def column_sums(
-    a: NDArray[np.unsignedinteger],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sum and the sum of squares of each column, exactly for counts."""
-    n, p = a.shape
-    total, squares = np.zeros(p), np.zeros(p)
-    for start in range(0, p, _BLOCK):
-        # Slices instead of indices let the compiler see that nothing overlaps.
-        sums, sums_of_squares = total[start : start + _BLOCK], squares[start : start + _BLOCK]
-        for i in range(n):
-            row = a[i, start : start + _BLOCK]
-            for j in range(row.size):
-                value = np.float64(row[j])
-                sums[j] += value
-                sums_of_squares[j] += value * value
-    return total, squares
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def weighted_column_sums(
-    a: NDArray[np.unsignedinteger], weights: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return ``a.T @ weights`` in single precision."""
-    n, p = a.shape
-    total = np.zeros(p, np.float32)
-    in_fours = n - n % 4
-    for start in range(0, p, _BLOCK):
-        stop = start + _BLOCK
-        sums = total[start:stop]
-        # Four rows at a time: the sums are fetched and stored a quarter as often.
-        for i in range(0, in_fours, 4):
-            w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
-            r0, r1 = a[i, start:stop], a[i + 1, start:stop]
-            r2, r3 = a[i + 2, start:stop], a[i + 3, start:stop]
-            for j in range(sums.size):
-                first = w0 * np.float32(r0[j]) + w1 * np.float32(r1[j])
-                sums[j] += first + (w2 * np.float32(r2[j]) + w3 * np.float32(r3[j]))
-        for i in range(in_fours, n):
-            row = a[i, start:stop]
-            for j in range(sums.size):
-                sums[j] += weights[i] * np.float32(row[j])
-    return total
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere.privacy.parameters import check_integer
-from whosthere.privacy.step import Correction, Draw, Outcomes, Pulled, Step
+from whosthere.privacy.step import Correction, Draw, Outcomes, Pulled, Step, Tabulated
 from whosthere.specs import WHOLE, parameter
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class Map(Step):
     def pull_back(self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int) -> Iterator[Pulled]:
         """Return the interval of counts that end up in lo..hi."""
         yield Pulled(0.0, *self.preimage(lo, hi, m))
+
+    def tabulated(self, m: int) -> Tabulated:
+        """Return the results of all counts; nothing is added."""
+        counts = np.arange(m + 1, dtype=np.int32)
+        return Tabulated(0, np.ones(1), self.apply(counts, m).astype(np.int32, copy=False))
 
     def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
         """Return the one result of each count, shape (..., 1)."""

@@ -13,6 +13,7 @@ from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import log_probability
 from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
+from whosthere.privacy.tabulation import tabulate
 from whosthere.privacy.units import UNITS, Guarantee, Unit
 from whosthere.specs import content
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
+    from whosthere.kernels.stages import Stages
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
@@ -153,6 +155,14 @@ class Mechanism:
     def apply(self, counts: ArrayLike, m: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return what is published for true counts in 0..m of a group of m people."""
         return self.publish(counts, self.draw(np.shape(counts), rng), m)
+
+    def tabulated(self, m: int) -> Stages | None:
+        """Return the mechanism as tables for groups of m people; None where a step has none.
+
+        Compiled code publishes many counts at once by them. Its noise has the same law as that of
+        `draw`, and is drawn from other random numbers.
+        """
+        return tabulate(self.steps, m)
 
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.

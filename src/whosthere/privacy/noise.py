@@ -20,7 +20,7 @@ from whosthere.errors import SpecError
 from whosthere.privacy.calibration import gaussian_sigma
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.parameters import check_positive
-from whosthere.privacy.step import Correction, Draw, Outcomes, Step
+from whosthere.privacy.step import Correction, Draw, Outcomes, Step, Tabulated
 from whosthere.privacy.trade_off import NormalShift, Walk
 from whosthere.privacy.unit_parameter import unit_parameter
 from whosthere.privacy.units import Guarantee, Unit
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
+# Values of noise that are worth a table.
+_WIDEST_TABLE = 2**18
 _DECADE = (1, 1.5, 2, 3, 5, 7)
 # Budgets that a search tries, from the weakest protection to the strongest.
 _BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
@@ -137,6 +139,15 @@ class IntegerNoise(Step):
             inside = (results >= 0) & (results <= m)
             logs = np.where(inside, self.log_landing(given, results, results, m), -np.inf)
             yield Outcomes(np.clip(results, 0, m), logs)
+
+    def tabulated(self, m: int) -> Tabulated | None:
+        """Return the chances of all noise that matters, unless it is too wide for a table."""
+        lowest, highest = self.window
+        if highest - lowest >= _WIDEST_TABLE:
+            return None
+        noise = np.arange(lowest, highest + 1)
+        chances = np.exp(self.log_between(noise, noise))
+        return Tabulated(lowest, chances, np.arange(m + 1, dtype=np.int32))
 
     def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:  # noqa: ARG002
         """Return the counts themselves, shape (..., 1)."""

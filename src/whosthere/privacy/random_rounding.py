@@ -11,7 +11,7 @@ import numpy as np
 from whosthere.privacy.chance_table import ChanceTable, Choices
 from whosthere.privacy.maps import BASES, before_rounding
 from whosthere.privacy.parameters import check_integer
-from whosthere.privacy.step import Pulled
+from whosthere.privacy.step import Pulled, Tabulated
 from whosthere.specs import WHOLE, parameter
 
 if TYPE_CHECKING:
@@ -65,6 +65,14 @@ class RandomRound(ChanceTable):
             Pulled(-math.log(self.to), *before_rounding(lo, hi, m, to=self.to, lift=lift))
             for lift in range(self.to)
         )
+
+    def tabulated(self, m: int) -> Tabulated | None:
+        """Return the same as in `pull_back`: each of 0..to - 1 is added equally often."""
+        if self.to > _MOST_WAYS:
+            return None
+        sums = np.arange(m + self.to, dtype=np.int32)
+        rounded = np.minimum(sums - sums % self.to, m)
+        return Tabulated(0, np.full(self.to, 1 / self.to), rounded)
 
     @property
     def changes_counts(self) -> bool:

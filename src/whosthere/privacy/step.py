@@ -56,6 +56,25 @@ class Outcomes(NamedTuple):
     log_chances: NDArray[np.float64]
 
 
+class Tabulated(NamedTuple):
+    """A step that adds a random whole number to a count and looks the result up.
+
+    Attributes
+    ----------
+    lowest
+        The lowest value of the number.
+    chances
+        Chance of each of its values from there on; they sum up to 1 within 1e-12.
+    results
+        What sums from 0 on become, int32, at least for all counts in 0..m. Sums below are taken
+        for 0, and those above for the last.
+    """
+
+    lowest: int
+    chances: NDArray[np.float64]
+    results: NDArray[np.int32]
+
+
 class Step(ABC):
     """One thing that is done to counts.
 
@@ -168,6 +187,14 @@ class Step(ABC):
         A map that keeps the order of counts yields one interval. A step that chooses at random
         between such maps yields one for each. All others give None. An interval is empty where its
         low end is above its high end, which may be at ``m + 1``.
+        """
+        return None
+
+    def tabulated(self, m: int) -> Tabulated | None:  # noqa: ARG002
+        """Return the step as tables, by which many counts are published at once; None if it is not.
+
+        A step that gives none is as good as any other, only slower. A larger sum must never give
+        a smaller result.
         """
         return None
 

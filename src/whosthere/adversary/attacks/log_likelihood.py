@@ -74,7 +74,7 @@ class LogLikelihood(Attack):
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
         statistic = _Statistic(sampler.target, frequencies, facts.group_size)
         trial = sampler.sample(self.validation_groups, "independent", rng)
-        scores = np.array([statistic(counts) for counts in trial.counts])
+        scores = np.array([statistic(counts) for counts in trial.counts.dense()])
         threshold = youden_threshold(scores, trial.labels)
         test = _Test(statistic, threshold, NullScores.of(scores, trial.labels))
         return rule_first(facts, knowledge, test)

@@ -18,6 +18,7 @@ from whosthere.adversary.attacks.base import (
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
+from whosthere.adversary.count_matrix import CountMatrix
 from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 
@@ -90,7 +91,7 @@ class PastGroups(Attack):
         )
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
-        decision = self.classifier.fit(counts[~trial], labels[~trial])
+        decision = self.classifier.fit(CountMatrix.single(counts[~trial]), labels[~trial])
         scores = decision(counts[trial][:, decision.cells])
         trained = Trained.tuned(decision, scores, labels[trial])
         return rule_first(facts, knowledge, trained)

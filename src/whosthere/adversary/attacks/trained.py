@@ -74,7 +74,7 @@ class TrainedAttack(Attack):
         decision = self.classifier.fit(lessons.counts, lessons.labels)
         del lessons  # the largest thing in memory, and done with
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=decision.cells)
-        return Trained.tuned(decision, decision(trial.counts), trial.labels)
+        return Trained.tuned(decision, decision(trial.counts.dense()), trial.labels)
 
 
 def checked_groups(given: int, key: str) -> int:

@@ -13,6 +13,8 @@ from whosthere import specs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.adversary.count_matrix import CountMatrix
+
 
 class Decision(ABC):
     """A fitted classifier: higher scores mean that the target is more likely in.
@@ -41,8 +43,8 @@ class Classifier(ABC):
         return specs.write(self)
 
     @abstractmethod
-    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Decision:
-        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+    def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Decision:
+        """Learn from the counts of n groups and labels of shape (n,)."""
 
 
 def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

@@ -15,7 +15,9 @@ from whosthere.privacy.parameters import check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The first set of cells to work on; later ones hold twice the cells in use.
+    from whosthere.adversary.count_matrix import CountMatrix
+
+# Cells that join the set to work on each time, at least; later on as many as are in use.
 _FIRST_WORKING_SET = 128
 _MOST_ROUNDS = 60
 # How exact the working set is solved, as a share of the worst violation outside of it.
@@ -73,46 +75,58 @@ class ExactL1(Classifier):
         for name in ("c", "tolerance"):
             object.__setattr__(self, name, check_positive(getattr(self, name), name))
 
-    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Linear:
-        """Find the optimum; counts of shape (n, n_cells), labels of shape (n,)."""
+    def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Linear:
+        """Find the optimum for the counts of n groups and labels of shape (n,)."""
         n, p = counts.shape
         signs = np.where(labels, 1.0, -1.0)
-        mean, scale = _moments(n, *kernels.column_sums(counts))
-        w = np.zeros(p + 1)  # the last one belongs to the intercept, a feature that is always 1
+        mean, scale = _moments(n, *counts.sums())
+        coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
+        # Weights of the cells worked on. The last one is the intercept's, a feature always 1.
+        cells, weights = np.array([p]), np.zeros(1)
         margins = np.zeros(n)
-        cells = np.zeros(0, dtype=np.int64)
         finest = 0.3 * self.tolerance
-        reached = finest
+        reached = np.inf
         for _ in range(_MOST_ROUNDS):
             slope = -self.c * signs / (1.0 + np.exp(signs * margins))
-            by_cell = kernels.weighted_column_sums(counts, slope.astype(np.float32)).astype(
-                np.float64
-            )
-            gradient = np.append((by_cell - mean * slope.sum()) / scale, slope.sum())
-            violation = np.where(
-                w == 0, np.maximum(np.abs(gradient) - 1.0, 0.0), np.abs(gradient + np.sign(w))
-            )
+            gradient = np.abs(counts.standardised_sums(slope, coarse_mean, coarse_scale))
             # Single precision is enough to rank cells; those worked on are known more exactly.
-            violation[cells] = 0.0
-            worst = float(violation.max())
-            if worst <= self.tolerance and reached <= finest:
+            gradient[cells[:-1]] = 0.0
+            missing = np.flatnonzero(gradient > 1.0 + self.tolerance)
+            if not missing.size and reached <= finest:
                 break
-            if worst > self.tolerance:
-                in_use = np.flatnonzero(w)
-                size = min(max(2 * in_use.size, _FIRST_WORKING_SET), p + 1)
-                violation[in_use] = np.inf
-                cells = np.sort(np.argpartition(-violation, size - 1)[:size])
-            features = _standardised(counts, cells, mean, scale)
-            weights = w[cells]
+            if missing.size:
+                cells, weights = _working_set(cells, weights, missing, gradient[missing])
             # As long as other cells are missing, there is no use in being much more exact.
+            worst = float(gradient[missing].max(initial=1.0)) - 1.0
             reached = max(finest, _COARSENESS * worst)
+            features = _standardised(counts, cells, mean, scale)
             margins = kernels.minimise(features, signs, self.c, weights, reached)
-            w[:] = 0.0
-            w[cells] = weights
         else:
             warnings.warn("the classifier did not reach its optimum", stacklevel=2)
-        objective = np.abs(w).sum() + self.c * np.logaddexp(0.0, -signs * margins).sum()
-        return _in_counts(w, mean, scale, float(objective))
+        objective = np.abs(weights).sum() + self.c * np.logaddexp(0.0, -signs * margins).sum()
+        return _in_counts(cells[:-1], weights, mean, scale, float(objective))
+
+
+def _working_set(
+    cells: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    missing: NDArray[np.int64],
+    gradient: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the cells to work on next, ascending, and the weights that they have so far.
+
+    All cells in use stay, and the intercept, which comes last; those that miss a weight most, by
+    the size of their gradients, join.
+    """
+    in_use = weights != 0
+    in_use[-1] = True
+    kept, kept_weights = cells[in_use], weights[in_use]
+    room = max(kept.size, _FIRST_WORKING_SET)
+    if missing.size > room:
+        missing = missing[np.argpartition(-gradient, room)[:room]]
+    joined = np.concatenate([kept, missing])
+    order = np.argsort(joined)
+    return joined[order], np.concatenate([kept_weights, np.zeros(missing.size)])[order]
 
 
 def _moments(
@@ -126,26 +140,26 @@ def _moments(
 
 
 def _standardised(
-    counts: NDArray[np.unsignedinteger],
+    counts: CountMatrix,
     cells: NDArray[np.int64],
     mean: NDArray[np.float64],
     scale: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the features as rows, shape (n_features, n); number p is the intercept's."""
-    p = mean.size
-    features = np.ones((cells.size, counts.shape[0]))
-    inner = cells[cells < p]
-    features[: inner.size] = (counts[:, inner].T - mean[inner, None]) / scale[inner, None]
-    return features
+    """Return the features as rows, shape (n_features, n); the last is the intercept's."""
+    inner = cells[:-1]
+    features = (counts.columns(inner) - mean[inner, None]) / scale[inner, None]
+    return np.concatenate([features, np.ones((1, counts.shape[0]))])
 
 
 def _in_counts(
+    cells: NDArray[np.int64],
     w: NDArray[np.float64],
     mean: NDArray[np.float64],
     scale: NDArray[np.float64],
     objective: float,
 ) -> Linear:
-    """Turn weights of standardised cells into weights of plain counts."""
-    cells = np.flatnonzero(w[:-1])
-    weights = w[cells] / scale[cells]
+    """Turn weights of standardised cells, the intercept's last, into weights of plain counts."""
+    used = np.flatnonzero(w[:-1])
+    cells = cells[used]
+    weights = w[used] / scale[cells]
     return Linear(cells, weights, float(w[-1] - weights @ mean[cells]), objective)

@@ -20,6 +20,8 @@ from whosthere.privacy.parameters import check_integer, check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.adversary.count_matrix import CountMatrix
+
 
 @dataclass(frozen=True, eq=False)
 class Pipeline(Decision):
@@ -60,8 +62,8 @@ class PaperL1(Classifier):
         most = check_integer(self.most_iterations, "iterations", least=1)
         object.__setattr__(self, "most_iterations", most)
 
-    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+    def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("linear_model").LogisticRegression(
             l1_ratio=1,
             solver="liblinear",
@@ -84,10 +86,10 @@ class Forest(Classifier):
     def __post_init__(self) -> None:
         object.__setattr__(self, "trees", check_integer(self.trees, "trees", least=1))
 
-    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+    def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("ensemble").RandomForestClassifier(self.trees, random_state=0)
-        model.fit(counts, labels)
+        model.fit(counts.dense(), labels)
         return Pipeline(np.arange(counts.shape[1]), model)
 
 
@@ -102,22 +104,22 @@ class Perceptron(Classifier):
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", check_integer(self.hidden, "hidden", least=1))
 
-    def fit(self, counts: NDArray[np.unsignedinteger], labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from counts of shape (n, n_cells) and labels of shape (n,)."""
+    def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
+        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("neural_network").MLPClassifier((self.hidden,), random_state=0)
         return _fitted(model, counts, labels)
 
 
 def _fitted(
     model: Any,  # noqa: ANN401 - any scikit-learn classifier
-    counts: NDArray[np.unsignedinteger],
+    counts: CountMatrix,
     labels: NDArray[np.bool_],
 ) -> Pipeline:
     pipeline = _part("pipeline").make_pipeline(_part("preprocessing").StandardScaler(), model)
     with warnings.catch_warnings():
         # Stopping early is part of the paper's settings.
         warnings.simplefilter("ignore", _part("exceptions").ConvergenceWarning)
-        pipeline.fit(counts.astype(np.float64), labels)
+        pipeline.fit(counts.dense().astype(np.float64), labels)
     return Pipeline(np.arange(counts.shape[1]), pipeline)
 
 

@@ -1,0 +1,99 @@
+"""A whole mechanism as tables, by which compiled code publishes many counts at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from whosthere import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.kernels.stages import Stages
+    from whosthere.privacy.step import Step, Tabulated
+
+# The guide of a law has so many entries for each of its values that few of them leave a choice,
+# and never more bits than the compiled code looks at first.
+_ENTRIES_PER_VALUE = 32
+_FEWEST_BITS, _MOST_BITS = 10, 16
+_ALL = 2.0**64
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
+    """Return steps as stages for groups of m people; None where a step has no tables.
+
+    Steps without chance that follow another step are put into its table of results.
+    """
+    stages: list[Tabulated] = []
+    for step in steps:
+        tables = step.tabulated(m)
+        if tables is None:
+            return None
+        if stages and not _is_random(tables):
+            before = stages[-1]
+            stages[-1] = before._replace(results=tables.results[before.results])
+        else:
+            stages.append(tables)
+    return _packed(stages)
+
+
+def _is_random(tables: Tabulated) -> bool:
+    return tables.chances.size > 1 or tables.lowest != 0
+
+
+def _packed(stages: Sequence[Tabulated]) -> Stages:
+    """Put the tables of all stages into one array each."""
+    limits = [_limits(stage.chances) for stage in stages]
+    guides = [_guide(limit) for limit in limits]
+    results = [stage.results for stage in stages]
+    return kernels.Stages(
+        n=len(stages),
+        is_random=np.array([_is_random(stage) for stage in stages], dtype=np.bool_),
+        lowest=np.array([stage.lowest for stage in stages], dtype=np.int64),
+        guide=_joined(guides, np.int32),
+        guide_bits=np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),
+        guide_start=_starts(guides),
+        limits=_joined(limits, np.uint64),
+        limits_start=_starts(limits),
+        results=_joined(results, np.int32),
+        results_start=_starts(results),
+        looks_up=np.array([(np.diff(r, prepend=-1) != 1).any() for r in results], dtype=np.bool_),
+    )
+
+
+def _limits(chances: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the chances of each value or a lower one, times 2^64, for all values but the last.
+
+    Either half is summed from its own end, where chances are smallest, so that both tails are
+    exact to the last of the 64 bits.
+    """
+    below, above = np.cumsum(chances)[:-1], np.cumsum(chances[::-1])[-2::-1]
+    low = np.minimum(below, 0.5) * _ALL
+    # 2^64 less something, in whole numbers; at least one of 2^64 is left for what comes after.
+    high = ~np.maximum(np.minimum(above, 0.5) * _ALL - 1, 0).astype(np.uint64)
+    return np.where(below < 0.5, low.astype(np.uint64), high)
+
+
+def _guide(limits: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Return which value the first random bits decide for, or -1 less the first that they may."""
+    wanted = int(_ENTRIES_PER_VALUE * (limits.size + 1)).bit_length()
+    bits = min(max(wanted, _FEWEST_BITS), _MOST_BITS)
+    # Entry i holds all 64-bit numbers from i * 2^(64 - bits) up to the next entry's.
+    slot = (limits >> np.uint64(64 - bits)).astype(np.int64)
+    starts_slot = (limits << np.uint64(bits)) == 0
+    passed = np.cumsum(np.bincount(slot, minlength=2**bits))
+    inside = np.bincount(slot[~starts_slot], minlength=2**bits)
+    return np.where(inside > 0, -1 - (passed - inside), passed).astype(np.int32)
+
+
+def _joined(arrays: Sequence[NDArray[_Scalar]], dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    return np.concatenate([np.empty(0, dtype), *arrays])
+
+
+def _starts(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
+    return np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
