@@ -46,7 +46,7 @@ def make(space=SPACE, time=(1.0,), *, edges=EDGES, places=CONNECTED, n_rois=3, o
 
 def rows(people, n, visits, seed=1):
     n_visits = np.full(n, visits, np.int64)
-    indptr, cells = draw_traces(people, n_visits, np.random.default_rng(seed))
+    indptr, cells = draw_traces(people, n_visits, np.uint64(seed))
     return [tuple(cells[a:b].tolist()) for a, b in itertools.pairwise(indptr)]
 
 
@@ -202,9 +202,9 @@ def test_epochs_of_the_original_variant_are_drawn_by_weight_without_replacement(
 def test_counts_add_up_the_very_traces(places, original):
     people = make(time=np.arange(1.0, 9.0), places=places, original=original)
     n_visits = np.random.default_rng(3).integers(0, 30, 200)
-    indptr, cells = draw_traces(people, n_visits, np.random.default_rng(5))
+    indptr, cells = draw_traces(people, n_visits, np.uint64(5))
     counts = np.zeros(7 * 8, np.int32)
-    add_traces(people, n_visits, np.random.default_rng(5), counts)
+    add_traces(people, n_visits, np.uint64(5), counts)
     assert counts.tolist() == np.bincount(cells, minlength=7 * 8).tolist()
     assert counts.max() <= 200
     assert (np.diff(indptr) <= n_visits).all()
@@ -215,7 +215,7 @@ def test_counts_add_up_the_very_traces(places, original):
 def test_counts_are_added_to_what_is_there():
     people = make(places=ANYWHERE)
     counts = np.full(7, 10, np.int32)
-    add_traces(people, np.array([1, 0, 1]), np.random.default_rng(0), counts)
+    add_traces(people, np.array([1, 0, 1]), np.uint64(0), counts)
     assert counts.sum() == 72
 
 
@@ -225,12 +225,25 @@ def test_the_seed_decides_everything():
     assert rows(people, 50, 9, seed=4) != rows(people, 50, 9, seed=5)
 
 
+@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
+def test_whoever_visits_more_visits_the_same_cells_and_others(places):
+    people = make(time=np.arange(1.0, 100.0), places=places)
+    few, many = rows(people, 100, 5), rows(people, 100, 25)
+    assert all(set(a) <= set(b) for a, b in zip(few, many, strict=True))
+    assert sum(map(len, few)) < sum(map(len, many))
+
+
+def test_a_trace_belongs_to_its_number():
+    people = make(time=np.arange(1.0, 100.0))
+    assert rows(people, 10, 7) == rows(people, 30, 7)[:10]
+
+
 def test_nobody_and_no_visits():
     assert rows(make(), 0, 5) == []
     assert rows(make(), 3, 0) == [(), (), ()]
     assert rows(make(original=True), 3, 0) == [(), (), ()]
     counts = np.zeros(7, np.int32)
-    add_traces(make(), np.empty(0, np.int64), np.random.default_rng(0), counts)
+    add_traces(make(), np.empty(0, np.int64), np.uint64(0), counts)
     assert not counts.any()
 
 

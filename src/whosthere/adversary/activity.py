@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError, suggestion
@@ -35,8 +36,21 @@ class Activity(ABC):
         """Return the same shape with another mean."""
 
     @abstractmethod
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw the visits of `n` people: whole numbers from 0, shape (n,)."""
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the visits of a person whom such shares of all people visit less than.
+
+        Shares from 0 to just below 1; whole numbers from 0 of the same shape, which never fall
+        as the share or the mean grows.
+        """
+
+    def draw(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> NDArray[np.int64]:
+        """Draw the visits of `n` people: whole numbers from 0, shape (n,).
+
+        Evenly, one person is drawn from each n-th of all people, in ascending order: everybody is
+        as likely as before, and there is much less chance in the total.
+        """
+        shares = rng.random(n)
+        return self.at((np.arange(n) + shares) / n if evenly else shares)
 
 
 @dataclass(frozen=True)
@@ -52,9 +66,9 @@ class Exponential(Activity):
         """Return the exponential with another mean."""
         return Exponential(mean)
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw the visits of `n` people, rounded to the nearest whole number."""
-        return _nearest(rng.exponential(self.mean, n))
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the visits at some shares, rounded to the nearest whole number."""
+        return _nearest(-self.mean * np.log1p(-shares))
 
 
 @dataclass(frozen=True)
@@ -70,12 +84,12 @@ class Constant(Activity):
         """Return another constant."""
         return Constant(mean)
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw the visits of `n` people: the mean, rounded up or down at random.
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the mean, rounded up for as many people as it takes to be the mean.
 
         Rounding to the nearest would move everybody by up to half a visit in one direction.
         """
-        return np.floor(self.mean + rng.random(n)).astype(np.int64)
+        return np.floor(self.mean + shares).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -103,12 +117,13 @@ class Lognormal(Activity):
         """Return the log-normal of the same spread with another mean."""
         return replace(self, mean=mean)
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw the visits of `n` people, rounded to the nearest whole number."""
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the visits at some shares, rounded to the nearest whole number."""
         if self.mean == 0:
-            return np.zeros(n, dtype=np.int64)
+            return np.zeros(shares.shape, dtype=np.int64)
         location = math.log(self.mean) - self.sigma**2 / 2
-        return _nearest(rng.lognormal(location, self.sigma, n))
+        # Nobody is at share 0, where the log-normal has minus infinity.
+        return _nearest(np.exp(location + self.sigma * ndtri(np.maximum(shares, 2.0**-54))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +154,10 @@ class Sampled(Activity):
             raise InputError("an activity sample without any visit cannot get another mean")
         return Sampled(self.values * (mean / self.mean))
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw the visits of `n` people, rounded to the nearest whole number."""
-        return _nearest(rng.choice(self.values, n))
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the visits at some shares, rounded to the nearest whole number."""
+        places = (shares * self.values.size).astype(np.int64)
+        return _nearest(np.sort(self.values)[places])
 
 
 def parse_activity(text: str, mean: float) -> Activity:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 
 # No estimate of the mean falls below one visit: people who were never seen tell nothing.
 LEAST_MEAN = 1.0
-# A round closes that share of the gap to the answer which the mechanism lets through of a few
-# visits more. About ten rounds are usual; 200 close all of the gap but 2 % where 2 % get through.
-MOST_ROUNDS = 200
+# About five rounds are usual. Each halves the range of means at least, once it has two ends.
+MOST_ROUNDS = 60
 # A relative step that does not matter: the group is a sample, so the mean's own error is larger.
 _TOLERANCE = 1e-3
-# Steps that have turned back, or met a limit, this often lead nowhere any more.
-_TURNS = 4
+# No step changes the mean by a larger factor, as long as one end of the range is not known.
+_LARGEST_FACTOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +123,14 @@ def estimate_mean(
 ) -> MeanEstimate:
     """Find the mean number of visits at which synthetic people give the release's total.
 
-    Each round publishes a group of synthetic people with the current mean by the release's own
-    mechanism and moves the mean by the difference of both totals per person. It starts from the
-    published total less what the mechanism makes out of nobody, and ends when a step is tiny,
-    or when the steps have turned back a few times: then they follow the random numbers, and the
-    means since the first turn are averaged. It stays between `LEAST_MEAN` and the number of
-    cells that a synthetic person can visit. The mean is that of the model's activity, in which
-    a cell visited twice is two visits; that of raw counts is the published total itself.
+    Each round makes a group of synthetic people with the current mean and compares what the
+    release's own mechanism would publish of them, on average, with what was published. The people
+    are the same in every round, and visit more cells the larger the mean is. So their total grows
+    with the mean, without any chance, and secant steps meet the release's in a few rounds. It
+    starts from the published total less what the mechanism makes out of nobody, and stays between
+    `LEAST_MEAN` and the number of cells that a synthetic person can visit. The mean is that of
+    the model's activity, in which a cell visited twice is two visits; that of raw counts is the
+    published total itself.
 
     Parameters
     ----------
@@ -138,50 +139,88 @@ def estimate_mean(
     model
         The synthetic people; of their activity only the shape is used.
     rng
-        Random numbers for the people and the mechanism.
+        Random numbers for the people and, where its averages are not known, the mechanism.
     most_rounds
         The search ends after this many rounds in any case.
     """
     seen = int(release.counts.sum()) / release.group_size
     if not release.mechanism.changes_counts:
         return MeanEstimate(seen, 0)
-    # The paper starts from `seen`. Where that is mostly noise, the search would creep: so many
-    # visits hardly fit a person's cells, and fewer of them still give about the same counts.
-    start = seen - _publish(np.zeros_like(release.counts), release, rng)
-    most = model.most_cells
-    mean = min(max(start, LEAST_MEAN), most)
-    since_first_turn: list[float] = []
-    turns, last_step = 0, 0.0
-    rounds = 0
-    while rounds < most_rounds:
-        rounds += 1
-        people = replace(model, activity=model.activity.with_mean(mean))
-        step = seen - _imitate(people, release, rng)
-        mean = min(max(mean + step, LEAST_MEAN), most)
-        turns += step * last_step < 0 or mean in {LEAST_MEAN, most}
-        if turns:
-            since_first_turn.append(mean)
-        if abs(step) <= _TOLERANCE * mean or turns == _TURNS:
-            break
-        last_step = step
-    estimate = float(np.mean(since_first_turn)) if since_first_turn else mean
-    return MeanEstimate(estimate, rounds)
+    imitation = _Imitation.of(release, model, rng)
+    # The paper starts from `seen`. Where that is mostly noise, this is closer by far.
+    start = seen - imitation.published(np.zeros_like(release.counts))
+    return _meet(seen, imitation, (LEAST_MEAN, float(model.most_cells)), start, most_rounds)
 
 
-def _imitate(people: UnicityModel, release: Release, rng: np.random.Generator) -> float:
-    """Publish a group of synthetic people; return the total of the counts per person."""
-    mechanism, m = release.mechanism, release.group_size
-    if not mechanism.bounds_visits:
-        return _publish(people.aggregate(m, rng), release, rng)
-    # Only whole traces can be bounded as the publisher bounds them.
-    bounded = mechanism.bound(people.generate(m, rng), rng).traces
-    return _publish(bounded.counts(), release, rng)
+def _meet(
+    wanted: float,
+    imitation: Callable[[float], float],
+    limits: tuple[float, float],
+    start: float,
+    most_rounds: int,
+) -> MeanEstimate:
+    """Find the mean at which an imitation, which grows with it, gives the wanted total."""
+    low, high = limits
+    mean, last, last_gap = min(max(start, low), high), 0.0, 0.0
+    for rounds in range(1, most_rounds + 1):
+        gap = wanted - imitation(mean)
+        if (gap >= 0 and mean >= high) or (gap <= 0 and mean <= low):
+            return MeanEstimate(mean, rounds)
+        low, high = (mean, high) if gap > 0 else (low, mean)
+        # One visit more is counted once, as long as nothing else is known.
+        slope = (last_gap - gap) / (mean - last) if rounds > 1 else 1.0
+        step = gap / slope if slope > 0 else gap * math.inf
+        following = min(max(mean + step, mean / _LARGEST_FACTOR), mean * _LARGEST_FACTOR)
+        if not low < following < high:
+            ends = low if gap < 0 else high
+            following = ends if ends in limits else (low + high) / 2
+        if abs(following - mean) <= _TOLERANCE * mean:
+            return MeanEstimate(following, rounds)
+        mean, last, last_gap = following, mean, gap
+    return MeanEstimate(mean, most_rounds)
 
 
-def _publish(counts: NDArray[np.int32], release: Release, rng: np.random.Generator) -> float:
-    """Do to true counts what was done to the release; return their total per person."""
-    published = release.mechanism.apply(counts, release.group_size, rng)
-    return int(published.sum()) / release.group_size
+@dataclass(frozen=True, eq=False)
+class _Imitation:
+    """The release's total per person, imitated by the same synthetic people with another mean.
+
+    Attributes
+    ----------
+    expected
+        Mean published count for each true count, where it is known.
+    seed
+        Decides on all random numbers.
+    """
+
+    release: Release
+    model: UnicityModel
+    expected: NDArray[np.float64] | None
+    seed: int
+
+    @classmethod
+    def of(cls, release: Release, model: UnicityModel, rng: np.random.Generator) -> Self:
+        expected = release.mechanism.expected(release.group_size)
+        return cls(release, model, expected, int(rng.integers(2**63)))
+
+    def __call__(self, mean: float) -> float:
+        """Return the total per person that is published of people with this mean."""
+        people = replace(self.model, activity=self.model.activity.with_mean(mean))
+        mechanism, m = self.release.mechanism, self.release.group_size
+        rng = np.random.default_rng(self.seed)
+        if not mechanism.bounds_visits:
+            return self.published(people.aggregate(m, rng, evenly=True))
+        # Only whole traces can be bounded as the publisher bounds them.
+        bounded = mechanism.bound(people.generate(m, rng, evenly=True), rng).traces
+        return self.published(bounded.counts())
+
+    def published(self, counts: NDArray[np.int32]) -> float:
+        """Return the total per person that is published of true counts, on average if known."""
+        m = self.release.group_size
+        if self.expected is not None:
+            occurring = np.bincount(counts.reshape(-1))
+            return float(occurring @ self.expected[: occurring.size]) / m
+        rng = np.random.default_rng(self.seed)
+        return int(self.release.mechanism.apply(counts, m, rng).sum()) / m
 
 
 def _corrected(

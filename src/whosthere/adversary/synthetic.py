@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from whosthere import kernels
-from whosthere.data.arrays import frozen
+from whosthere.data.arrays import frozen, own
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
 
@@ -94,22 +94,33 @@ class UnicityModel:
         own = n_regions if self.haunts == "anywhere" else min(self.n_rois, n_regions)
         return own * self.epochs.n
 
-    def generate(self, n: int, rng: np.random.Generator) -> Traces:
-        """Make the traces of `n` people; some may have no visit."""
-        visits = self.activity.draw(n, rng)
-        indptr, cells = kernels.draw_traces(self._people, visits, rng)
-        digits = len(str(n))
-        users = tuple(f"s{i:0{digits}}" for i in range(n))
-        return Traces(users, indptr, cells, self.regions, self.epochs)
+    def generate(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> Traces:
+        """Make the traces of `n` people; some may have no visit.
 
-    def aggregate(self, m: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        The same generator makes the same people whatever their activity's mean: with a larger
+        one they visit more cells beside those that they visit anyway.
+
+        Parameters
+        ----------
+        evenly
+            Whether numbers of visits are drawn evenly from the activity's law.
+        """
+        visits = self.activity.draw(n, rng, evenly=evenly)
+        indptr, cells = kernels.draw_traces(self._people, visits, _key(rng))
+        return Traces(
+            _names(n), own(indptr, np.int64), own(cells, np.int32), self.regions, self.epochs
+        )
+
+    def aggregate(
+        self, m: int, rng: np.random.Generator, *, evenly: bool = False
+    ) -> NDArray[np.int32]:
         """Count the visits of `m` people in each cell, shape (n_regions, n_epochs).
 
         The same generator makes the people of `generate`; here their traces are not kept.
         """
-        visits = self.activity.draw(m, rng)
+        visits = self.activity.draw(m, rng, evenly=evenly)
         counts = np.zeros(self.space.size * self.time.size, dtype=np.int32)
-        kernels.add_traces(self._people, visits, rng, counts)
+        kernels.add_traces(self._people, visits, _key(rng), counts)
         return counts.reshape(self.space.size, self.time.size)
 
     @cached_property
@@ -123,6 +134,17 @@ class UnicityModel:
         return kernels.People(
             self.space, self.time, *graph, _HAUNTS[self.haunts], self.n_rois, original
         )
+
+
+def _key(rng: np.random.Generator) -> np.uint64:
+    return rng.integers(0, 2**64, dtype=np.uint64)
+
+
+@lru_cache(maxsize=2)
+def _names(n: int) -> tuple[str, ...]:
+    """Return ids of `n` people, sorted; the same number is asked for again and again."""
+    digits = len(str(n))
+    return tuple(f"s{i:0{digits}}" for i in range(n))
 
 
 def _probabilities(weights: NDArray[np.float64], n: int, name: str) -> NDArray[np.float64]:

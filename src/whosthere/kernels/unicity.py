@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
+from whosthere.kernels.random_words import random_share, random_word
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Which regions a person may visit: all, a connected part of the graph, or a few from anywhere.
 ANYWHERE, CONNECTED, SCATTERED = 0, 1, 2
+# Up to so many weights are looked at one by one.
+_FEW = 16
+# The product of a power of two with this number has another beginning for each of the 64 powers,
+# which tells the power.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_BIT = np.empty(64, np.int64)
+for _power in range(64):
+    _BIT[(0x03F79D71B4CB0A89 << _power & 0xFFFFFFFFFFFFFFFF) >> 58] = _power
 
 
 class People(NamedTuple):
@@ -47,129 +57,237 @@ class People(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def draw_traces(
-    people: People, n_visits: NDArray[np.int64], rng: np.random.Generator
+    people: People, n_visits: NDArray[np.int64], key: np.uint64
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw a trace of as many visits as each entry of `n_visits` says, as compressed rows.
+
+    A trace belongs to the key and its own number. The first visits of a trace do not depend on how
+    many there are, except in the original variant.
 
     Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each.
     """
     bounds = np.zeros(n_visits.size + 1, np.int64)
     cells = np.empty(n_visits.sum(), np.int32)
-    cumulated = np.cumsum(people.space), np.cumsum(people.time)
-    marks = np.full(people.space.size, -1, np.int64)
+    model = _prepared(people)
     end = 0
     for trace in range(n_visits.size):
-        rois = _choose_rois(people, cumulated[0], marks, trace, rng)
-        drawn = cells[end : end + n_visits[trace]]
-        n = _draw_visits(people, cumulated, rois, drawn, rng)
-        drawn[:n].sort()
-        # The distinct cells are written over the beginning of the row itself.
-        for i in range(n):
-            if i == 0 or drawn[i] != cells[end - 1]:
-                cells[end] = drawn[i]
-                end += 1
+        rois = _draw_trace(people, model, n_visits[trace], random_word(key, trace), trace)
+        end = _take_marks(model.marks, rois, people.time.size, cells, end)
         bounds[trace + 1] = end
-    return bounds, cells[:end].copy()
+    # Memory that was never written to costs nothing, so the rest need not be cut off by a copy.
+    return bounds, cells[:end]
 
 
 @njit(cache=True, nogil=True)
 def add_traces(
     people: People,
     n_visits: NDArray[np.int64],
-    rng: np.random.Generator,
+    key: np.uint64,
     counts: NDArray[np.int32],
 ) -> None:
     """Add one to ``counts[c]`` for every cell c of the traces that `draw_traces` would draw."""
-    cumulated = np.cumsum(people.space), np.cumsum(people.time)
-    marks = np.full(people.space.size, -1, np.int64)
-    last_visitor = np.full(counts.size, -1, np.int32)
-    most = 0
-    for n in n_visits:
-        most = max(most, n)
-    drawn = np.empty(most, np.int32)
+    model = _prepared(people)
+    cells = np.empty(n_visits.max() if n_visits.size else 0, np.int32)
     for trace in range(n_visits.size):
-        rois = _choose_rois(people, cumulated[0], marks, trace, rng)
-        n = _draw_visits(people, cumulated, rois, drawn[: n_visits[trace]], rng)
-        for cell in drawn[:n]:
-            if last_visitor[cell] != trace:
-                last_visitor[cell] = trace
-                counts[cell] += 1
+        rois = _draw_trace(people, model, n_visits[trace], random_word(key, trace), trace)
+        end = _take_marks(model.marks, rois, people.time.size, cells, 0)
+        for i in range(end):
+            counts[cells[i]] += 1
+
+
+class _Prepared(NamedTuple):
+    """What all traces share, and memory to work in.
+
+    Attributes
+    ----------
+    space, time
+        Cumulated weights.
+    guide
+        First epoch that a random number may stand for, by its leading part.
+    reached
+        Number of the last trace that reached each region, so that it need not be cleared.
+    marks
+        A bit for each epoch of each of a person's regions, in whole words for each region.
+    chosen, own, frontier
+        A person's regions, their cumulated weights, and the regions next to them.
+    """
+
+    space: NDArray[np.float64]
+    time: NDArray[np.float64]
+    guide: NDArray[np.int64]
+    reached: NDArray[np.int64]
+    marks: NDArray[np.uint64]
+    chosen: NDArray[np.int64]
+    own: NDArray[np.float64]
+    frontier: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
-def _choose_rois(
-    people: People,
-    cumulated: NDArray[np.float64],
-    marks: NDArray[np.int64],
-    trace: int,
-    rng: np.random.Generator,
+def _prepared(people: People) -> _Prepared:
+    time = np.cumsum(people.time)
+    guide = np.empty(4 * time.size, np.int64)
+    epoch = 0
+    for i in range(guide.size):
+        while epoch < time.size - 1 and time[epoch] <= i / guide.size * time[-1]:
+            epoch += 1
+        guide[i] = epoch
+    n_regions = people.space.size
+    most = n_regions if people.places == ANYWHERE else min(people.n_rois, n_regions)
+    return _Prepared(
+        np.cumsum(people.space),
+        time,
+        guide,
+        np.full(n_regions, -1, np.int64),
+        np.zeros(most * _words(time.size), np.uint64),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(n_regions, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _words(n_bits: int) -> int:
+    return (n_bits + 63) // 64
+
+
+@njit(cache=True, nogil=True)
+def _draw_trace(
+    people: People, model: _Prepared, n_visits: int, key: np.uint64, trace: int
 ) -> NDArray[np.int64]:
+    """Mark the epochs that a person visits each of some regions in; return these regions, sorted.
+
+    None stand for all.
+    """
+    rois = _choose_rois(people, model, random_word(key, 0), trace)
+    own = _cumulated(people.space, rois, model.own) if rois.size else model.space
+    epochs = np.empty(0, np.int64)
+    if people.original:
+        epochs = _race(people.time, n_visits, -1, random_word(key, 1))
+        n_visits = epochs.size
+    where, when = random_word(key, 2), random_word(key, 3)
+    words = _words(people.time.size)
+    for i in range(n_visits):
+        place = _pick(own, random_share(where, i))
+        epoch = epochs[i] if people.original else _pick_epoch(model, random_share(when, i))
+        model.marks[place * words + (epoch >> 6)] |= np.uint64(1) << np.uint64(epoch & 63)
+    return rois
+
+
+@njit(cache=True, nogil=True)
+def _cumulated(
+    weights: NDArray[np.float64], rois: NDArray[np.int64], own: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sort a person's few regions and cumulate their weights, or ones where none has a weight."""
+    for i in range(1, rois.size):
+        region, j = rois[i], i
+        while j > 0 and rois[j - 1] > region:
+            rois[j] = rois[j - 1]
+            j -= 1
+        rois[j] = region
+    total = 0.0
+    for i in range(rois.size):
+        total += weights[rois[i]]
+        own[i] = total
+    if total <= 0:
+        for i in range(rois.size):
+            own[i] = i + 1.0
+    return own[: rois.size]
+
+
+@njit(cache=True, nogil=True)
+def _take_marks(
+    marks: NDArray[np.uint64],
+    rois: NDArray[np.int64],
+    n_epochs: int,
+    cells: NDArray[np.int32],
+    end: int,
+) -> int:
+    """Write down the marked cells, ascending, from `end` on, and clear all marks.
+
+    Returns where the cells end.
+    """
+    words = _words(n_epochs)
+    n_places = rois.size if rois.size else marks.size // words
+    for place in range(n_places):
+        first = (rois[place] if rois.size else place) * n_epochs
+        for w in range(words):
+            left = marks[place * words + w]
+            if left == 0:
+                continue
+            marks[place * words + w] = 0
+            while left != 0:
+                lowest = left & (~left + np.uint64(1))
+                cells[end] = first + 64 * w + _BIT[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                end += 1
+                left ^= lowest
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _choose_rois(people: People, model: _Prepared, key: np.uint64, trace: int) -> NDArray[np.int64]:
     """Return the regions of one person; none stands for all."""
     if people.places == ANYWHERE:
         return np.empty(0, np.int64)
-    origin = int(rng.random() * cumulated.size) if people.original else _pick(cumulated, rng)
+    share = random_share(key, 0)
+    origin = int(share * model.space.size) if people.original else _pick_many(model.space, share)
     if people.places == SCATTERED:
-        return _race(people.space, people.n_rois, origin, rng)
-    return _grow(people, origin, marks, trace, rng)
+        return _race(people.space, people.n_rois, origin, random_word(key, 1))
+    return _grow(people, model, origin, trace, random_word(key, 1))
 
 
 @njit(cache=True, nogil=True)
-def _draw_visits(
-    people: People,
-    cumulated: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rois: NDArray[np.int64],
-    drawn: NDArray[np.int32],
-    rng: np.random.Generator,
-) -> int:
-    """Fill `drawn` with cells, unordered and with repetitions; return how many there are."""
-    n = drawn.size
-    own = np.cumsum(people.space[rois])
-    if rois.size and own[-1] <= 0:
-        own = np.cumsum(np.ones(rois.size))
-    epochs = np.empty(0, np.int64)
-    if people.original:
-        epochs = _race(people.time, n, -1, rng)
-        n = epochs.size
-    for i in range(n):
-        region = rois[_pick(own, rng)] if rois.size else _pick(cumulated[0], rng)
-        epoch = epochs[i] if people.original else _pick(cumulated[1], rng)
-        drawn[i] = region * people.time.size + epoch
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _pick(cumulated: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """Draw an index by cumulated weights; one without weight is never drawn."""
+def _pick(cumulated: NDArray[np.float64], share: float) -> int:
+    """Return the index at a share of the cumulated weights; one without weight never is."""
+    if cumulated.size > _FEW:
+        return _pick_many(cumulated, share)
     # A product with a number below 1 stays below the total, also after rounding.
-    drawn = rng.random() * cumulated[-1]
-    return int(np.searchsorted(cumulated, drawn, side="right"))
+    drawn = share * cumulated[-1]
+    place = 0
+    for weight in cumulated:
+        place += drawn >= weight
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _pick_many(cumulated: NDArray[np.float64], share: float) -> int:
+    """Do the same where there are too many to look at each."""
+    return int(np.searchsorted(cumulated, share * cumulated[-1], side="right"))
+
+
+@njit(cache=True, nogil=True)
+def _pick_epoch(model: _Prepared, share: float) -> int:
+    """Return the epoch at a share of the time's weights."""
+    drawn = share * model.time[-1]
+    # Rounding may have moved the guide's entry by one; it never begins too late.
+    epoch = model.guide[int(share * model.guide.size)]
+    while model.time[epoch] <= drawn:
+        epoch += 1
+    return int(epoch)
 
 
 @njit(cache=True, nogil=True)
 def _grow(
-    people: People, origin: int, marks: NDArray[np.int64], trace: int, rng: np.random.Generator
+    people: People, model: _Prepared, origin: int, trace: int, key: np.uint64
 ) -> NDArray[np.int64]:
     """Grow a connected set from `origin`, each time by a uniformly random region next to it.
 
-    Ends early where nothing else is connected. `marks` holds, for each region, the number of
-    the last trace that reached it, so that it need not be cleared.
+    Ends early where nothing else is connected.
     """
     indptr, indices = people.indptr, people.indices
-    chosen = np.empty(min(people.n_rois, marks.size), np.int64)
-    frontier = np.empty(marks.size, np.int64)
+    chosen, frontier, reached = model.chosen, model.frontier, model.reached
     waiting = 0
     newest = origin
-    marks[origin] = trace
+    reached[origin] = trace
     for filled in range(chosen.size):
         chosen[filled] = newest
         for i in range(indptr[newest], indptr[newest + 1]):
-            if marks[indices[i]] != trace:
-                marks[indices[i]] = trace
+            if reached[indices[i]] != trace:
+                reached[indices[i]] = trace
                 frontier[waiting] = indices[i]
                 waiting += 1
         if waiting == 0:
             return chosen[: filled + 1]
-        place = int(rng.random() * waiting)
+        place = int(random_share(key, filled) * waiting)
         newest = frontier[place]
         waiting -= 1
         frontier[place] = frontier[waiting]
@@ -177,9 +295,7 @@ def _grow(
 
 
 @njit(cache=True, nogil=True)
-def _race(
-    weights: NDArray[np.float64], n: int, first: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _race(weights: NDArray[np.float64], n: int, first: int, key: np.uint64) -> NDArray[np.int64]:
     """Draw up to `n` distinct indices one after another by weight, in no particular order.
 
     Index `first`, where not negative, is taken before all others. One without weight is never
@@ -190,7 +306,8 @@ def _race(
     n_runners = 0
     for i in range(weights.size):
         if weights[i] > 0 or i == first:
-            clocks[n_runners] = -1.0 if i == first else -np.log1p(-rng.random()) / weights[i]
+            ringing = -np.log1p(-random_share(key, i)) / max(weights[i], 1e-300)
+            clocks[n_runners] = -1.0 if i == first else ringing
             runners[n_runners] = i
             n_runners += 1
     if n < n_runners:

@@ -13,7 +13,7 @@ from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import log_probability
 from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
-from whosthere.privacy.tabulation import tabulate
+from whosthere.privacy.tabulation import expected, tabulate
 from whosthere.privacy.units import UNITS, Guarantee, Unit
 from whosthere.specs import content
 
@@ -163,6 +163,13 @@ class Mechanism:
         `draw`, and is drawn from other random numbers.
         """
         return tabulate(self.steps, m)
+
+    def expected(self, m: int) -> NDArray[np.float64] | None:
+        """Return the mean published count for each true count in 0..m, shape (m + 1,).
+
+        None where `tabulated` gives none.
+        """
+        return expected(self.steps, m)
 
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.

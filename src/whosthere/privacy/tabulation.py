@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from scipy.signal import oaconvolve
 
 from whosthere import kernels
 
@@ -25,10 +26,28 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
-    """Return steps as stages for groups of m people; None where a step has no tables.
+    """Return steps as stages for groups of m people; None where a step has no tables."""
+    stages = _stages(steps, m)
+    return None if stages is None else _packed(stages)
 
-    Steps without chance that follow another step are put into its table of results.
-    """
+
+def expected(steps: Sequence[Step], m: int) -> NDArray[np.float64] | None:
+    """Return the mean of what is published for each count in 0..m; None as in `tabulate`."""
+    stages = _stages(steps, m)
+    if stages is None:
+        return None
+    mean = np.arange(m + 1.0)
+    for lowest, chances, results in reversed(stages):
+        means = mean[results]
+        highest = lowest + chances.size - 1
+        # All sums of a count and the number added, those beyond the table at its ends.
+        sums = np.clip(np.arange(lowest, m + highest + 1), 0, results.size - 1)
+        mean = oaconvolve(means[sums], chances[::-1], mode="valid")
+    return mean
+
+
+def _stages(steps: Sequence[Step], m: int) -> list[Tabulated] | None:
+    """Return the tables of steps; those without chance are put into the table before them."""
     stages: list[Tabulated] = []
     for step in steps:
         tables = step.tabulated(m)
@@ -39,7 +58,7 @@ def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
             stages[-1] = before._replace(results=tables.results[before.results])
         else:
             stages.append(tables)
-    return _packed(stages)
+    return stages
 
 
 def _is_random(tables: Tabulated) -> bool:
