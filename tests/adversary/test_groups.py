@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from whosthere.adversary.groups import GroupSampler
 from whosthere.data.traces import Traces
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.steps import RandomRound
 
 M = 25
 
@@ -67,8 +69,72 @@ def test_chosen_cells_are_those_of_whole_aggregates(traces, target):
     assert np.array_equal(part.counts.dense(), whole.counts.dense()[:, cells])
 
 
+@pytest.mark.parametrize(
+    "spec",
+    ["raw", "suppress(k=1)", "laplace(eps=1, unit=event) | round(to=2)", "random-round(to=2000)"],
+)
+def test_chosen_cells_differ_in_pairs_as_all_do(traces, target, rng, spec):
+    """Some of the target's cells and some others, with and without tables of the mechanism."""
+    cells = np.sort(np.concatenate([target[::3], np.setdiff1d(np.arange(504), target)[::5]]))
+    pairs = _sampler(traces, target, spec).sample(40, "paired", rng, cells=cells)
+    inside, outside = np.split(pairs.counts.dense().reshape(20, -1).astype(int), 2, axis=1)
+    assert inside.shape == (20, cells.size)
+    of_target = np.isin(cells, target)
+    assert not (inside > outside)[:, ~of_target].any()
+    assert not (inside < outside)[:, of_target].any()
+
+
+def test_everybody_is_as_likely_to_be_in_a_group(regions, epochs):
+    """Chi-square of who is in 2,000 groups; a false alarm in 1e-5 of fresh seeds."""
+    cells = np.arange(40, dtype=np.int32)
+    loners = Traces(tuple(f"{i:02d}" for i in range(40)), np.arange(41), cells, regions, epochs)
+    sampler = GroupSampler(loners, np.array([500], np.int32), M, Mechanism())
+    for sampling in ("paired", "independent"):
+        groups = sampler.sample(4000, sampling, np.random.default_rng(3)).counts.dense()
+        without = groups[1::2, :40].sum(axis=0)
+        # Drawn without replacement: the counts vary less than those of independent draws.
+        variance = 2000 * (M / 40) * (1 - M / 40) * 40 / 39
+        statistic = ((without - 2000 * M / 40) ** 2).sum() / variance
+        assert 1e-5 / 4 < stats.chi2.sf(statistic, 39) < 1 - 1e-5 / 4
+        together = (groups[1::2, 0] & groups[1::2, 1]).mean()
+        exact = M * (M - 1) / (40 * 39)
+        assert abs(together - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 2000)
+
+
+@pytest.mark.parametrize("sampling", ["paired", "independent"])
+def test_large_counts_find_room(rng, regions, epochs, sampling):
+    """Everybody is in cell 3: more than a byte, and more than two, can hold."""
+    for m, dtype in ((200, np.uint8), (300, np.uint16), (70_000, np.uint32)):
+        n = m + 5
+        names = tuple(f"{i:06d}" for i in range(n))
+        crowd = Traces(names, np.arange(n + 1), np.full(n, 3, np.int32), regions, epochs)
+        target = np.array([3, 7], np.int32)
+        made = GroupSampler(crowd, target, m, Mechanism()).sample(4, sampling, rng).counts
+        assert made.rows.base.dtype == dtype
+        assert made.dense()[:, [3, 7]].tolist() == [[m, 1], [m, 0]] * 2
+        assert made.sums()[1][3] == 4 * m**2
+
+
+def test_mechanisms_without_tables_publish_by_the_same_law(traces, target):
+    """Random rounding to 1,000 has tables and to 1,001 has none; means within 4.5 sigma."""
+    means = []
+    for to in (1000, 1001):
+        sampler = GroupSampler(traces, target, M, Mechanism((RandomRound(to),)))
+        counts = sampler.sample(400, "paired", np.random.default_rng(8)).counts.dense()
+        assert set(np.unique(counts)) <= {0, M}
+        means.append((counts > 0).mean() * to)
+    true = GroupSampler(traces, target, M, Mechanism()).sample(
+        400, "paired", np.random.default_rng(8)
+    )
+    expected = true.counts.dense().mean()
+    for mean in means:
+        assert abs(mean - expected) < 4.5 * np.sqrt(expected * 1000 / (200 * traces.n_cells))
+
+
 def test_impossible_groups_are_refused(traces, target, rng):
     with pytest.raises(GroupError, match="40 reference traces"):
         GroupSampler(traces, target, 41, Mechanism())
     with pytest.raises(GroupError, match="balanced"):
         _sampler(traces, target, "raw").sample(3, "paired", rng)
+    with pytest.raises(GroupError, match="ascend"):
+        _sampler(traces, target, "raw").sample(2, "paired", rng, cells=np.array([3, 1]))

@@ -59,9 +59,14 @@ class CountMatrix:
         """
         return np.asarray(kernels.standardised_sums(self.rows, weights, mean, scale))
 
-    def columns(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the counts of some cells, shape (n_chosen, n_groups)."""
-        return np.asarray(kernels.columns(self.rows, cells))
+    def standardised(
+        self, cells: NDArray[np.int64], mean: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return (count - mean) / scale of some cells, shape (n_chosen, n_groups).
+
+        Means and scales are those of all cells.
+        """
+        return np.asarray(kernels.standardised_columns(self.rows, cells, mean, scale))
 
     def dense(self) -> NDArray[np.unsignedinteger]:
         """Return all counts, shape (n_groups, n_cells); without a copy where none are paired."""

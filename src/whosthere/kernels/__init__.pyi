@@ -1,4 +1,4 @@
-from .count_matrix import Rows, column_sums, columns, standardised_sums
+from .count_matrix import Rows, column_sums, standardised_columns, standardised_sums
 from .groups import publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import column_sums, minimise, weighted_column_sums
 from .low_rank import standardised_residuals
@@ -21,7 +21,6 @@ __all__ = [
     "Stages",
     "add_traces",
     "column_sums",
-    "columns",
     "count_cells",
     "count_periods",
     "draw_traces",
@@ -33,6 +32,7 @@ __all__ = [
     "publish_pairs",
     "restrict_rows",
     "sample_within_periods",
+    "standardised_columns",
     "standardised_residuals",
     "standardised_sums",
     "sum_cells",

@@ -133,17 +133,22 @@ def standardised_sums(
 
 
 @njit(cache=True, nogil=True)
-def columns(rows: Rows, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return some columns as rows of floats, shape (n_cells, n_rows)."""
+def standardised_columns(
+    rows: Rows,
+    cells: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    scale: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return some columns less their means, over their scales, as rows: (n_cells, n_rows)."""
     base = rows.base
     n, p = base.shape
-    found = np.empty((cells.size, n * rows.copies))
+    columns = np.empty((cells.size, n * rows.copies))
     for b in range(n):
         row = base[b]
         for k in range(cells.size):
-            value = np.float64(row[cells[k]])
+            value = (row[cells[k]] - mean[cells[k]]) / scale[cells[k]]
             for i in range(b * rows.copies, (b + 1) * rows.copies):
-                found[k, i] = value
+                columns[k, i] = value
     if rows.changed.size:
         place = np.full(p, -1, np.int32)
         for k in range(cells.size):
@@ -152,5 +157,5 @@ def columns(rows: Rows, cells: NDArray[np.int64]) -> NDArray[np.float64]:
             for i in range(rows.bounds[b], rows.bounds[b + 1]):
                 k = place[rows.changed[i]]
                 if k >= 0:
-                    found[k, b * rows.copies] += rows.changes[i]
-    return found
+                    columns[k, b * rows.copies] += rows.changes[i] / scale[cells[k]]
+    return columns

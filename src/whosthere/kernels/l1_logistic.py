@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _MOST_STEPS, _MOST_SWEEPS, _MOST_HALVINGS = 100, 500, 40
 # Sweeps that cost less than the products of all pairs of features.
-_DIRECT_SWEEPS = 24
+_DIRECT_SWEEPS = 16
+# A share of features with a weight from which on hardly any others are expected to get one.
+_MOSTLY = 0.8
 
 
 @njit(cache=True, nogil=True)
@@ -61,11 +63,42 @@ def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return total
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def _products(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted products of all pairs of rows."""
+    k, n = x.shape
+    products = np.empty((k, k))
+    for j in range(k):
+        weighted = x[j] * weights
+        # Four at a time, so that each number is fetched less often.
+        in_fours = (j + 1) - (j + 1) % 4
+        for i in range(0, in_fours, 4):
+            x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+            for t in range(n):
+                s0 += weighted[t] * x0[t]
+                s1 += weighted[t] * x1[t]
+                s2 += weighted[t] * x2[t]
+                s3 += weighted[t] * x3[t]
+            products[j, i], products[j, i + 1] = s0, s1
+            products[j, i + 2], products[j, i + 3] = s2, s3
+        for i in range(in_fours, j + 1):
+            products[j, i] = _dot(weighted, x[i])
+        for i in range(j):
+            products[i, j] = products[j, i]
+    return products
+
+
 @njit(cache=True, nogil=True)
-def _shrunk(weight: float, slope: float, curvature: float) -> float:
-    """Return the best weight of one feature, given slope and curvature of the loss at this one."""
-    free = weight - slope / curvature
-    return float(np.sign(free) * max(abs(free) - 1.0 / curvature, 0.0))
+def _shrunk(weight: float, slope: float, radius: float) -> float:
+    """Return the best weight of one feature, given the slope of the loss at this one.
+
+    `radius` is one over the curvature of the loss.
+    """
+    free = weight - slope * radius
+    if free > radius:
+        return free - radius
+    return free + radius if free < -radius else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -82,23 +115,21 @@ def _descend(
     within the tolerance if the model is at its minimum.
     """
     n = slope.size
-    curvatures = np.empty(w.size)
+    radii = np.empty(w.size)
     for j in range(w.size):
-        curvatures[j] = 1e-12
-        for i in range(n):
-            curvatures[j] += x[j, i] * x[j, i] * curvature[i]
+        radii[j] = 1.0 / (_dot(x[j] * curvature, x[j]) + 1e-12)
     largest = np.inf
     for _ in range(_DIRECT_SWEEPS):
         largest = 0.0
         for j in range(w.size):
             feature = x[j]
-            new = _shrunk(w[j], _dot(feature, slope), curvatures[j])
+            new = _shrunk(w[j], _dot(feature, slope), radii[j])
             change = new - w[j]
             if change != 0.0:
                 w[j] = new
                 for i in range(n):
                     slope[i] += change * curvature[i] * feature[i]
-                largest = max(largest, abs(change) * curvatures[j])
+                largest = max(largest, abs(change) / radii[j])
         if largest <= tolerance:
             break
     return largest
@@ -114,17 +145,15 @@ def _descend_by_products(
 ) -> None:
     """Do the same in many sweeps, by the products of all pairs of features."""
     k = w.size
-    hessian, by_feature = np.empty((k, k)), np.empty(k)
+    hessian, by_feature, radii = _products(x, curvature), np.empty(k), np.empty(k)
     for j in range(k):
-        curved = x[j] * curvature
         by_feature[j] = _dot(x[j], slope)
-        for i in range(j + 1):
-            hessian[j, i] = hessian[i, j] = _dot(curved, x[i])
         hessian[j, j] += 1e-12
+        radii[j] = 1.0 / hessian[j, j]
     for _ in range(_MOST_SWEEPS):
         largest = 0.0
         for j in range(k):
-            new = _shrunk(w[j], by_feature[j], hessian[j, j])
+            new = _shrunk(w[j], by_feature[j], radii[j])
             change = new - w[j]
             if change != 0.0:
                 w[j] = new
@@ -146,10 +175,12 @@ def _newton_target(
     """Return the weights that minimise the penalised quadratic model, by coordinate descent.
 
     A few sweeps over all features show which ones get a weight; if that is not enough, these
-    alone go on, for which all products are worth having.
+    alone go on, for which all products are worth having. If most had a weight before, all do.
     """
     new, slopes = w.copy(), slope.copy()
-    if _descend(x, new, slopes, curvature, tolerance) > tolerance:
+    if np.count_nonzero(w) > _MOSTLY * w.size:
+        _descend_by_products(x, new, slopes, curvature, tolerance)
+    elif _descend(x, new, slopes, curvature, tolerance) > tolerance:
         in_use = np.flatnonzero(new)
         few = new[in_use]
         _descend_by_products(x[in_use], few, slopes, curvature, tolerance)
@@ -200,7 +231,7 @@ def minimise(
         # Features that are far from getting a weight stay out of this step.
         active = np.flatnonzero((w != 0.0) | (np.abs(gradient) > 1.0 - 0.5 * min(worst, 1.0)))
         features, start = x[active], w[active]
-        enough = max(0.1 * min(worst, worst**2), 0.1 * tolerance)
+        enough = max(0.1 * min(worst, worst**2), 0.4 * tolerance)
         step = _newton_target(features, start, slope, curvature, enough) - start
         moved = np.zeros(n)
         for j in range(step.size):

@@ -145,8 +145,11 @@ class IntegerNoise(Step):
         lowest, highest = self.window
         if highest - lowest >= _WIDEST_TABLE:
             return None
-        noise = np.arange(lowest, highest + 1)
-        chances = np.exp(self.log_between(noise, noise))
+        first = np.arange(lowest, highest + 1.0)
+        last = first.copy()
+        # What is further out is less than 1e-18, and goes with the ends.
+        first[0], last[-1] = -np.inf, np.inf
+        chances = np.exp(self.log_between(first, last))
         return Tabulated(lowest, chances, np.arange(m + 1, dtype=np.int32))
 
     def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:  # noqa: ARG002

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from whosthere.adversary.count_matrix import CountMatrix
 
 # Cells that join the set to work on each time, at least; later on as many as are in use.
-_FIRST_WORKING_SET = 128
+_LEAST_ROOM = 128
 _MOST_ROUNDS = 60
 # How exact the working set is solved, as a share of the worst violation outside of it.
 _COARSENESS = 0.3
+# Violations from which on few cells are still missing: the next set is mostly the last one.
+_SMALL = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +79,12 @@ class ExactL1(Classifier):
 
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Linear:
         """Find the optimum for the counts of n groups and labels of shape (n,)."""
-        n, p = counts.shape
+        n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
         mean, scale = _moments(n, *counts.sums())
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
-        # Weights of the cells worked on. The last one is the intercept's, a feature always 1.
-        cells, weights = np.array([p]), np.zeros(1)
+        # What is worked on: first the intercept, a feature that is always 1, then some cells.
+        cells, weights, features = np.empty(0, np.int64), np.zeros(1), np.ones((1, n))
         margins = np.zeros(n)
         finest = 0.3 * self.tolerance
         reached = np.inf
@@ -90,43 +92,29 @@ class ExactL1(Classifier):
             slope = -self.c * signs / (1.0 + np.exp(signs * margins))
             gradient = np.abs(counts.standardised_sums(slope, coarse_mean, coarse_scale))
             # Single precision is enough to rank cells; those worked on are known more exactly.
-            gradient[cells[:-1]] = 0.0
+            gradient[cells] = 0.0
             missing = np.flatnonzero(gradient > 1.0 + self.tolerance)
             if not missing.size and reached <= finest:
                 break
-            if missing.size:
-                cells, weights = _working_set(cells, weights, missing, gradient[missing])
-            # As long as other cells are missing, there is no use in being much more exact.
             worst = float(gradient[missing].max(initial=1.0)) - 1.0
-            reached = max(finest, _COARSENESS * worst)
-            features = _standardised(counts, cells, mean, scale)
+            if missing.size:
+                # Cells in use stay, and about as many that miss a weight most join.
+                kept = weights != 0
+                kept[0] = True
+                room = max(int(kept.sum()), _LEAST_ROOM)
+                if missing.size > room:
+                    missing = missing[np.argpartition(-gradient[missing], room)[:room]]
+                cells = np.concatenate([cells[kept[1:]], missing])
+                weights = np.concatenate([weights[kept], np.zeros(missing.size)])
+                new = counts.standardised(missing, mean, scale)
+                features = np.concatenate([features[kept], new])
+            # As long as cells are missing that matter, there is no use in being much more exact.
+            reached = max(finest, _COARSENESS * worst) if worst > _SMALL else finest
             margins = kernels.minimise(features, signs, self.c, weights, reached)
         else:
             warnings.warn("the classifier did not reach its optimum", stacklevel=2)
         objective = np.abs(weights).sum() + self.c * np.logaddexp(0.0, -signs * margins).sum()
-        return _in_counts(cells[:-1], weights, mean, scale, float(objective))
-
-
-def _working_set(
-    cells: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    missing: NDArray[np.int64],
-    gradient: NDArray[np.float32],
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the cells to work on next, ascending, and the weights that they have so far.
-
-    All cells in use stay, and the intercept, which comes last; those that miss a weight most, by
-    the size of their gradients, join.
-    """
-    in_use = weights != 0
-    in_use[-1] = True
-    kept, kept_weights = cells[in_use], weights[in_use]
-    room = max(kept.size, _FIRST_WORKING_SET)
-    if missing.size > room:
-        missing = missing[np.argpartition(-gradient, room)[:room]]
-    joined = np.concatenate([kept, missing])
-    order = np.argsort(joined)
-    return joined[order], np.concatenate([kept_weights, np.zeros(missing.size)])[order]
+        return _in_counts(cells, weights, mean, scale, float(objective))
 
 
 def _moments(
@@ -139,18 +127,6 @@ def _moments(
     return mean, np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
-def _standardised(
-    counts: CountMatrix,
-    cells: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    scale: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the features as rows, shape (n_features, n); the last is the intercept's."""
-    inner = cells[:-1]
-    features = (counts.columns(inner) - mean[inner, None]) / scale[inner, None]
-    return np.concatenate([features, np.ones((1, counts.shape[0]))])
-
-
 def _in_counts(
     cells: NDArray[np.int64],
     w: NDArray[np.float64],
@@ -158,8 +134,9 @@ def _in_counts(
     scale: NDArray[np.float64],
     objective: float,
 ) -> Linear:
-    """Turn weights of standardised cells, the intercept's last, into weights of plain counts."""
-    used = np.flatnonzero(w[:-1])
+    """Turn weights of standardised cells, the intercept's first, into weights of plain counts."""
+    order = np.argsort(cells)
+    used = order[w[1:][order] != 0]
     cells = cells[used]
-    weights = w[used] / scale[cells]
-    return Linear(cells, weights, float(w[-1] - weights @ mean[cells]), objective)
+    weights = w[1:][used] / scale[cells]
+    return Linear(cells, weights, float(w[0] - weights @ mean[cells]), objective)
