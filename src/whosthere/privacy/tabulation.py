@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from scipy.signal import oaconvolve
 
 from whosthere import kernels
 
@@ -42,7 +41,7 @@ def expected(steps: Sequence[Step], m: int) -> NDArray[np.float64] | None:
         highest = lowest + chances.size - 1
         # All sums of a count and the number added, those beyond the table at its ends.
         sums = np.clip(np.arange(lowest, m + highest + 1), 0, results.size - 1)
-        mean = oaconvolve(means[sums], chances[::-1], mode="valid")
+        mean = np.correlate(means[sums], chances)
     return mean
 
 
