@@ -1,6 +1,6 @@
 from .count_matrix import Rows, column_sums, standardised_columns, standardised_sums
 from .groups import publish_groups, publish_pairs, restrict_rows
-from .l1_logistic import column_sums, minimise, weighted_column_sums
+from .l1_logistic import minimise
 from .low_rank import standardised_residuals
 from .rank_one import fit_rank_one, fit_shaped
 from .rows import (
@@ -38,5 +38,4 @@ __all__ = [
     "sum_cells",
     "take_marked",
     "take_rows",
-    "weighted_column_sums",
 ]
