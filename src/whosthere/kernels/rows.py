@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from whosthere.kernels.random_words import random_word
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -129,15 +131,6 @@ def group_by_row(
 
 
 @njit(cache=True, nogil=True)
-def _scrambled(key: np.uint64, position: int) -> np.uint64:
-    """Return output number `position` of the SplitMix64 generator seeded with `key`."""
-    z = key + np.uint64(position + 1) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True)
 def _value_of_rank(values: NDArray[np.uint64], rank: int) -> np.uint64:
     """Return the value that has `rank` smaller ones; the values change their order.
 
@@ -212,7 +205,7 @@ def sample_within_periods(
             period = period_of[i - start]
             if visits[period] > limit:
                 position[end[period]] = i
-                priority[end[period]] = _scrambled(key, i)
+                priority[end[period]] = random_word(key, i)
                 end[period] += 1
         first = 0
         for period in range(n_periods):
@@ -220,6 +213,6 @@ def sample_within_periods(
                 continue
             threshold = _value_of_rank(priority[first : end[period]], limit)
             for j in range(first, end[period]):
-                keep[position[j]] = _scrambled(key, position[j]) < threshold
+                keep[position[j]] = random_word(key, position[j]) < threshold
             first = end[period]
     return keep
