@@ -20,8 +20,9 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.search import DEFAULT_FAMILIES
 from whosthere.auditing.search import recommend as search
-from whosthere.auditing.work import local_workers, usable_processors
+from whosthere.auditing.work import local_workers
 from whosthere.data.traces import Traces
+from whosthere.kernels.threads import usable_processors
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release

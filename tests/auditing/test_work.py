@@ -24,11 +24,11 @@ from whosthere.auditing.work import (
     LocalProcesses,
     ThisProcess,
     local_workers,
-    usable_processors,
     work_on,
 )
 from whosthere.data.neighbours import as_graph
 from whosthere.errors import FileError, InputError
+from whosthere.kernels.threads import usable_processors
 from whosthere.seeds import generator
 
 CHOSEN = {"mechanisms": ("raw", "suppress(k=1)"), "group_size": 8, "targets": 3, "releases": 4}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 Sampling: TypeAlias = Literal["paired", "independent"]
 SAMPLINGS: tuple[str, ...] = get_args(Sampling)
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,40 +135,73 @@ class _People(NamedTuple):
 def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups, each on its own, with the target and without it in turns."""
     indptr, cells, target, n_cells = people
-    counts: NDArray[np.unsignedinteger] = np.empty((n, n_cells), np.uint8)
-    done = 0
-    while done < n:
-        done = kernels.publish_groups(indptr, cells, target, m, stages, key, done, counts)
-        if done < n:
-            counts = _wider(counts)
+
+    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> bool | None:
+        return (
+            kernels.publish_groups(indptr, cells, target, m, stages, key, first, stop, counts)
+            or None
+        )
+
+    counts, _ = _in_smallest_type((n, n_cells), make)
     return CountMatrix.single(counts)
 
 
 def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups in pairs: the target is in the first and one other person in the second."""
     indptr, cells, target, n_cells = people
-    n_pairs = n // 2
-    counts: NDArray[np.unsignedinteger] = np.empty((n_pairs, n_cells), np.uint8)
-    most = n_pairs * (target.size + int(np.diff(indptr).max(initial=0)))
-    bounds, changed, changes = (
-        np.zeros(n_pairs + 1, np.int64),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-    )
-    done = 0
-    while done < n_pairs:
-        done = kernels.publish_pairs(
-            indptr, cells, target, m, stages, key, done, counts, bounds, changed, changes
+    most = target.size + int(np.diff(indptr).max(initial=0))
+
+    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> _Changes | None:
+        found = _Changes.room_for(stop - first, most)
+        fits = kernels.publish_pairs(
+            indptr, cells, target, m, stages, key, first, stop, counts, *found
         )
-        if done < n_pairs:
-            counts = _wider(counts)
-    kept = bounds[-1]
-    return CountMatrix(kernels.Rows(counts, 2, bounds, changed[:kept], changes[:kept]))
+        return found if fits else None
+
+    counts, parts = _in_smallest_type((n // 2, n_cells), make)
+    return CountMatrix(kernels.Rows(counts, 2, *_Changes.joined(parts)))
 
 
-def _wider(counts: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Return the counts in the next larger type: most releases fit into the smallest."""
-    return counts.astype(np.dtype(f"u{2 * counts.itemsize}"))
+def _in_smallest_type(
+    shape: tuple[int, int],
+    make: Callable[[NDArray[np.unsignedinteger], int, int], _Made | None],
+) -> tuple[NDArray[np.unsignedinteger], list[_Made]]:
+    """Fill in counts of the smallest type that they fit into, ranges of rows side by side.
+
+    `make` fills in some rows and returns what else it has made, or None if they do not fit.
+    """
+    for width in (np.uint8, np.uint16, np.uint32):
+        counts = np.empty(shape, width)
+        parts = kernels.in_parts(partial(make, counts), shape[0])
+        made = [part for part in parts if part is not None]
+        if len(made) == len(parts):
+            return counts, made
+    raise AssertionError("counts of people fit into 32 bits")
+
+
+class _Changes(NamedTuple):
+    """How pairs differ, as in `kernels.publish_pairs`."""
+
+    bounds: NDArray[np.int64]
+    changed: NDArray[np.int32]
+    changes: NDArray[np.int32]
+
+    @classmethod
+    def room_for(cls, n_pairs: int, most: int) -> Self:
+        """Return room for the changes of some pairs, so many in each."""
+        room = n_pairs * most
+        bounds = np.zeros(n_pairs + 1, np.int64)
+        return cls(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Put the changes of consecutive pairs into one."""
+        sizes = np.concatenate([np.diff(part.bounds) for part in parts])
+        return cls(
+            np.append(0, np.cumsum(sizes)),
+            np.concatenate([part.changed[: part.bounds[-1]] for part in parts]),
+            np.concatenate([part.changes[: part.bounds[-1]] for part in parts]),
+        )
 
 
 def _nothing(m: int) -> Stages:

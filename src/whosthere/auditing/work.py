@@ -25,6 +25,7 @@ from whosthere.auditing.scene import score_task
 from whosthere.auditing.store import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
+from whosthere.kernels.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,16 +178,10 @@ def local_workers(n: int) -> Workers:
     return ThisProcess() if n == 1 else LocalProcesses(n)
 
 
-def usable_processors() -> int:
-    """Return how many processors this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
-
-
 def work_on(job: Job, task: Task) -> Outcome:
     """Do a task in this process; an error is reported, not raised."""
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), one_thread():
             if versions() != job.versions:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
             people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)

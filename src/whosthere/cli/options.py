@@ -88,7 +88,7 @@ Cluster = Annotated[
 
 def worker_count(given: int | None) -> int:
     """Return how many processes to use: those given, or one for each processor we may use."""
-    from whosthere.auditing.work import usable_processors
+    from whosthere.kernels.threads import usable_processors
 
     return usable_processors() if given is None else given
 

@@ -13,6 +13,7 @@ from .rows import (
     take_rows,
 )
 from .stages import Stages
+from .threads import in_parts, one_thread
 from .unicity import People, add_traces, draw_traces
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "fit_rank_one",
     "fit_shaped",
     "group_by_row",
+    "in_parts",
     "minimise",
+    "one_thread",
     "publish_groups",
     "publish_pairs",
     "restrict_rows",

@@ -27,8 +27,9 @@ def publish_groups(
     stages: Stages,
     key: np.uint64,
     first: int,
+    stop: int,
     published: NDArray[np.unsignedinteger],
-) -> int:
+) -> bool:
     """Fill in published counts of groups of m people, the target in each one of even number.
 
     Parameters
@@ -43,19 +44,19 @@ def publish_groups(
         What is done to counts.
     key
         Decides on all random numbers.
-    first
-        The number of the group to begin with.
+    first, stop
+        The number of the group to begin with, and of the one to stop before.
     published
-        Shape (n_groups, n_cells); filled from row `first` on.
+        Shape (n_groups, n_cells); the rows of these groups are filled in.
 
     Returns
     -------
-    The number of the first group whose counts do not fit in, or how many groups there are.
+    Whether all counts fit in.
     """
     people = np.empty(indptr.size - 1, np.int32)
     counts = np.empty(published.shape[1], np.int32)
     most = np.iinfo(published.dtype).max
-    for group in range(first, published.shape[0]):
+    for group in range(first, stop):
         own_key = random_word(key, group)
         drawn = m - 1 if group % 2 == 0 else m
         _choose(people, drawn, random_word(own_key, 0))
@@ -64,8 +65,8 @@ def publish_groups(
             for cell in target:
                 counts[cell] += 1
         if publish_row(counts, stages, random_word(own_key, 1), published[group]) > most:
-            return group
-    return int(published.shape[0])
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -77,11 +78,12 @@ def publish_pairs(
     stages: Stages,
     key: np.uint64,
     first: int,
+    stop: int,
     published: NDArray[np.unsignedinteger],
     bounds: NDArray[np.int64],
     changed: NDArray[np.int32],
     changes: NDArray[np.int32],
-) -> int:
+) -> bool:
     """Fill in published counts of m people, and how they change if the target replaces the last.
 
     Both groups of a pair share all random numbers. So they differ at most where either the target
@@ -90,30 +92,31 @@ def publish_pairs(
     Parameters
     ----------
     published
-        Counts without the target, shape (n_pairs, n_cells); filled from row `first` on.
+        Counts without the target, shape (n_pairs, n_cells); the rows of these pairs are filled in.
     bounds, changed, changes
-        Pair i differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as `changes`
-        says; filled in as well. There must be room for target and longest row in each pair.
+        Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
+        `changes` says; filled in as well. There must be room for target and longest row in each
+        pair.
 
     Returns
     -------
-    The number of the first pair whose counts do not fit in, or how many pairs there are.
+    Whether all counts fit in.
     """
     people = np.empty(indptr.size - 1, np.int32)
     counts = np.empty(published.shape[1], np.int32)
     most = np.iinfo(published.dtype).max
-    for pair in range(first, published.shape[0]):
+    for pair in range(first, stop):
         own_key = random_word(key, pair)
         noise_key = random_word(own_key, 1)
         _choose(people, m, random_word(own_key, 0))
         _count(indptr, cells, people[:m], counts)
         last = people[m - 1]
-        begin = bounds[pair]
+        begin = bounds[pair - first]
         end = _replace(
             target, cells[indptr[last] : indptr[last + 1]], counts, changed, changes, begin
         )
         if publish_row(counts, stages, noise_key, published[pair]) > most:
-            return pair
+            return False
         kept = begin
         for i in range(begin, end):
             cell = changed[i]
@@ -121,8 +124,8 @@ def publish_pairs(
             if change != 0:
                 changed[kept], changes[kept] = cell, change
                 kept += 1
-        bounds[pair + 1] = kept
-    return int(published.shape[0])
+        bounds[pair - first + 1] = kept
+    return True
 
 
 @njit(cache=True, nogil=True)
