@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whosthere.data import gather, sources
+from whosthere.data import sources, visits
 from whosthere.data.batches import RowReader
 from whosthere.data.columns import Columns
 from whosthere.data.ledger import FriendEntry, Ledger
@@ -164,7 +164,7 @@ def test_small_batches_and_merges_change_nothing(records, tmp_path, monkeypatch)
     whole = _read(path)
     monkeypatch.setattr(sources, "BATCH_ROWS", 7)
     monkeypatch.setattr(sources.Source.batches, "__defaults__", (7,))
-    monkeypatch.setattr(gather, "_MERGE_AFTER", 20)
+    monkeypatch.setattr(visits, "_BLOCK", 20)
     pieces = _read(path)
     assert np.array_equal(whole.indptr, pieces.indptr)
     assert np.array_equal(whole.cells, pieces.cells)

@@ -98,27 +98,40 @@ class RowReader:
 
     def _check(self, frame: pl.DataFrame, rejects: _Rejects) -> Batch:
         users = frame["user"]
-        blank = users.is_null() if users.dtype != pl.String else users.fill_null("") == ""
-        rejects.add("user", blank.to_numpy(), "without a user", "is empty")
+        rejects.add("user", _blank(users), "without a user", "is empty")
         micros = rejects.explained(lambda: to_utc_micros(frame["time"], self.timezone))
-        rejects.add("time", micros.is_null().to_numpy(), "without a valid time", "is not a time")
+        rejects.add("time", micros.is_null(), "without a valid time", "is not a time")
         places = self._places(frame, rejects)
         return rejects.apply(users, micros.fill_null(0).to_numpy(), places)
 
     def _places(self, frame: pl.DataFrame, rejects: _Rejects) -> Places:
         if not self.use_points:
             region = frame["region"]
-            rejects.add("region", region.is_null().to_numpy(), "without a region", "is empty")
+            rejects.add("region", region.is_null(), "without a region", "is empty")
             return Places(region=region)
         lon, lat = (
             frame[axis].cast(pl.Float64, strict=False).to_numpy() for axis in ("lon", "lat")
         )
-        reason = "without valid coordinates"
-        for axis, degrees in (("lon", lon), ("lat", lat)):
-            rejects.add(axis, ~np.isfinite(degrees), reason, "is not a number of degrees")
-        rejects.add("lat", np.abs(lat) > 90.0, reason, _OUTSIDE_THE_WORLD)
-        rejects.add("lon", np.abs(lon) > 180.0, reason, _OUTSIDE_THE_WORLD)
+        if not (_within(lat, 90.0) and _within(lon, 180.0)):
+            reason = "without valid coordinates"
+            for axis, degrees in (("lon", lon), ("lat", lat)):
+                strange = pl.Series(~np.isfinite(degrees))
+                rejects.add(axis, strange, reason, "is not a number of degrees")
+            rejects.add("lat", pl.Series(np.abs(lat) > 90.0), reason, _OUTSIDE_THE_WORLD)
+            rejects.add("lon", pl.Series(np.abs(lon) > 180.0), reason, _OUTSIDE_THE_WORLD)
         return Places(lon, lat)
+
+
+def _within(degrees: NDArray[np.float64], limit: float) -> bool:
+    """Tell whether all are numbers up to a limit; smallest and largest are NaN where any is."""
+    low, high = degrees.min(initial=0.0), degrees.max(initial=0.0)
+    return bool(low >= -limit and high <= limit)
+
+
+def _blank(users: pl.Series) -> pl.Series:
+    if users.dtype != pl.String:
+        return users.is_null()
+    return (users if not users.null_count() else users.fill_null("")) == ""
 
 
 class _Rejects:
@@ -141,10 +154,11 @@ class _Rejects:
         self._bad = np.zeros(frame.height, dtype=bool)
         self._reasons: Counter[str] = Counter()
 
-    def add(self, role: str, bad: NDArray[np.bool_], reason: str, problem: str) -> None:
-        """Note bad rows; those that are bad already keep their first reason."""
-        if not bad.any():
+    def add(self, role: str, marked: pl.Series, reason: str, problem: str) -> None:
+        """Note the marked rows as bad; those that are bad already keep their first reason."""
+        if not marked.any():
             return
+        bad = marked.to_numpy()
         if not self._drop:
             index = int(np.argmax(bad))
             value = self._frame[role][index]

@@ -190,22 +190,26 @@ class _Reading:
         for batch in self.batches("Reading"):
             invalid.update(batch.invalid)
             numbers = users.encode(batch.users)
+            epoch = epochs.index_of(batch.micros)
             fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
             if box is not None:
                 fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
-            epoch = epochs.index_of(batch.micros)
             fates[(epoch < 0) | ~window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
 
-            kept = fates == Fate.KEPT
-            region = locator.locate(batch.places if kept.all() else batch.places.where(kept))
+            places, kept = batch.places, fates == Fate.KEPT
+            if not kept.all():
+                places, epoch = places.where(kept), epoch[kept]
+            region = locator.locate(places)
             lost = region == NOWHERE
             if lost.any():
                 at = np.flatnonzero(kept)[lost]
                 if partition.is_complete and not self.rows.drop_invalid:
                     raise _unknown_region(batch, int(at[0]))
                 fates[at] = Fate.OUT_OF_REGIONS
+                region, epoch = region[~lost], epoch[~lost]
             check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
-            gathering.add(numbers, fates, (region * epochs.n + epoch[kept])[~lost])
+            cells = region * np.int32(epochs.n) + epoch
+            gathering.add(numbers, fates, cells, n_users=len(users))
         return _Gathered(users, gathering, invalid)
 
     def zone_of_times(self) -> str | None:

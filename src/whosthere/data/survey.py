@@ -66,12 +66,13 @@ def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | No
         inside = window.holds(batch.micros)
         if not inside.any():
             continue
-        micros = batch.micros[inside]
+        kept = slice(None) if inside.all() else inside
+        micros = batch.micros[kept]
         first, last = min(first, int(micros.min())), max(last, int(micros.max()))
         if batch.places.lon is not None:
             axes = axes or [_Axis(180, box_quantile), _Axis(90, box_quantile)]
             for axis, degrees in zip(axes, batch.places.points, strict=True):
-                axis.add(degrees[inside])
+                axis.add(degrees[kept])
     if last < first:
         raise EmptyError(
             "no record lies in the time window", fix="Check its start and end, and the time zone"

@@ -131,6 +131,69 @@ def group_by_row(
 
 
 @njit(cache=True, nogil=True)
+def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Turn sorted keys ``row << 32 | cell`` with repetitions into compressed rows.
+
+    Writes the cells to the beginning of `cells`, which is as long as `keys` or longer. Returns
+    `indptr` for rows up to the last one among the keys.
+    """
+    n_rows = 0 if keys.size == 0 else (keys[-1] >> 32) + 1
+    indptr = np.zeros(n_rows + 1, np.int64)
+    end = 0
+    row = 0
+    last = np.int64(-1)
+    for key in keys:
+        if key == last:
+            continue
+        last = key
+        while row < key >> 32:
+            row += 1
+            indptr[row] = end
+        cells[end] = np.int32(key & 0x7FFFFFFF)
+        end += 1
+    indptr[n_rows] = end
+    return indptr
+
+
+@njit(cache=True, nogil=True)
+def merge_rows(
+    indptr: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    other_indptr: NDArray[np.int64],
+    other_cells: NDArray[np.int32],
+    merged: NDArray[np.int32],
+) -> NDArray[np.int64]:
+    """Unite two sets of compressed rows, row by row; either may have rows that the other lacks.
+
+    Writes the cells to the beginning of `merged`, which has room for the cells of both. Returns
+    the new `indptr`.
+    """
+    n, other_n = indptr.size - 1, other_indptr.size - 1
+    merged_indptr = np.zeros(max(n, other_n) + 1, np.int64)
+    end = 0
+    for row in range(max(n, other_n)):
+        i, stop = (indptr[row], indptr[row + 1]) if row < n else (0, 0)
+        j, other_stop = (other_indptr[row], other_indptr[row + 1]) if row < other_n else (0, 0)
+        while i < stop and j < other_stop:
+            # Steps without a branch: which of the two comes first cannot be predicted.
+            here, there = cells[i], other_cells[j]
+            merged[end] = min(here, there)
+            end += 1
+            i += here <= there
+            j += there <= here
+        while i < stop:
+            merged[end] = cells[i]
+            end += 1
+            i += 1
+        while j < other_stop:
+            merged[end] = other_cells[j]
+            end += 1
+            j += 1
+        merged_indptr[row + 1] = end
+    return merged_indptr
+
+
+@njit(cache=True, nogil=True)
 def _value_of_rank(values: NDArray[np.uint64], rank: int) -> np.uint64:
     """Return the value that has `rank` smaller ones; the values change their order.
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.data.labels import Labels
-from whosthere.data.partition.base import NOWHERE, Box, Locator, Places
 from whosthere.data.regions import Regions
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from whosthere.data.partition.base import Box, Locator, Places
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,11 @@ class RegionIds:
 class _KnownIds:
     def __init__(self, table: Regions) -> None:
         self._table = table
-        self._ids = pl.Series(table.ids, dtype=pl.String)
-        self._rows = pl.int_range(len(table), dtype=pl.Int32, eager=True)
+        self._labels = Labels(pl.String)
+        self._labels.encode(pl.Series(table.ids, dtype=pl.String))
 
     def locate(self, places: Places) -> NDArray[np.int32]:
-        return (
-            places.ids.cast(pl.String)
-            .replace_strict(self._ids, self._rows, default=NOWHERE, return_dtype=pl.Int32)
-            .to_numpy()
-        )
+        return self._labels.look_up(places.ids)
 
     def regions(self) -> Regions:
         return self._table
