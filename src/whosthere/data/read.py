@@ -12,6 +12,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.data import friendships
+from whosthere.data.ahead import one_ahead
 from whosthere.data.arrays import own
 from whosthere.data.batches import Batch, RowReader
 from whosthere.data.columns import Columns
@@ -160,7 +161,7 @@ class _Reading:
         done = 0
         self.progress(what, done, total)
         for source in self.sources:
-            for batch in self.rows.batches(source):
+            for batch in one_ahead(self.rows.batches(source)):
                 yield batch
                 done += batch.rows_read
                 self.progress(what, done, total)
