@@ -2,13 +2,16 @@
 
     python benchmarks/ingest.py --records 50000000
 
-Writes a folder of Parquet files of records (user, timestamp, lat, lon), reads it with the command
-as a user would, in a process of its own, and reports records per second and peak memory as JSON.
+Writes a folder of Parquet files of records (user, timestamp, lat, lon, region), reads it with the
+command as a user would, in a process of its own, and reports records per second and peak memory as
+JSON. Beside it, in turns, runs a bare query for the distinct pairs (user, cell) of the same files,
+which checks and writes nothing: by polars, and by DuckDB where that is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -24,6 +27,38 @@ import polars as pl
 ROWS_A_FILE = 1_000_000
 FIRST = 1_622_505_600  # 2021-06-01 UTC
 SECONDS = 30 * 86_400
+REGIONS = 500
+WINDOW = ["--from", "2021-06-01", "--to", "2021-07-01"]
+RUNS = {
+    "grid, window given (one look and one pass)": (["--grid-km", "2", *WINDOW], "grid"),
+    "region ids, window given (one pass)": (WINDOW, "ids"),
+    "grid, 99 % box, mostly-inside, window from the data": (
+        ["--grid-km", "2", "--box-quantile", "0.99", "--mostly-inside"], "grid",
+    ),
+    "H3 resolution 7, window given (one pass)": (["--h3", "7", *WINDOW], None),
+}  # fmt: skip
+# Squares of 0.018 degrees are 2 km wide; ids are a letter and a number.
+POLARS = """
+import polars as pl
+region = {{
+    "grid": ((pl.col("lat") - 4) / 0.018).cast(pl.Int32) * 100
+    + ((pl.col("lon") + 75) / 0.018).cast(pl.Int32),
+    "ids": pl.col("region").str.slice(1).cast(pl.Int32),
+}}[{kind!r}]
+hour = ((pl.col("timestamp").dt.epoch("s") - {first}) // 3600).cast(pl.Int32)
+pairs = pl.scan_parquet({folder!r}).select("user", cell=region * 720 + hour).unique()
+print(pairs.collect(engine="streaming").height)
+"""
+DUCKDB = """
+import duckdb
+region = {{
+    "grid": "((lat - 4) / 0.018)::int * 100 + ((lon + 75) / 0.018)::int",
+    "ids": "substr(region, 2)::int",
+}}[{kind!r}]
+hour = "((epoch(timestamp)::bigint - {first}) // 3600)::int"
+pairs = f"select distinct user, ({{region}}) * 720 + {{hour}} as cell from '{folder}/*.parquet'"
+print(duckdb.sql(f"select count(*) from ({{pairs}})").fetchone())
+"""
 
 
 def write_records(folder: Path, n: int, users: int, seed: int) -> None:
@@ -33,11 +68,13 @@ def write_records(folder: Path, n: int, users: int, seed: int) -> None:
     activity = rng.lognormal(0.0, 1.0, users)
     chosen = np.cumsum(activity / activity.sum())
     names = pl.Series([f"{i:08x}" for i in rng.permutation(users)])
+    regions = pl.Series([f"a{i:04d}" for i in range(REGIONS)])
     folder.mkdir()
     for number, start in enumerate(range(0, n, ROWS_A_FILE)):
         size = min(ROWS_A_FILE, n - start)
         who = np.minimum(np.searchsorted(chosen, rng.random(size)), users - 1)
-        where = places[who, rng.integers(0, 3, size)]
+        which = rng.integers(0, 3, size)
+        where = places[who, which]
         when = (
             FIRST + np.sort(rng.integers(0, SECONDS * size // n + 1, size)) + (SECONDS * start // n)
         )
@@ -48,57 +85,88 @@ def write_records(folder: Path, n: int, users: int, seed: int) -> None:
                 "timestamp": pl.from_epoch(seconds, "s").dt.replace_time_zone("UTC"),
                 "lat": np.ascontiguousarray(where[:, 0]),
                 "lon": np.ascontiguousarray(where[:, 1]),
+                "region": regions.gather((3 * who + which) * 7919 % REGIONS),
             }
         ).write_parquet(folder / f"{number:04d}.parquet")
 
 
-def timed_ingest(records: Path, out: Path, options: list[str]) -> tuple[float, float]:
-    """Run the command; return its wall time in seconds and its peak memory in GB."""
-    command = [sys.executable, "-m", "whosthere", "ingest", str(records), "--out", str(out)]
+def timed(command: list[str]) -> tuple[float, float]:
+    """Run a command; return its wall time in seconds and its peak memory in GB."""
     begun = time.perf_counter()
-    with subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(options)}: exit code {process.returncode}")
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     return time.perf_counter() - begun, used.ru_maxrss * 1024 / 1e9
 
 
+def bare_queries(folder: Path, kind: str | None) -> dict[str, list[str]]:
+    """Return the commands that only find the distinct pairs, by the program that does it."""
+    if kind is None:
+        return {}
+    programs = {"polars": POLARS, "duckdb": DUCKDB}
+    return {
+        f"bare {name}": [
+            sys.executable, "-c", program.format(kind=kind, first=FIRST, folder=str(folder)),
+        ]
+        for name, program in programs.items()
+        if importlib.util.find_spec(name)
+    }  # fmt: skip
+
+
+def measure(commands: dict[str, list[str]], repeats: int) -> dict[str, tuple[float, float]]:
+    """Run commands in turns; return the best time and the largest memory of each."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            taken[name].append(timed(command))
+    return {
+        name: (min(s for s, _ in runs), max(gb for _, gb in runs)) for name, runs in taken.items()
+    }
+
+
 def main() -> None:
-    """Write, read in two ways, report."""
+    """Write, read in several ways, report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=50_000_000)
     parser.add_argument("--users", type=int, default=500_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    window = ["--from", "2021-06-01", "--to", "2021-07-01"]
-    runs = {
-        "grid, window given (one look and one pass)": ["--grid-km", "2", *window],
-        "grid, 99 % box, mostly-inside, window from the data": [
-            "--grid-km", "2", "--box-quantile", "0.99", "--mostly-inside",
-        ],
-        "H3 resolution 7, window given (one pass)": ["--h3", "7", *window],
-    }  # fmt: skip
     report = {
         "records": arguments.records,
         "users": arguments.users,
         "seed": arguments.seed,
         "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
         "python": platform.python_version(),
         "runs": {},
     }
     with tempfile.TemporaryDirectory() as folder:
-        records = Path(folder) / "records"
+        records, out = Path(folder) / "records", Path(folder) / "traces.parquet"
         write_records(records, arguments.records, arguments.users, arguments.seed)
         report["files_gb"] = round(sum(f.stat().st_size for f in records.iterdir()) / 1e9, 3)
-        for name, options in runs.items():
-            seconds, gb = timed_ingest(
-                records, Path(folder) / "traces.parquet", [*options, "--force"]
-            )
+        ingest = [sys.executable, "-m", "whosthere", "ingest", str(records)]
+        for name, (options, kind) in RUNS.items():
+            commands = {
+                "ingest": [*ingest, "--out", str(out), "--force", *options],
+                **bare_queries(records, kind),
+            }
+            found = measure(commands, arguments.repeats)
+            seconds, gb = found.pop("ingest")
             report["runs"][name] = {
                 "seconds": round(seconds, 1),
                 "million_records_per_second": round(arguments.records / seconds / 1e6, 2),
                 "peak_gb": round(gb, 2),
+                **{
+                    bare: {
+                        "seconds": round(bare_seconds, 1),
+                        "peak_gb": round(bare_gb, 2),
+                        "ingest_takes_times": round(seconds / bare_seconds, 2),
+                    }
+                    for bare, (bare_seconds, bare_gb) in found.items()
+                },
             }
             print(name, report["runs"][name], file=sys.stderr)
     print(json.dumps(report, indent=2))
