@@ -52,7 +52,9 @@ def audit(traces: Path, out: Path, options: AuditOptions, workers: int) -> dict:
     begun = time.perf_counter()
     prepared.run(workers=local_workers(workers))
     seconds = time.perf_counter() - begun
-    scored = len(plan.contests) * len(plan.targets) * (plan.releases + plan.control_releases)
+    scored = len(plan.targets) * sum(
+        plan.releases_by(contest.attack) + plan.control_releases for contest in plan.contests
+    )
     return {
         "attacks": [str(attack) for attack in plan.attacks],
         "workers": workers,

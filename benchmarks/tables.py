@@ -4,7 +4,8 @@
     python benchmarks/tables.py RUN --csv benchmarks/results/attacks_milan-like.csv
 
 Prints Markdown, mean and standard error over targets. With --csv it also writes one row for each
-setting, attack and target, which is what the repository keeps.
+setting, attack and target, which is what the repository keeps. Where some attacks scored more
+releases than others, the tables rest on those that all attacks of a setting scored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from whosthere.auditing.metrics import accuracy_by_target, auc_by_target
+from whosthere.auditing.scores import shared_releases
 from whosthere.auditing.vocabulary import CEILING
 
 
@@ -71,7 +73,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
-    scores = pl.read_parquet(options.run / "scores.parquet")
+    scores = shared_releases(pl.read_parquet(options.run / "scores.parquet"))
     for metric in ("auc", "accuracy"):
         print(f"**{metric}**\n\n{markdown(scores, metric)}\n")
     if options.csv:

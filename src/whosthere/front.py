@@ -60,6 +60,7 @@ def audit(
     users: str | Sequence[str] | None = None,
     min_visits: int | None = None,
     releases: int | None = None,
+    releases_of: Mapping[str, int] | None = None,
     control_releases: int | None = None,
     reference_size: int | None = None,
     past_releases: int | None = None,
@@ -89,9 +90,9 @@ def audit(
         kept but the result.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
-    scale, targets, users, min_visits, releases, control_releases, reference_size, past_releases
+    scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         See `whosthere.AuditOptions`.
-    test_from, seed
+    past_releases, test_from, seed
         See `whosthere.AuditOptions`.
     workers
         How many processes to use, one for each processor by default, or who does the work.
@@ -112,6 +113,7 @@ def audit(
         "users": users,
         "min_visits": min_visits,
         "releases": releases,
+        "releases_of": releases_of,
         "control_releases": control_releases,
         "reference_size": reference_size,
         "past_releases": past_releases,
@@ -159,6 +161,7 @@ def recommend(
     targets: int | None = None,
     min_visits: int | None = None,
     releases: int | None = None,
+    releases_of: Mapping[str, int] | None = None,
     reference_size: int | None = None,
     seed: int | None = None,
     check_all: bool = False,
@@ -172,8 +175,8 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    traces, group_size, attacks, knowledge, policy, targets, min_visits, releases
-        As for `audit`.
+    traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
+        As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
         As for `audit`.
     """
@@ -184,6 +187,7 @@ def recommend(
         "targets": targets,
         "min_visits": min_visits,
         "releases": releases,
+        "releases_of": releases_of,
         "reference_size": reference_size,
         "seed": seed,
     }

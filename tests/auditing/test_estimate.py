@@ -78,6 +78,14 @@ def test_every_release_is_counted_and_every_fit_once(traces, releases, control):
     assert seconds(plan, traces) == pytest.approx(3 * each)
 
 
+def test_attacks_with_numbers_of_their_own_are_counted_by_these(traces):
+    attacks = (Slow(0.02, 0.01), Slow(0.04, 0.03))
+    of = {str(attacks[0]): 20}
+    plan = plan_of(traces, Block("raw", 5, attacks=attacks), releases_of=of)
+    each = (0.02 + 0.04) * 5 + 0.01 * (20 + 3) + 0.03 * (4 + 3)
+    assert seconds(plan, traces) == pytest.approx(3 * each)
+
+
 def test_all_attacks_and_knowledges_are_counted(traces):
     attacks = (Slow(0.02, 0.01), Slow(0.04, 0.03))
     plan = plan_of(traces, Block("raw", 5, ("all", "regions"), attacks))

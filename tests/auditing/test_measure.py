@@ -13,14 +13,21 @@ from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import score_task
-from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.scores import SCHEMA, shared_releases
 from whosthere.auditing.scores import tests_and_controls as scores_by_kind
-from whosthere.auditing.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, POSITIVE_CONTROL
+from whosthere.auditing.vocabulary import (
+    CEILING,
+    CONTROL,
+    GUARANTEE,
+    METRICS,
+    POSITIVE_CONTROL,
+    SHARED_AUC,
+)
 from whosthere.data.cities import simulate
 
 TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
-OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, "odds_factor"}
+OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, SHARED_AUC, "odds_factor"}
 RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
 OF_THE_CEILING = {"auc", "pooled_auc", "share_auc_90"} | RATES
 
@@ -127,6 +134,27 @@ class TestWhatIsMeasured:
         findings = measured(scores("a", same))
         assert set(by_metric(findings, "a")) == OF_AN_ATTACK
         assert control_holds(findings) is None
+
+    def test_attacks_are_compared_on_the_releases_that_they_share(self):
+        """The one with more releases is right about those alone that the other did not score."""
+        few = [row for row in scores("few", perfect) if row["release"] < 6]
+        late = scores("many", lambda target, release, label: label and release >= 6)
+        elsewhere = scores("many", perfect, setting="round(to=5), m=9")
+        findings = measured(few + late + scores(CEILING, perfect) + elsewhere)
+        here = [one for one in findings if one.setting == "raw, m=9"]
+        for attack, all_of_them, shared in (("few", 1, 1), ("many", 0.85, 0.5), (CEILING, 1, 1)):
+            found = by_metric(here, attack)
+            assert found["auc"].estimate == pytest.approx(all_of_them)
+            assert found[SHARED_AUC].estimate == pytest.approx(shared)
+            assert found[SHARED_AUC].n_in == found[SHARED_AUC].n_out == 3 * len(TARGETS)
+        assert all(one.metric != SHARED_AUC for one in findings if one not in here)
+
+    def test_shared_releases_are_those_of_each_setting(self):
+        few = [row for row in scores("few", perfect) if row["release"] < 6]
+        many, alone = scores("many", same), scores("many", same, setting="round(to=5), m=9")
+        kept = shared_releases(table(few + many + alone))
+        expected = few + [row for row in many if row["release"] < 6] + alone
+        assert kept.equals(table(expected))
 
     def test_fewer_targets_are_told(self):
         """An attack that does not apply to all has findings on those it was made on."""

@@ -189,7 +189,7 @@ class TestNumbers:
     @pytest.mark.parametrize("scale", SCALES)
     def test_a_scale_fills_in_what_is_left_open(self, scale):
         options = AuditOptions(scale=scale)
-        assert (options.n_targets, options.n_releases) == SCALES[scale]
+        assert (options.n_targets, options.n_releases) == SCALES[scale][:2]
         given = AuditOptions(scale=scale, targets=3, releases=4, control_releases=0)
         assert (given.n_targets, given.n_releases, given.n_control_releases) == (3, 4, 0)
 
@@ -202,9 +202,78 @@ class TestNumbers:
             AuditOptions(**wrong)
         assert error.value.fix
 
+    @pytest.mark.parametrize("number", [3, 0, -2, 2.5])
+    def test_numbers_of_single_attacks_are_balanced_too(self, number):
+        with pytest.raises(InputError, match=f"{number} releases of likelihood-ratio") as error:
+            AuditOptions(releases_of={"likelihood-ratio": number})
+        assert error.value.fix == "Give an even number, at least 2"
+
     def test_one_user_is_not_a_list_of_letters(self):
         assert AuditOptions(users="u30").users == ("u30",)
         assert AuditOptions(users=["u30", "u31"]).users == ("u30", "u31")
+
+
+class TestReleasesOfAttacks:
+    ZERO, INDEPENDENT = "zero-knowledge", "zero-knowledge(sampling=independent)"
+
+    def numbers(self, attacks=DEFAULT_ATTACKS, **chosen):
+        options = AuditOptions.of(mechanisms="raw", group_sizes=10, attacks=attacks, **chosen)
+        return options.releases_by_attack()
+
+    def test_the_quick_scale_looks_longer_where_it_is_cheap(self):
+        quick = SCALES["quick"]
+        more = quick.releases_of["likelihood-ratio"]
+        assert more > quick.releases
+        assert self.numbers() == dict.fromkeys(DEFAULT_ATTACKS, 20) | {"likelihood-ratio": more}
+
+    def test_a_number_for_all_holds_for_all(self):
+        assert set(self.numbers(releases=40).values()) == {40}
+        assert set(self.numbers(scale="paper").values()) == {100}
+
+    def test_what_is_given_for_an_attack_goes_first(self):
+        given = {"likelihood-ratio": 200, "knock-knock": 4}
+        expected = {"knock-knock": 4, "zero-knowledge": 40, "likelihood-ratio": 200}
+        assert self.numbers(releases=40, releases_of=given) == expected
+        assert self.numbers(releases_of={"zero-knowledge": 40})["likelihood-ratio"] == 60
+
+    def test_a_name_holds_for_all_variants_and_a_spec_for_one(self):
+        both = (self.ZERO, self.INDEPENDENT)
+        of = {self.ZERO: 30}
+        assert self.numbers(both, releases_of=of) == dict.fromkeys(both, 30)
+        of["zero-knowledge( sampling = independent )"] = 10
+        assert self.numbers(both, releases_of=of) == {self.ZERO: 30, self.INDEPENDENT: 10}
+
+    def test_the_users_own_attack_can_be_named(self):
+        @dataclass(frozen=True)
+        class Own(SaysTheSame):
+            name: ClassVar[str] = "own"
+
+        assert self.numbers(Own(), releases_of={"own": 8}) == {"own": 8}
+
+    @pytest.mark.parametrize(
+        ("key", "fix"),
+        [
+            ("likelihod-ratio", "'likelihood-ratio'?"),
+            ("log-likelihood", "Known: knock-knock, likelihood-ratio, zero-knowledge"),
+            ("zero-knowledge(sampling=independent)", "Known"),
+            ("", "Known"),
+        ],
+    )
+    def test_an_attack_that_is_none_of_them(self, key, fix):
+        with pytest.raises(InputError, match="none of the attacks") as error:
+            self.numbers(releases_of={key: 40})
+        assert fix in error.value.fix
+
+    def test_the_plan_has_them(self, traces):
+        chosen = {"mechanisms": ("raw", "suppress(k=1)"), "group_sizes": 10, "targets": 1}
+        attacks = ("likelihood-ratio", "log-likelihood")
+        options = AuditOptions.of(**chosen, attacks=attacks, releases=4)
+        plain = make_plan(options, traces)
+        plan = make_plan(merged(options, {"releases_of": {"likelihood-ratio": 8}}), traces)
+        assert "releases_of" not in plain.to_json()
+        assert plan.to_json() == plain.to_json() | {"releases_of": {"likelihood-ratio": 8}}
+        assert [plan.releases_by(attack) for attack in plan.attacks] == [8, 4]
+        assert [plan.releases_under(scheme) for scheme in plan.schemes] == [8, 8]
 
 
 class TestMerged:

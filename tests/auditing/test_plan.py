@@ -185,7 +185,7 @@ class TestScales:
         twice = traces.select(np.tile(np.arange(20, 40), 3))
         options = AuditOptions.of(mechanisms="raw", group_sizes=10, scale=scale)
         made = make_plan(options, twice)
-        assert (len(made.targets), made.releases) == SCALES[scale]
+        assert (len(made.targets), made.releases) == SCALES[scale][:2]
         assert tuple(map(str, made.attacks)) == DEFAULT_ATTACKS
         given = plan(scale=scale)
         assert (len(given.targets), given.releases) == (5, 4)

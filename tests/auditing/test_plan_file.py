@@ -133,12 +133,14 @@ def test_people(read, traces):
 def test_every_number_is_read(read):
     text = "targets = 9\nmin_visits = 2\nreleases = 6\ncontrol_releases = 0\nscale = 'paper'\n"
     text += "reference_size = 11\npast_releases = 8\nseed = 4\n"
+    text += "[releases_of]\nlikelihood-ratio = 8\n'zero-knowledge(groups=20)' = 4\n"
     assert read(text) == AuditOptions(
         (Block(),),
         scale="paper",
         targets=9,
         min_visits=2,
         releases=6,
+        releases_of={"likelihood-ratio": 8, "zero-knowledge(groups=20)": 4},
         control_releases=0,
         reference_size=11,
         past_releases=8,
@@ -156,6 +158,9 @@ WRONG = [
     (ONE + "sampling = 'paired'\n", "sampling", "Known"),
     ("mechanisms = [", "valid TOML", "key = value"),
     (ONE.replace("releases = 4", "releases = 5"), "5 releases", "even number"),
+    (ONE + "releases_of = { likelihood-ratio = 5 }\n", "5 releases of likelihood-ratio", "even"),
+    (ONE + "releases_of = { likelihood-ratio = '6' }\n", "releases_of.likelihood-ratio", "= 10"),
+    (ONE + "releases_of = 6\n", "releases_of", "{ name = 10 }"),
     (ONE.replace("seed = 5", "seed = -5"), "seed of -5", "0 or more"),
     (ONE.replace("20", "1"), "a group of 1", "at least 2"),
     (ONE.replace("likelihood-ratio", "likelihood-ration"), "character 1", "'likelihood-ratio'?"),

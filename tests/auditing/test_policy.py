@@ -209,6 +209,7 @@ class TestVocabulary:
     def test_names(self):
         assert list(METRICS) == [
             "auc",
+            "shared_auc",
             "pooled_auc",
             "accuracy",
             "advantage",

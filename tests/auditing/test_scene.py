@@ -10,6 +10,7 @@ import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
 from whosthere.adversary.familiarity import Familiarity
+from whosthere.auditing import scene as scenes
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan import Task
 from whosthere.auditing.planning import make_plan
@@ -395,6 +396,28 @@ class TestWhatScoresDependOn:
         )
         assert len(many) == 2 * (2 * plan.releases) + 9 + min(9, plan.releases)
         assert few.items() <= many.items()
+
+    def test_not_on_the_number_of_releases_of_other_attacks(self, city):
+        """Every attack has the scores that it would have if all scored as many releases."""
+        attacks = ("likelihood-ratio", "log-likelihood", SMALL_KNOCK_KNOCK)
+        of = {"likelihood-ratio": 12, SMALL_KNOCK_KNOCK: 4}
+        plan = plan_of(city, attacks=attacks, releases_of=of)
+        task = plan.tasks[0]
+        found = without_times(scored(city, plan, task))
+        for attack, n in {"log-likelihood": plan.releases, CEILING: 12, **of}.items():
+            even = plan_of(city, attacks=attacks, releases=n)
+            even = replace(even, control_releases=plan.control_releases)
+            assert [row for row in found if row["attack"] == attack] == [
+                row for row in without_times(scored(city, even, task)) if row["attack"] == attack
+            ]
+
+    def test_time_to_prepare_is_shared_by_all_scores_of_an_attack(self, city, monkeypatch):
+        clock = iter(range(1000))
+        monkeypatch.setattr(scenes.time, "perf_counter", lambda: next(clock))
+        plan = plan_of(city, attacks=Fingerprint(), releases=2, releases_of={"fingerprint": 6})
+        rows = scored(city, plan, plan.tasks[0]).filter(attack="fingerprint")
+        assert rows.height == 6 + plan.control_releases
+        assert rows["seconds"].to_list() == pytest.approx([1 + 1 / rows.height] * rows.height)
 
     def test_not_on_how_anything_is_written(self, city, monkeypatch):
         """Specs are for people: rewording one must not change a single draw."""

@@ -49,7 +49,9 @@ class Pretender(Workers):
                 self._row(task, contest, release, control)
                 for contest in job.plan.contests_under(task.scheme)
                 for control in (False, True)
-                for release in range(job.plan.control_releases if control else job.plan.releases)
+                for release in range(
+                    job.plan.control_releases if control else job.plan.releases_by(contest.attack)
+                )
             ]
             yield Outcome(task, pl.DataFrame(rows, schema=SCHEMA))
 

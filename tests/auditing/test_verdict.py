@@ -451,6 +451,32 @@ class TestStrongest:
         assert only([found(0.9, 0.8, 1, metric="accuracy")]).strongest is None
 
 
+class TestComparison:
+    FINDINGS = (
+        found(0.9, 0.85, 0.95, attack="many"),
+        found(0.7, 0.65, 0.75, attack="many", metric="shared_auc"),
+        found(0.8, 0.7, 0.9, attack="few"),
+        found(0.8, 0.7, 0.9, attack="few", metric="shared_auc"),
+        found(0.95, 0.9, 1.0, attack=CEILING, metric="shared_auc"),
+    )
+
+    def test_the_strongest_is_so_on_the_releases_that_all_scored(self):
+        assert only(self.FINDINGS).strongest == "few"
+        assert only([one for one in self.FINDINGS if one.metric == "auc"]).strongest == "many"
+
+    def test_it_is_said(self):
+        said = (
+            "On the releases that all attacks scored, the mean AUC is 0.800 for few, "
+            "0.700 for many."
+        )
+        assert said in only(self.FINDINGS).reasons
+        assert said not in only(self.FINDINGS, trusted=False).reasons
+
+    def test_it_decides_nothing(self):
+        kept = [found(0.5, 0.45, 0.55), found(0.9, 0.85, 0.95, metric="shared_auc")]
+        assert only(kept).decision == "accept"
+
+
 def test_verdict_to_json():
     verdict = Verdict("raw", "reject", ("Because.",), ("Nothing.",), ("Much.", "More."), None)
     expected = {

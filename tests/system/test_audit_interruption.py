@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +23,7 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.run import InterruptedAudit, prepare_audit
 from whosthere.auditing.work import Job, LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
+from whosthere.errors import FileError
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
@@ -222,6 +224,22 @@ def test_interrupted_after_any_task(city, tmp_path):
             run(traces, tmp_path / "run", workers=InterruptedAfter(n))
     run(traces, tmp_path / "run")
     assert results(tmp_path / "run") == expected
+
+
+def test_interrupted_where_attacks_score_different_numbers_of_releases(traces, tmp_path):
+    cheap = OPTIONS.with_block(attacks=("likelihood-ratio", "log-likelihood"))
+    options = replace(cheap, releases_of={"likelihood-ratio": 12})
+    undisturbed = prepare_audit(traces, options, tmp_path / "undisturbed").run()
+    # One attack on more releases, the other one on fewer, and the ceiling on all of them.
+    assert undisturbed.scores.height == N_TASKS * (12 + 4 + 12)
+    out = tmp_path / "run"
+    with pytest.raises(InterruptedAudit):
+        prepare_audit(traces, options, out).run(workers=InterruptedAfter(5))
+    for others in (cheap, replace(options, releases_of={"log-likelihood": 12})):
+        with pytest.raises(FileError, match="releases_of"):
+            prepare_audit(traces, others, out)
+    prepare_audit(traces, options, out).run()
+    assert results(out) == results(tmp_path / "undisturbed")
 
 
 def test_a_worker_that_dies_is_replaced(city, tmp_path):

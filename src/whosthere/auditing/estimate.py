@@ -64,13 +64,18 @@ def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
     begun = time.perf_counter()
     scene = Scene(population, plan, Task(plan.targets[0], scheme))
     fitted = list(scene.fit_all())
-    ready = time.perf_counter()
+    made = time.perf_counter()
+    seconds = made - begun
     trial = scene.test(0)
-    for _, attack in fitted:
-        attack.score(trial.release)
     scene.optimum(0, trial)
-    scored = time.perf_counter()
-    return ready - begun + (scored - ready) * (plan.releases + plan.control_releases)
+    last = time.perf_counter()
+    seconds += (last - made) * (plan.releases_under(scheme) + plan.control_releases)
+    for contest, attack in fitted:
+        attack.score(trial.release)
+        now = time.perf_counter()
+        seconds += (now - last) * (plan.releases_by(contest.attack) + plan.control_releases)
+        last = now
+    return seconds
 
 
 def _peak_memory() -> int | None:

@@ -12,12 +12,14 @@ import polars as pl
 from whosthere.auditing import certified_eps, metrics, people
 from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
+from whosthere.auditing.scores import shared_releases
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
     GUARANTEE,
     NOT_ATTACKS,
     POSITIVE_CONTROL,
+    SHARED_AUC,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def measure(
         How many controls share the chance of a false alarm; by default those given here.
     """
     parts = _by_setting_and_attack(tests)
+    shared_parts = _by_setting_and_attack(shared_releases(tests))
+    uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
     control_parts = _by_setting_and_attack(controls)
     n_controls = n_controls or len(control_parts)
     found: list[Finding] = []
@@ -71,6 +75,8 @@ def measure(
             found += _guaranteed(measured)
         else:
             found += measured.findings()
+        if setting in uneven:
+            found.append(replace(measured, rows=shared_parts[setting, attack]).shared_auc())
         controlled = control_parts.get((setting, attack))
         if controlled is None:
             continue
@@ -192,6 +198,9 @@ class _Measured:
         """Return what is the same for all releases of a target, by ascending row."""
         firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
         return firsts[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def shared_auc(self) -> Finding:
+        return self.finding(SHARED_AUC, self.mean(self.aucs))
 
     def line(self) -> Iterator[Finding]:
         """Return what is shown of a line that is no attack."""

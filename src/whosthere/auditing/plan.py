@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,11 @@ class Plan:
     targets
         Rows of the traces.
     releases
-        Test releases for each target and scheme, half of them with the target.
+        Test releases of each target and scheme that an attack scores, half of them with the
+        target.
+    releases_of
+        By the spec of an attack, how many it scores instead. A release belongs to its number,
+        whoever scores it, so attacks share the first ones.
     control_releases
         Further ones with a stand-in for the target.
     reference_size
@@ -70,6 +74,7 @@ class Plan:
     past_releases: int
     first_epoch: int
     seed: int
+    releases_of: tuple[tuple[str, int], ...] = ()
     cautions: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -100,8 +105,26 @@ class Plan:
         """Return who attacks in one setting."""
         return tuple(one.attack for one in self.contests if one.setting == setting)
 
+    def releases_by(self, attack: Attack) -> int:
+        """Return how many test releases of each target and scheme an attack scores."""
+        return dict(self.releases_of).get(str(attack), self.releases)
+
+    def releases_under(self, scheme: Scheme) -> int:
+        """Return how many test releases of each target there are under one scheme."""
+        return max(self.releases_by(one.attack) for one in self.contests_under(scheme))
+
+    def with_releases_of(self, attack: Attack, releases: int) -> Plan:
+        """Return a plan in which an attack scores another number of releases."""
+        changed = dict(self.releases_of) | {str(attack): releases}
+        return replace(self, releases_of=tuple(changed.items()))
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON object, with settings and attacks by their specs."""
+        special = {
+            str(attack): releases
+            for attack in self.attacks
+            if (releases := self.releases_by(attack)) != self.releases
+        }
         return {
             "contests": {
                 str(setting): [str(attack) for attack in self.attacks_in(setting)]
@@ -117,6 +140,7 @@ class Plan:
             "past_releases": self.past_releases,
             "first_epoch": self.first_epoch,
             "seed": self.seed,
+            **({"releases_of": special} if special else {}),
         }
 
 

@@ -35,6 +35,7 @@ class _PlanFile(_Block):
     min_visits: int = 1
     users: Several[str] = ()
     releases: int | None = None
+    releases_of: dict[str, int] = {}
     control_releases: int | None = None
     reference_size: int | None = None
     past_releases: int = 0

@@ -40,6 +40,11 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         contests=contests,
         targets=_targets(options, population.tested),
         releases=options.n_releases,
+        releases_of=tuple(
+            (attack, releases)
+            for attack, releases in options.releases_by_attack().items()
+            if releases != options.n_releases
+        ),
         control_releases=options.n_control_releases,
         reference_size=reference_size,
         past_releases=options.past_releases if _users_of("past", attacks) else 0,

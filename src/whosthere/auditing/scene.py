@@ -297,13 +297,14 @@ def score_task(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
     settings = dict.fromkeys(player.contest.setting for player in players)
     columns: dict[str, list[Any]] = defaultdict(list)
     with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]] = []
-    for i in range(plan.releases):
+    for i in range(plan.releases_under(task.scheme)):
         trial = scene.test(i)
         # A few releases of each target are enough for the control, whose laws take time.
         if trial.put_in and len(with_target) < plan.control_releases:
             cells = scene.cells_of_target(trial)
             with_target.append((i, trial.others(cells), trial.published(cells)))
-        _score(players, trial, columns, release=i, control=False)
+        at_work = [player for player in players if i < player.releases]
+        _score(at_work, trial, columns, release=i, control=False)
         best = scene.optimum(i, trial)
         row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
         _add(columns, settings, row)
@@ -353,18 +354,21 @@ def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[s
 
 @dataclass(frozen=True, eq=False)
 class _Player:
-    """A fitted attack, and what its fit costs for each release that it scores."""
+    """A fitted attack, how many test releases it scores, and what its fit costs for each score."""
 
     contest: Contest
     fitted: FittedAttack
+    releases: int
     seconds: float
 
 
 def _players(scene: Scene) -> Iterator[_Player]:
-    releases = scene.plan.releases + scene.plan.control_releases
     begun = time.perf_counter()
     for contest, fitted in scene.fit_all():
-        yield _Player(contest, fitted, (time.perf_counter() - begun) / releases)
+        releases = scene.plan.releases_by(contest.attack)
+        spent = time.perf_counter() - begun
+        scores = releases + scene.plan.control_releases
+        yield _Player(contest, fitted, releases, spent / scores)
         begun = time.perf_counter()
 
 

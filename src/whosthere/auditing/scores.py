@@ -45,6 +45,17 @@ threshold where it should stand on average, and `calibrated` the deviation of th
 """
 
 
+def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
+    """Return the scores of those releases that all attacks of a setting scored.
+
+    Attacks are compared on these: a difference between them is then not one between releases.
+    """
+    lasts = tests.group_by("setting", "attack").agg(pl.col("release").max())
+    shared = lasts.group_by("setting").agg(pl.col("release").min().alias("last"))
+    joined = tests.join(shared, on="setting", how="left", maintain_order="left")
+    return joined.filter(pl.col("release") <= pl.col("last")).drop("last")
+
+
 def tests_and_controls(
     plan: Plan, scores: Mapping[Task, pl.DataFrame]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

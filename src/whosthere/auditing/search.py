@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.planning import make_plan
@@ -16,7 +18,7 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.result import shown
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.auditing.verdict import Verdict, judge
-from whosthere.auditing.vocabulary import NOT_ATTACKS
+from whosthere.auditing.vocabulary import CEILING
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.display import paragraph, stacked, table
@@ -44,7 +46,7 @@ DEFAULT_FAMILIES = (
     "laplace(eps=?, unit=user-day, max_visits=10)",
 )
 # The searcher is cheap, so that it can look at more releases than the others.
-_RELEASES_TO_SEARCH = 60
+_LEAST_RELEASES_TO_SEARCH = 60
 _RELEASES_FOR_UTILITY = 5
 
 
@@ -220,24 +222,34 @@ def recommend(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A candidate, with the scores that it was judged by."""
+
+    candidate: Candidate
+    tests: pl.DataFrame
+    controls: pl.DataFrame
+
+
 class _Ladder:
     """The members of a family from weak to strong, and the weakest that passes so far."""
 
     def __init__(self, search: _Search, family: Family) -> None:
         self._search, self._family = search, family
         self._members = family.members()
-        self._tried: dict[int, Candidate] = {}
+        self._tried: dict[int, _Trial] = {}
         self._place = self._bisected()
 
     @property
     def candidates(self) -> list[Candidate]:
         """All that were tried, from weak to strong."""
-        return [self._tried[place] for place in sorted(self._tried)]
+        return [self._tried[place].candidate for place in sorted(self._tried)]
 
     @property
     def best(self) -> Candidate | None:
         """The weakest that passes, None where none does."""
-        return self._tried[self._place] if self._place < len(self._members) else None
+        found = self._place < len(self._members)
+        return self._tried[self._place].candidate if found else None
 
     def pattern_lost(self) -> float:
         """Return what the best one loses of the patterns."""
@@ -246,7 +258,7 @@ class _Ladder:
     def check(self) -> bool:
         """Try all attacks on the best; if it fails, the next one that passes is the best."""
         self._tried[self._place] = self._search.checked(self._tried[self._place])
-        if self._tried[self._place].passes:
+        if self._tried[self._place].candidate.passes:
             return True
         while self._place < len(self._members) and not self._passes(self._place):
             self._place += 1
@@ -265,7 +277,7 @@ class _Ladder:
     def _passes(self, place: int) -> bool:
         if place not in self._tried:
             self._tried[place] = self._search.searched(self._family, self._members[place])
-        return self._tried[place].passes
+        return self._tried[place].candidate.passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,14 +322,13 @@ class _Search:
                     fix="Give one of each, and search again for others",
                 )
 
-    def searched(self, family: Family, member: Member) -> Candidate:
+    def searched(self, family: Family, member: Member) -> _Trial:
         """Try a mechanism with the searcher alone."""
         spec = str(member.mechanism)
         self.on_trial(spec, str(SEARCHER))
-        releases = max(_RELEASES_TO_SEARCH, self.options.releases or 0)
-        plan = replace(self._plan(member.mechanism), releases=releases)
-        findings = self._measured(_only(plan, (SEARCHER,)))
-        return Candidate(
+        tests, controls = self._scores(_only(self._plan(member.mechanism), (SEARCHER,)))
+        findings = self._measured(tests, controls)
+        candidate = Candidate(
             family.template,
             member.choice,
             spec,
@@ -326,19 +337,25 @@ class _Search:
             self._utility(member.mechanism),
             checked=False,
         )
+        return _Trial(candidate, tests, controls)
 
-    def checked(self, searched: Candidate) -> Candidate:
+    def checked(self, searched: _Trial) -> _Trial:
         """Try a mechanism with the other attacks too."""
-        others = self.attacks[1:]
+        others, candidate = self.attacks[1:], searched.candidate
         if not others:
-            return replace(searched, checked=True)
-        self.on_trial(searched.mechanism, ", ".join(map(str, others)))
-        found = self._measured(_only(self._plan(searched.mechanism), others))
-        # The other lines are known from the search already.
-        findings = [*searched.findings, *(one for one in found if one.attack not in NOT_ATTACKS)]
-        return replace(
-            searched, verdict=self._judged(findings), findings=tuple(findings), checked=True
+            return replace(searched, candidate=replace(candidate, checked=True))
+        self.on_trial(candidate.mechanism, ", ".join(map(str, others)))
+        before = (searched.tests, searched.controls)
+        now = self._scores(_only(self._plan(candidate.mechanism), others))
+        # The ceiling is known from the search already, on more releases.
+        tests, controls = (
+            pl.concat([old, new.filter(pl.col("attack") != CEILING)])
+            for old, new in zip(before, now, strict=True)
         )
+        findings = self._measured(tests, controls)
+        verdict = self._judged(findings)
+        judged = replace(candidate, verdict=verdict, findings=tuple(findings), checked=True)
+        return _Trial(judged, tests, controls)
 
     def _judged(self, findings: Sequence[Finding]) -> Verdict:
         sizes = {one.setting: self.any_job.plan.schemes[0].group_size for one in findings}
@@ -348,19 +365,24 @@ class _Search:
 
     def _plan(self, mechanism: Mechanism | str) -> Plan:
         options = self.options.with_block(mechanisms=mechanism, attacks=self.attacks)
-        return make_plan(options, self.everybody)
+        plan = make_plan(options, self.everybody)
+        releases = max(_LEAST_RELEASES_TO_SEARCH, plan.releases_by(SEARCHER))
+        return plan.with_releases_of(SEARCHER, releases)
 
-    def _measured(self, plan: Plan) -> list[Finding]:
+    def _scores(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the scores of test releases, and those of the control."""
         scores = {}
         for outcome in self.workers.do(replace(self.any_job, plan=plan), plan.tasks):
             if outcome.scores is None:
                 raise TrialFailedError(f"{outcome.task} failed: {outcome.failure}")
             scores[outcome.task] = outcome.scores
-        tests, controls = tests_and_controls(plan, scores)
+        return tests_and_controls(plan, scores)
+
+    def _measured(self, tests: pl.DataFrame, controls: pl.DataFrame) -> list[Finding]:
         return measure(
             tests,
             controls,
-            seed=plan.seed,
+            seed=self.options.seed,
             n_limits=len(self.policy.limits),
             n_attacks=len(self.attacks),
             n_controls=self.most_controls,

@@ -116,10 +116,11 @@ class RunFolder:
             before, now = found.get(part), wanted[part]
             if not isinstance(before, dict):
                 raise FileError("has a damaged manifest", where=self.path, fix="Name a new folder")
-            other = [key for key in now if before.get(key) != now[key]]
+            other = [key for key in before | now if before.get(key) != now.get(key)]
             if other:
                 shown = "; ".join(
-                    f"{key} {_short(before.get(key))} then, {_short(now[key])} now" for key in other
+                    f"{key} {_short(before.get(key))} then, {_short(now.get(key))} now"
+                    for key in other
                 )
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 

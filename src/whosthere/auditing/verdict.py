@@ -24,6 +24,7 @@ from whosthere.auditing.vocabulary import (
     GUARANTEE,
     METRICS,
     NOT_ATTACKS,
+    SHARED_AUC,
 )
 from whosthere.errors import InputError
 
@@ -70,7 +71,8 @@ class Verdict:
     meaning
         What the strongest attack would mean for people.
     strongest
-        The attack with the largest mean AUC; None if none has one.
+        The attack with the largest mean AUC on the releases that all attacks scored; None if none
+        has one.
     """
 
     setting: str
@@ -130,6 +132,8 @@ def judge(
     for setting in dict.fromkeys(finding.setting for finding in findings):
         case = _Case.of(finding for finding in findings if finding.setting == setting)
         decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
+        if trusted:
+            reasons = [*reasons, *case.comparison()]
         if decision == "accept" and setting in incomplete:
             decision, reasons = _undecided(_FAILED, *reasons)
         verdicts.append(
@@ -184,8 +188,13 @@ class _Case:
 
     @property
     def strongest(self) -> str | None:
-        found = [finding for finding in self.on("auc") if finding.estimate is not None]
-        return max(found, key=_estimate).attack if found else None
+        return max(self._compared, key=_estimate).attack if self._compared else None
+
+    @property
+    def _compared(self) -> list[Finding]:
+        """The mean AUCs by which attacks can be compared."""
+        found = self.on(SHARED_AUC) or self.on("auc")
+        return [finding for finding in found if finding.estimate is not None]
 
     def on(self, metric: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.metric == metric]
@@ -205,6 +214,14 @@ class _Case:
         if STRONGEST not in self.attacks:
             return _undecided(_WEAK, *kept)
         return "accept", kept if not self._above_limits(policy) else [*kept, _KNOWN_TODAY]
+
+    def comparison(self) -> list[str]:
+        """Say how attacks compare that were measured on different numbers of releases."""
+        if not self.on(SHARED_AUC):
+            return []
+        ranked = sorted(self._compared, key=_estimate, reverse=True)
+        each = ", ".join(f"{one.estimate:.3f} for {one.attack}" for one in ranked)
+        return [f"On the releases that all attacks scored, the mean AUC is {each}."]
 
     def guaranteed(self) -> list[str]:
         """Say what the mechanism promises by itself."""

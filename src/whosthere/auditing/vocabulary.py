@@ -30,6 +30,8 @@ CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
 POSITIVE_CONTROL = "positive_control"
 """The metric of the control on releases that do hold the target."""
+SHARED_AUC = "shared_auc"
+"""The metric to compare attacks by that scored different numbers of releases."""
 ABOUT_THE_AUDIT = frozenset({CONTROL, POSITIVE_CONTROL})
 
 
@@ -94,6 +96,12 @@ _ALL = (
         "How well the attacker distinguishes releases with a person from releases without that "
         "person, averaged over the targets. 0.5 is guessing, 1 is certainty.",
         can_be_limited=True,
+    ),
+    Metric(
+        SHARED_AUC,
+        "mean AUC on shared releases",
+        "The mean AUC on the releases that all attacks scored. It tells which attack is stronger "
+        "where some of them scored more releases than others.",
     ),
     Metric(
         "pooled_auc",

@@ -56,7 +56,10 @@ def audit(
     knowledge: Annotated[list[str] | None, Knowledge] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="quick (55 targets, 20 releases; default) or paper (50, 100)."),
+        typer.Option(
+            help="quick (55 targets, 20 releases, 60 for likelihood-ratio; default) or paper "
+            "(50, 100)."
+        ),
     ] = None,
     targets: Annotated[
         int | None, typer.Option(help="How many people to attack, chosen at random.")
@@ -69,6 +72,13 @@ def audit(
     releases: Annotated[
         int | None,
         typer.Option(help="Test releases per target and scheme, half of them with the target."),
+    ] = None,
+    releases_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK=N",
+            help="Another number for one attack, such as likelihood-ratio=200; can be repeated.",
+        ),
     ] = None,
     control_releases: Annotated[
         int | None,
@@ -119,7 +129,7 @@ def audit(
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.store import RESULTS
-    from whosthere.cli.options import chosen_workers, given_only, worker_count
+    from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
 
     given = given_only(
         mechanisms=mechanism,
@@ -131,6 +141,7 @@ def audit(
         users=user,
         min_visits=min_visits,
         releases=releases,
+        releases_of=numbers_by_name(releases_of),
         control_releases=control_releases,
         reference_size=reference_size,
         past_releases=past_releases,
@@ -174,12 +185,11 @@ def audit(
 
 
 def _show_plan(plan: Plan) -> None:
+    releases = [f"{plan.releases} per target and scheme, {plan.control_releases} for control"]
+    releases += [f"{n} for {attack}" for attack, n in plan.to_json().get("releases_of", {}).items()]
     rows = [
         ("targets", str(len(plan.targets))),
-        (
-            "releases",
-            f"{plan.releases} per target and scheme, {plan.control_releases} for control",
-        ),
+        ("releases", "\n".join(releases)),
         ("reference", f"{plan.reference_size:,} people an attacker has real traces of"),
     ]
     if plan.past_releases:

@@ -21,6 +21,7 @@ _OPTIONS = {
     "such as Europe/Rome": "--timezone",
     "give a group size": "--group-size",
     "no group size is given": "--group-size",
+    "releases are given for": "--releases-of",
     "no mechanism is given": "--mechanism",
     "a reference size": "--reference-size",
     "visits or less": "--min-visits",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,6 +100,23 @@ def chosen_workers(n: int, cluster: str | None) -> Workers:
     from whosthere.auditing.work import local_workers
 
     return local_workers(n) if cluster is None else DaskCluster(cluster)
+
+
+def numbers_by_name(given: list[str] | None) -> dict[str, int] | None:
+    """Read texts such as ``likelihood-ratio=200``; a spec before the number may hold ``=`` too."""
+    from whosthere.errors import InputError
+
+    if given is None:
+        return None
+    numbers = {}
+    for text in given:
+        found = re.fullmatch(r"\s*(.*\S)\s*=\s*(-?[0-9]+)\s*", text)
+        if found is None:
+            raise InputError(
+                f"{text!r} is no name with a whole number", fix="Write it like likelihood-ratio=200"
+            )
+        numbers[found[1]] = int(found[2])
+    return numbers
 
 
 def given_only(**options: object) -> dict[str, object]:
