@@ -134,4 +134,4 @@ def test_memory_is_told(traces):
     plan = plan_of(traces, Block("raw", 5, attacks=Slow()))
     cost = estimate_cost(plan, Population.of(traces), plan.tasks)
     assert isinstance(cost, Cost)
-    assert cost.bytes_per_worker is None or cost.bytes_per_worker > 10_000_000
+    assert cost.bytes_per_worker > 10_000_000

@@ -1,8 +1,7 @@
-"""How long an audit will take, and how much memory, from a short trial."""
+"""How long an audit will take, from a short trial, and how much memory, by a model."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
+from whosthere.auditing.memory import bytes_of_worker
 from whosthere.auditing.plan import Task
 from whosthere.auditing.scene import Scene
 
@@ -34,18 +34,19 @@ class Cost:
     seconds
         Of one processor.
     bytes_per_worker
-        Memory that one process takes; None where the system does not tell.
+        Memory that one process takes.
     """
 
     seconds: float
-    bytes_per_worker: int | None
+    bytes_per_worker: int
 
 
 def estimate_cost(plan: Plan, population: Population, tasks: Collection[Task]) -> Cost:
     """Try each attack twice under as many schemes as a short time allows, and scale up."""
+    memory = bytes_of_worker(plan, population)
     tasks_under = Counter(task.scheme for task in tasks)
     if not tasks_under:
-        return Cost(0.0, _peak_memory())
+        return Cost(0.0, memory)
     begun = time.perf_counter()
     tried: dict[Scheme, float] = {}
     with threadpool_limits(1):
@@ -56,7 +57,7 @@ def estimate_cost(plan: Plan, population: Population, tasks: Collection[Task]) -
                 break
     usual = fmean(tried.values())
     seconds = sum(n * tried.get(scheme, usual) for scheme, n in tasks_under.items())
-    return Cost(seconds, _peak_memory())
+    return Cost(seconds, memory)
 
 
 def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
@@ -76,13 +77,3 @@ def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
         seconds += (now - last) * (plan.releases_by(contest.attack) + plan.control_releases)
         last = now
     return seconds
-
-
-def _peak_memory() -> int | None:
-    """Return the most memory that this process has taken so far, in bytes."""
-    try:
-        import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

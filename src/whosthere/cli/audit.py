@@ -216,9 +216,7 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
     each = "1 worker" if workers == 1 else f"{workers} workers"
     where = "one worker of the cluster" if cluster else each
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
-    line = (
-        f"{left} {'task' if left == 1 else 'tasks'}, about {console.duration(seconds)} with {where}"
+    console.say(
+        f"{left} {'task' if left == 1 else 'tasks'}, about {console.duration(seconds)} with "
+        f"{where}, {cost.bytes_per_worker / 1e9:.1f} GB of memory each."
     )
-    if cost.bytes_per_worker is not None:
-        line += f", {cost.bytes_per_worker / 1e9:.1f} GB of memory each"
-    console.say(f"{line}.")
