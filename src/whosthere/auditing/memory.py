@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from whosthere.adversary.attacks.trained import TrainedAttack
 from whosthere.adversary.classifiers import ExactL1
 
@@ -36,8 +34,10 @@ _BYTES_PER_CELL_TO_FIT_RATES = 40
 # Published counts are 32-bit numbers, and a classifier learns from a matrix of them.
 _BYTES_PER_CELL_OF_PAST_RELEASES = 8
 
-# What trained attacks keep of each group to learn from: a row of counts of all cells.
-_ROWS_PER_GROUP = 1.0
+# What trained attacks keep of each group to learn from: a row of counts of all cells, of which the
+# two groups of a pair share one. Counts take a byte as long as the busiest cell is well below 256.
+_ROWS_PER_GROUP = {"paired": 0.5, "independent": 1.0}
+_MOST_IN_A_BYTE = 200
 # Means, deviations, weights, gradients and violations of the solver, in double precision.
 _BYTES_PER_CELL_TO_SOLVE = 96
 # Other classifiers take a copy of the counts in double precision, and standardise another one.
@@ -85,16 +85,17 @@ def _scheme(scheme: Scheme, plan: Plan, population: Population) -> float:
 def _attack(attack: Attack, m: int, people: Traces) -> float:
     """Return what an attack takes while it is prepared or scores a release."""
     if isinstance(attack, TrainedAttack):
-        return _training(attack, m, people.n_cells)
+        return _training(attack, m, people)
     return _BYTES_PER_CELL_TO_FIT_RATES * people.n_cells
 
 
-def _training(attack: TrainedAttack, m: int, n_cells: int) -> float:
+def _training(attack: TrainedAttack, m: int, people: Traces) -> float:
     """Return what it takes to learn from groups of m people, over all cells."""
-    counts = _ROWS_PER_GROUP * attack.groups * n_cells
-    lessons = counts * np.min_scalar_type(m).itemsize
+    counts = _ROWS_PER_GROUP[attack.sampling] * attack.groups * people.n_cells
+    busiest = m * int(people.counts().max(initial=0)) / people.n_users
+    lessons = counts * (1 if busiest < _MOST_IN_A_BYTE else 2)
     if isinstance(attack.classifier, ExactL1):
-        return _KERNELS_TO_TRAIN + lessons + _BYTES_PER_CELL_TO_SOLVE * n_cells
+        return _KERNELS_TO_TRAIN + lessons + _BYTES_PER_CELL_TO_SOLVE * people.n_cells
     return _KERNELS_TO_TRAIN + lessons + _BYTES_PER_COUNT_OF_OTHER_CLASSIFIERS * counts
 
 

@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 SCALES: Mapping[str, Scale] = MappingProxyType(
     {
         # Enough for a verdict by the default policy, with one person found by chance. The
-        # likelihood ratio added 4 to 10 % to the time of the trained attacks with these.
+        # likelihood ratio takes little time beside the trained attacks.
         "quick": Scale(55, 20, MappingProxyType({"likelihood-ratio": 60})),
         "paper": Scale(targets=50, releases=100),
     }
