@@ -2,12 +2,14 @@
 
     python benchmarks/trained_speed.py > benchmarks/results/trained_speed.json
     python benchmarks/trained_speed.py --auc > benchmarks/results/trained_auc.json
+    python benchmarks/trained_speed.py --crowd crowd.parquet --group-size 140000
 
 One zero-knowledge attack on one release, and one knock-knock attack on one target with all of its
 groups, m = 1000, each on one core in a process of its own that has compiled and loaded everything.
 "before" is the commit before the groups were made in compiled code, in a checkout of its own.
 "plain" is straightforward.py, which adds up groups trace by trace, and "at once" the same with sums
-of sparse rows. Times are the best of a few; what counts is their ratio. Prints JSON.
+of sparse rows. Times are the best of a few; what counts is their ratio. --crowd makes one
+zero-knowledge attack on one release of many people. Prints JSON.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ import straightforward as plain
 from whosthere.adversary.attacks import Auxiliary, KnockKnock, ZeroKnowledge
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.cities import simulate
+from whosthere.data.traces import Traces
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,12 +193,31 @@ def aucs(n_targets: int = 8, n_releases: int = 12) -> dict:
     return report
 
 
+def crowd(path: Path, m: int) -> dict[str, float]:
+    """Attack one release of a crowd."""
+    traces = Traces.load(path)
+    mechanism = Mechanism.parse("laplace(eps=1, unit=event)")
+    release = publish(traces, mechanism=mechanism, group_size=m, seed=SEED).release
+    target = int(np.argsort(traces.visits_per_user())[traces.n_users * 3 // 4])
+    known = KnownVisits(traces.trace(target))
+    begun = time.process_time()
+    ZeroKnowledge().fit(release.facts, known, Auxiliary(), seed=SEED).score(release)
+    seconds = time.process_time() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return {"m": m, "processor_seconds": round(seconds, 1), "peak_gb": round(peak, 2)}
+
+
 def main() -> None:
     """Measure all, or one case in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs=4, metavar=("WHO", "CITY", "SPEC", "ATTACK"))
     parser.add_argument("--auc", action="store_true", help="compare AUCs instead of times")
+    parser.add_argument("--crowd", type=Path, metavar="TRACES", help="attack one large release")
+    parser.add_argument("--group-size", type=int, default=140_000)
     options = parser.parse_args()
+    if options.crowd:
+        print(json.dumps(crowd(options.crowd, options.group_size)))
+        return
     if options.only:
         print(json.dumps(only(*options.only)))
         return

@@ -79,8 +79,12 @@ class TestWhatItDependsOn:
         return run
 
     def test_groups_to_learn_from(self, needed, traces):
-        few, many = (needed(attacks=f"zero-knowledge(groups={n})") for n in (1000, 3000))
-        assert many - few == 2000 * traces.n_cells
+        for sampling, rows in (("paired", 1000), ("independent", 2000)):
+            few, many = (
+                needed(attacks=f"zero-knowledge(groups={n}, sampling={sampling})")
+                for n in (1000, 3000)
+            )
+            assert many - few == rows * traces.n_cells
 
     def test_the_dearest_attack_alone(self, needed):
         cheap, dear = "zero-knowledge(groups=1000)", "zero-knowledge(groups=3000)"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.kernels.rows import (
-    _scrambled,
     count_cells,
     count_periods,
     group_by_row,
@@ -106,7 +105,7 @@ def test_those_with_the_smallest_priorities_stay(pairs, limit, key):
     for start, stop in itertools.pairwise(indptr):
         for period in range(3):
             mine = [i for i in range(start, stop) if PERIODS[cells[i] % 5] == period]
-            expected.update(sorted(mine, key=lambda i: _scrambled(np.uint64(key), i))[:limit])
+            expected.update(sorted(mine, key=lambda i: random_word(np.uint64(key), i))[:limit])
     assert set(np.flatnonzero(keep).tolist()) == expected
 
 
