@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whosthere.kernels.random_words import random_word
 from whosthere.kernels.rows import (
     count_cells,
     count_periods,
