@@ -8,8 +8,8 @@ One zero-knowledge attack on one release, and one knock-knock attack on one targ
 groups, m = 1000, each on one core in a process of its own that has compiled and loaded everything.
 "before" is the commit before the groups were made in compiled code, in a checkout of its own.
 "plain" is straightforward.py, which adds up groups trace by trace, and "at once" the same with sums
-of sparse rows. Times are processor seconds, the best of a few; what counts is their ratio. --crowd makes one
-zero-knowledge attack on one release of many people. Prints JSON.
+of sparse rows. Times are processor seconds, the best of a few; what counts is their ratio. --crowd
+makes one zero-knowledge attack on one release of many people. Prints JSON.
 """
 
 from __future__ import annotations
