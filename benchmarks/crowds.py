@@ -109,8 +109,8 @@ def draw_sizes(found: pl.DataFrame, path: Path) -> None:
             axes.plot(own["m"], own["estimate"], line, color=colour, label=label, marker="o", ms=3)
             if attack == LOW_RANK:
                 axes.fill_between(own["m"], own["low"], own["high"], color=colour, alpha=0.12, lw=0)
-    axes.axhline(0.01, color="black", lw=0.8)
-    axes.text(1000, 0.013, "guessing", fontsize=8, va="bottom")
+    axes.plot([], [], ":", color="black", label="region times epoch alone")
+    axes.axhline(0.01, color="black", lw=0.8, label="guessing")
     axes.set(xscale="log", xlabel="people in the release", ylabel="TPR at 1 % FPR", ylim=(0, 1.02))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, fontsize=8, loc="upper right")
@@ -122,7 +122,7 @@ def draw_reliability(curves: dict[str, pl.DataFrame], path: Path) -> None:
     """Draw how often people are in against how likely the attack says they are."""
     sizes = (1000, 20_000, 140_000)
     figure, panels = plt.subplots(
-        1, len(sizes), figsize=(8.4, 3.1), layout="constrained", sharey=True
+        1, len(sizes), figsize=(8.4, 3.7), layout="constrained", sharey=True
     )
     for axes, m in zip(panels, sizes, strict=True):
         axes.plot([0, 1], [0, 1], color="black", lw=0.8)
@@ -134,10 +134,11 @@ def draw_reliability(curves: dict[str, pl.DataFrame], path: Path) -> None:
                 if attack == LOW_RANK:
                     error = 2 * own["error"].to_numpy()
                     axes.errorbar(own["said"], own["inside"], error, fmt="o", ms=3, color=colour)
-        axes.set(title=f"m = {m:,}", xlabel="posterior", aspect="equal")
+        axes.set(title=f"m = {m:,}", xlabel="posterior", aspect="equal", ylim=(-0.03, 1.03))
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("share of people who are in")
-    panels[0].legend(frameon=False, fontsize=7)
+    lines, labels = panels[0].get_legend_handles_labels()
+    figure.legend(lines, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=4)
     figure.savefig(path, metadata={"Date": None})
 
 
