@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from whosthere.privacy.mechanism import Mechanism
 
-LEAST_SHARE = 0.05
-"""Components beyond a base rate leave at least this share of it."""
 # One person is not taken for more than one standard deviation, however empty a cell is.
 _LEAST_VARIANCE = 1.0
 # A count is not completed to more people than it shows and so many deviations of noise.
@@ -93,7 +91,7 @@ class Completion:
         self,
         counts: NDArray[np.int32],
         base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-        components: tuple[NDArray[np.float32], NDArray[np.float32]],
+        moved: NDArray[np.float32],
     ) -> Residuals:
         """Return by how many deviations completed counts lie above base rates.
 
@@ -103,14 +101,14 @@ class Completion:
             Published, shape (n_regions, n_epochs).
         base
             Logarithms of rates by row, by column and by cell, as in `rates.Rates`.
-        components
-            What the rates assumed so far differ by from the base, in deviations: factors of shapes
-            (n_regions, k) and (n_epochs, k).
+        moved
+            How many times larger than the base the rates assumed so far are, as logarithms, shape
+            (n_regions, n_epochs), or (1, 1) where they are the base rates.
         """
         made = kernels.standardised_residuals(
             counts,
             *base,
-            *components,
+            moved,
             self.completed,
             self.bin_of_value,
             self.precision,
@@ -119,9 +117,16 @@ class Completion:
             self.step,
             self.added,
             self.shift,
-            LEAST_SHARE,
         )
         return Residuals(*made)
+
+    def relative_deviations(
+        self, base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    ) -> NDArray[np.float32]:
+        """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
+        return np.asarray(
+            kernels.relative_deviations(*base, self.precision, self.first, self.step, self.added)
+        )
 
 
 @lru_cache(maxsize=32)

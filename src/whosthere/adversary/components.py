@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # less than one, but where nearly all counts are alike single visits stand out of the others.
 _BEYOND = 2.0
 _LEAST_VARIANCE = 1e-9
+# Components beyond a base rate leave at least this share of it.
+_LEAST_SHARE = 0.05
 
 
 def no_components(counts: NDArray[np.int32]) -> Components:
@@ -54,16 +56,35 @@ def find_components(
     rounds
         How often hidden counts are completed by the rates found so far.
     """
-    found = no_components(counts)
-    for _ in range(rounds):
-        residuals = completion.residuals(counts, base, found)
+    found, moved, relative = no_components(counts), np.zeros((1, 1), np.float32), None
+    for round_ in range(rounds):
+        residuals = completion.residuals(counts, base, moved)
         largest = float(residuals.by_row.max()), float(residuals.by_column.max())
         edge = math.sqrt(largest[0]) + math.sqrt(largest[1]) + _BEYOND
         variance = max(float(residuals.by_row.sum()) / counts.size, _LEAST_VARIANCE)
         found = _leading(residuals.values, edge, variance)
-        if not found[0].shape[1]:
+        if not found[0].shape[1] or round_ == rounds - 1:
             break
+        if relative is None:
+            relative = completion.relative_deviations(base)
+        left, right = found
+        moved = log_share(left @ right.T, relative)
     return found
+
+
+def log_share(extra: NDArray[np.float32], relative: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the logarithm of how many times larger rates are with components than without.
+
+    Parameters
+    ----------
+    extra
+        What the components add, in deviations.
+    relative
+        Deviations over base rates, same shape.
+    """
+    share = extra * relative
+    share += 1
+    return np.asarray(np.log(np.maximum(share, _LEAST_SHARE, out=share), out=share))
 
 
 def _leading(matrix: NDArray[np.float32], edge: float, variance: float) -> Components:

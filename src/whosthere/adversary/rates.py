@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere import kernels
-from whosthere.adversary.completion import LEAST_SHARE, Completion, completion
-from whosthere.adversary.components import find_components, no_components
+from whosthere.adversary.completion import Completion, completion
+from whosthere.adversary.components import find_components, log_share, no_components
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.data.arrays import frozen
@@ -81,11 +81,10 @@ class Rates:
         return np.asarray(np.exp(self._with_components(base, self.left @ self.right.T)))
 
     def _with_components(
-        self, base: NDArray[np.float64], extra: NDArray[np.floating]
+        self, base: NDArray[np.float64], extra: NDArray[np.float32]
     ) -> NDArray[np.float64]:
         """Return logarithms of rates, given those of base rates and what components add."""
-        relative = 1 + extra * self.completion.deviations(base) * np.exp(-base)
-        return np.asarray(base + np.log(np.maximum(relative, LEAST_SHARE)))
+        return np.asarray(base + log_share(extra, self.completion.deviations(base) / np.exp(base)))
 
     def total(self) -> float:
         """Return how many visits to expect in all."""

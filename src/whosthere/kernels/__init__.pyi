@@ -1,7 +1,7 @@
 from .count_matrix import Rows, column_sums, standardised_columns, standardised_sums
 from .groups import publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
-from .low_rank import standardised_residuals
+from .low_rank import relative_deviations, standardised_residuals
 from .rank_one import fit_rank_one, fit_shaped
 from .records import count_fates, empty_key_table, look_up_keys, number_keys
 from .rows import (
@@ -41,6 +41,7 @@ __all__ = [
     "one_thread",
     "publish_groups",
     "publish_pairs",
+    "relative_deviations",
     "restrict_rows",
     "sample_within_periods",
     "split_keys",

@@ -17,8 +17,7 @@ def standardised_residuals(
     rows: NDArray[np.float64],
     columns: NDArray[np.float64],
     shape: NDArray[np.float64],
-    left: NDArray[np.float32],
-    right: NDArray[np.float32],
+    moved: NDArray[np.float32],
     completed: NDArray[np.float32],
     bin_of_value: NDArray[np.int32],
     precision: NDArray[np.float64],
@@ -27,15 +26,14 @@ def standardised_residuals(
     step: float,
     added: float,
     shift: float,
-    least_share: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
     """Return (completed count - base rate) * precision, and weights by row and by column.
 
     The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
-    have a single row and column to say that it is 0 everywhere. The rate is that plus
-    ``left[s] @ right[t] / precision``, but `least_share` of it at least, and decides what a hidden
-    count is completed to. Beyond the tables, counts are taken as they are, less `shift`, and the
-    precision is one by the root of the rate and `added`.
+    have a single row and column to say that it is 0 everywhere. So may `moved`, the logarithm of
+    how many times larger the rate itself is, which decides what a hidden count is completed to.
+    Beyond the tables, counts are taken as they are, less `shift`, and the precision is one by the
+    root of the base rate and `added`.
 
     Parameters
     ----------
@@ -50,8 +48,7 @@ def standardised_residuals(
         Shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
     n_rows, n_columns = counts.shape
-    n_components = left.shape[1]
-    shaped = shape.size > 1
+    shaped, is_moved = shape.size > 1, moved.size > 1
     last = completed.shape[0] - 1
     per_step = 1.0 / step
     row_factors, column_factors = np.exp(rows), np.exp(columns)
@@ -74,12 +71,8 @@ def standardised_residuals(
                 own = weight[k] + part * (weight[k + 1] - weight[k])
             by_row[s] += own
             by_column[t] += own
-            if n_components:
-                extra = np.float32(0.0)
-                for i in range(n_components):
-                    extra += left[s, i] * right[t, i]
-                share = max(1.0 + extra / (inverse * base), least_share)
-                place = max(place + np.log(share) * per_step, 0.0)
+            if is_moved:
+                place = max(place + moved[s, t] * per_step, 0.0)
                 k = min(int(place), last - 1)
                 part = place - k
             value = counts[s, t]
@@ -91,3 +84,38 @@ def standardised_residuals(
                 found = low + part * (high - low)
             made[s, t] = (found - base) * inverse
     return made, by_row, by_column
+
+
+@njit(cache=True, nogil=True)
+def relative_deviations(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    shape: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    first: float,
+    step: float,
+    added: float,
+) -> NDArray[np.float32]:
+    """Return the deviation of each cell over its base rate, shape (n_rows, n_columns).
+
+    Parameters are as for `standardised_residuals`.
+    """
+    shaped = shape.size > 1
+    last = precision.size - 1
+    row_factors, column_factors = np.exp(rows), np.exp(columns)
+    made = np.empty((rows.size, columns.size), np.float32)
+    for s in range(rows.size):
+        for t in range(columns.size):
+            base = row_factors[s] * column_factors[t]
+            place = (rows[s] + columns[t] - first) / step
+            if shaped:
+                base *= np.exp(shape[s, t])
+                place += shape[s, t] / step
+            place = max(place, 0.0)
+            if place > last:
+                made[s, t] = np.sqrt(base + added) / base
+            else:
+                k = min(int(place), last - 1)
+                inverse = precision[k] + (place - k) * (precision[k + 1] - precision[k])
+                made[s, t] = 1.0 / (inverse * base)
+    return made
