@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO := demo
 
-.PHONY: demo test quick lint types format benchmark clean
+.PHONY: demo test quick lint types format bench clean
 
 demo: $(VENV)/.package
 	@echo "A simulated city stands in for your records."
@@ -39,10 +39,11 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-benchmark: $(VENV)/.dev
+bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/ingest.py > benchmarks/results/ingest.json
 	$(BIN)/python benchmarks/foundation.py > benchmarks/results/foundation.json
-	$(BIN)/python benchmarks/attack_speed.py > benchmarks/results/attack_speed.json
+	$(BIN)/python benchmarks/trained_speed.py > benchmarks/results/trained_speed.json
+	$(BIN)/python benchmarks/trained_speed.py --auc > benchmarks/results/trained_auc.json
 	$(BIN)/python benchmarks/likelihood_speed.py > benchmarks/results/likelihood_speed.json
 	$(BIN)/python benchmarks/audit_speed.py > benchmarks/results/audit_speed.json
 

@@ -151,7 +151,9 @@ def speed(*, with_plain: bool) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "before"
         git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", str(before), BEFORE], check=True)
+        subprocess.run(
+            [*git, "add", "--detach", str(before), BEFORE], check=True, stdout=sys.stderr
+        )
         try:
             for case in ((c, s, a) for c in CITIES for s in SPECS for a in ATTACKS):
                 found = {
