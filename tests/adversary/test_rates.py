@@ -139,6 +139,27 @@ def test_completed_counts_have_the_mean_of_the_true_rate(rng, spec):
         assert made.weight[row] <= 1
 
 
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=3)", "laplace(eps=1, unit=event)"])
+def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec):
+    """Against the tables, cell by cell: the assumed rates decide what a count is completed to."""
+    release = _release(_products(rng, (12, 20), level=4.0), spec, rng)
+    made = completion(release.mechanism, M)
+    rows, columns = rng.normal(0.5, 0.7, 12), rng.normal(0.5, 0.4, 20)
+    moved = rng.normal(0, 0.5, (12, 20)).astype(np.float32)
+    found = made.residuals(release.counts, (rows, columns, np.zeros((1, 1))), moved)
+    by_rate = np.arange(len(made.completed))
+    for s, t in zip(*np.unravel_index(np.arange(0, 240, 7), (12, 20)), strict=True):
+        base = rows[s] + columns[t]
+        at_rate, at_base = (np.array([base + moved[s, t], base]) - made.first) / made.step
+        column = made.completed[:, made.bin_of_value[release.counts[s, t]]]
+        expected = np.interp(at_rate, by_rate, column) - np.exp(base)
+        expected *= np.interp(at_base, by_rate, made.precision)
+        assert found.values[s, t] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    weights = np.interp((rows[:, None] + columns - made.first) / made.step, by_rate, made.weight)
+    np.testing.assert_allclose(found.by_row, weights.sum(axis=1))
+    np.testing.assert_allclose(found.by_column, weights.sum(axis=0))
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_one_person_more_is_the_slope_by_the_rate(spec):
     """d log f_0 / d rate = f_1 / f_0 - 1, by differences of the exact chances."""
