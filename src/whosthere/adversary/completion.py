@@ -9,8 +9,8 @@ of scoring from the rate that is assumed so far,
 
 where the width is one by the information of a published count, as for noise, but no more than the
 variance that the count would have if nothing were hidden. Counts that are published as they are
-stay so. A suppressed one becomes the mean number of people given that it was suppressed. One with
-noise moves as far as its noise lets believe.
+stay so. A suppressed count becomes the mean number of people given that it was suppressed. A noisy
+count moves only as far as its noise allows.
 """
 
 from __future__ import annotations
