@@ -34,7 +34,7 @@ positive = st.floats(1e-300, 1e300)
 whole = st.integers(1, 2**30)
 even = st.integers(1, 2**29).map(lambda n: 2 * n)
 classifiers = st.one_of(
-    st.builds(ExactL1, positive, positive),
+    st.builds(ExactL1, positive, positive, st.booleans()),
     st.builds(PaperL1, positive, positive, whole),
     st.builds(Forest, whole),
     st.builds(Perceptron, whole),
@@ -56,12 +56,12 @@ training = {
     "validation_groups": even,
 }
 zero = training | {
-    "reference_size": whole,
+    "reference_size": st.none() | st.integers(2, 2**30),
     "marginals": st.sampled_from(["paper", "mechanism", "empirical"]),
     "activity": activities,
     "positions": st.booleans(),
     "rule": st.booleans(),
-    "fit_on": st.sampled_from(["per-release", "per-target"]),
+    "fit_on": st.sampled_from(["per-release", "per-target", "per-target-in"]),
 }
 rates = {"rates": st.sampled_from(["low-rank", "rank-one"])}
 PARAMETERS = {

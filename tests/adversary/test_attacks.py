@@ -169,7 +169,13 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, a
     releases, labels = _releases(people, target, "raw", n=20)
     past = _past(releases, labels)
     friends = people.select([1, 2, 3])
-    allowed = {"reference": reference, "friends": friends, "past": past, "example": releases[1]}
+    allowed = {
+        "reference": reference,
+        "friends": friends,
+        "past": past,
+        "example": releases[1],
+        "example_in": releases[0],
+    }
     assert attack.uses <= set(allowed)
     given = {k: v if k in attack.uses else _Forbidden() for k, v in allowed.items()}
     known = KnownVisits(people.trace(target))
@@ -394,7 +400,7 @@ def test_trained_attacks_can_be_given_a_classifier_and_sampling():
         (lambda: KnockKnock(groups="200"), "groups must be a whole number"),
         (lambda: KnockKnock(validation_groups=7), "cannot be balanced"),
         (lambda: LogLikelihood(validation_groups=7), "cannot be balanced"),
-        (lambda: ZeroKnowledge(reference_size=0), "reference must lie between 1"),
+        (lambda: ZeroKnowledge(reference_size=0), "reference must lie between 2"),
         (lambda: ZeroKnowledge(marginals="papers"), "Did you mean 'paper'"),
         (lambda: ZeroKnowledge(fit_on="per-relase"), "Did you mean 'per-release'"),
         (lambda: ZeroKnowledge(activity="constent"), "Did you mean 'constant'"),
@@ -657,6 +663,36 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
         ZeroKnowledge(**SMALL, fit_on="per-target").fit(
             other, known, Auxiliary(example=releases[1]), seed=5
         )
+
+
+def test_an_example_with_the_target_is_another_example(people, target):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=4)
+    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    attack = ZeroKnowledge(**SMALL, fit_on="per-target-in")
+    assert attack.uses == {"example_in"}
+    with pytest.raises(NotApplicableError, match="known to hold the target"):
+        attack.fit(facts, known, Auxiliary(example=releases[1]), seed=5)
+    fitted = attack.fit(facts, known, Auxiliary(example_in=releases[0]), seed=5)
+    usual = replace(attack, fit_on="per-target").fit(
+        facts, known, Auxiliary(example=releases[0]), seed=5
+    )
+    assert fitted.score(releases[3]) == usual.score(releases[3])
+
+
+def test_as_many_people_are_made_up_as_were_asked_for(people, target):
+    (release, *_), _ = _releases(people, target, "suppress(k=1)", n=2)
+    for given, made in ((None, 5_000), (M + 1, M + 1), (700, 700)):
+        attack = ZeroKnowledge(reference_size=given)
+        rng = np.random.default_rng(0)
+        assert attack.synthetic_reference(release, rng).n_users == made
+    large = replace(release.facts, group_size=1_200)
+    assert ZeroKnowledge()._people(1_200) == 6_000
+    assert not ZeroKnowledge().cautions(large, Auxiliary())
+    (said,) = ZeroKnowledge(reference_size=2_000).cautions(large, Auxiliary())
+    assert "at least 2,400" in said
+    known = KnownVisits(people.trace(target))
+    with pytest.raises(NotApplicableError, match=r"at least 1201 synthetic traces .* not 1200"):
+        ZeroKnowledge(reference_size=1_200).fit(large, known, Auxiliary(), seed=0)
 
 
 @pytest.mark.parametrize("fit_on", ["per-release", "per-target"])

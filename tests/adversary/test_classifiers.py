@@ -59,6 +59,24 @@ def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signa
     assert ours.objective == pytest.approx(expected, rel=1e-4)
 
 
+def test_plain_counts_have_the_optimum_of_liblinear_too(rng):
+    counts, labels = _problem(rng, 60, 400, 1)
+    ours = ExactL1(tolerance=1e-7, standardise=False).fit(CountMatrix.single(counts), labels)
+    theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=1, tol=1e-10, max_iter=20_000)
+    theirs.fit(counts.astype(float), labels)
+    signs = np.where(labels, 1.0, -1.0)
+
+    def objective(weights, offset):
+        margins = counts @ weights + offset
+        return np.abs(weights).sum() + abs(offset) + np.logaddexp(0, -signs * margins).sum()
+
+    weights = np.zeros(counts.shape[1])
+    weights[ours.cells] = ours.weights
+    assert ours.objective == pytest.approx(objective(weights, ours.offset), rel=1e-9)
+    expected = objective(theirs.coef_[0], theirs.intercept_[0])
+    assert ours.objective == pytest.approx(expected, rel=1e-4)
+
+
 def test_the_usual_tolerance_is_close_to_the_optimum(rng):
     counts, labels = _problem(rng, 200, 5000, 1)
     usual = ExactL1().fit(CountMatrix.single(counts), labels)

@@ -652,6 +652,14 @@ class TestExample:
         assert {i % 2 for i in drawn} == {0, 1}
         assert len(set(drawn)) > 2
 
+    def test_another_one_always_holds_the_target(self, city):
+        plan = plan_of(city, attacks=Fingerprint(parts=("example_in",)), targets=5, releases=8)
+        for task in plan.tasks:
+            scene = scene_of(city, plan, task)
+            example = scene.auxiliary(frozenset({"example_in"})).example_in
+            assert scene.test(0).put_in
+            assert (scene.test(0).release.counts == example.counts).all()
+
     def test_every_variant_has_the_same(self, city):
         plan = plan_of(
             city,

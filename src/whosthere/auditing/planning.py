@@ -81,10 +81,9 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
 
 def _cautions(contest: Contest, plan: Plan, population: Population) -> list[str]:
     """Return what an attack itself says about what it has to work with."""
-    if not contest.attack.groups_from_reference:
-        return []
     scene = Scene(population, plan, Task(plan.targets[0], contest.setting.scheme))
-    return contest.attack.cautions(scene.facts, scene.auxiliary(frozenset({"reference"})))
+    has = scene.auxiliary(contest.attack.uses & {"reference"})
+    return contest.attack.cautions(scene.facts, has)
 
 
 def _obstacle(contest: Contest, plan: Plan, population: Population) -> str | None:

@@ -163,6 +163,11 @@ class Scene:
         drawn = self._rng("example", *self._scheme_key).integers(self.plan.releases)
         return self.test(int(drawn)).release
 
+    @cached_property
+    def _example_in(self) -> Release:
+        """The first test release, which holds the target."""
+        return self.test(0).release
+
     def uniqueness(self) -> float:
         """Return the chance that the target is alone in a visited cell, mean over the cells."""
         cells = self.traces.trace(self.task.target)

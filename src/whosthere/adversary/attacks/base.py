@@ -53,12 +53,16 @@ class Auxiliary:
         Releases with known membership.
     example
         A release that was made like the attacked ones; it may be one of them.
+    example_in
+        Another one that holds the target. No attacker has it: it is for studies of what it would
+        be worth.
     """
 
     reference: Traces | None = None
     friends: Traces | None = None
     past: Sequence[PastRelease] = ()
     example: Release | None = None
+    example_in: Release | None = None
 
     def has(self, part: str) -> bool:
         """Tell whether a part, named as the fields are, is there."""
@@ -190,24 +194,28 @@ class Attack(ABC):
         """Return sentences on what will make the attack weaker than it could be; mostly none."""
         if not self.groups_from_reference or not auxiliary.has("reference"):
             return []
-        m, found = facts.group_size, auxiliary.real_traces.n_users
+        return self._cautions(facts.group_size, auxiliary.real_traces.n_users)
+
+    def _cautions(self, m: int, found: int) -> list[str]:
+        """Say that a reference is small for groups of m, if it is."""
         if found >= _PLENTY * m:
             return []
         return [
-            f"{self.name} has a reference of {found:,} people for groups of {m:,}: the groups that "
+            f"{self} has a reference of {found:,} people for groups of {m:,}: the groups that "
             "it makes of them overlap so much that it finds less than it could. Give at least "
             f"{_PLENTY * m:,}."
         ]
 
-    def _check_reference(self, m: int, found: int) -> None:
+    def _check_reference(self, m: int, found: int, *, of: str = "reference") -> None:
         """Refuse a reference that holds too few people for groups of m."""
-        least = m + 1 if self.groups_from_reference else m
+        least = m + 1 if self.groups_from_reference or of == "synthetic" else m
         if found < least:
             why = ": groups of all of them would be the same" if found == m else ""
+            other = "use zero-knowledge, which needs none"
             raise NotApplicableError(
-                f"{self.name} needs at least {least} reference traces for groups of {m}, "
+                f"{self.name} needs at least {least} {of} traces for groups of {m}, "
                 f"not {found}{why}",
-                fix="Give more, or use zero-knowledge, which needs none",
+                fix=f"Give more, or {'leave the number out' if of == 'synthetic' else other}",
             )
 
     def fit(
@@ -229,6 +237,7 @@ WORDS = {
     "friends": "traces of the target's friends",
     "past": "past releases with known membership",
     "example": "a release like those that it attacks",
+    "example_in": "a release that is known to hold the target",
 }
 """What each part of `Auxiliary` is called in a sentence."""
 

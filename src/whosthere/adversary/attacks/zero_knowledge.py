@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from whosthere.privacy.release import Release
 
 MarginalsFrom: TypeAlias = Literal["paper", "mechanism", "empirical"]
-FitOn: TypeAlias = Literal["per-release", "per-target"]
-# People to make up for each one in the group: groups of few people out of many hardly overlap.
-_PEOPLE_PER_MEMBER = 5
+FitOn: TypeAlias = Literal["per-release", "per-target", "per-target-in"]
+# Which example each way to train once needs.
+_EXAMPLES = {"per-target": "example", "per-target-in": "example_in"}
+# How many people to make up: the paper's number, and enough for each one in the group, as groups of
+# few people out of many hardly overlap.
+_PEOPLE, _PEOPLE_PER_MEMBER = 5_000, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,8 @@ class ZeroKnowledge(TrainedAttack):
     Parameters
     ----------
     reference_size
-        How many people to make up; never fewer than five times the size of the group, so that
-        the groups made of them differ.
+        How many people to make up, more than are in the group; 5,000 by default, or five times
+        the size of the group if that is more, so that the groups made of them differ.
     marginals
         How they are estimated from the release: "paper" corrects them by its rules,
         "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
@@ -60,12 +63,13 @@ class ZeroKnowledge(TrainedAttack):
     fit
         "per-release" trains anew on every release, which is the attack. "per-target" trains once,
         on an example release, and scores all others by that: cheaper, and not the same.
+        "per-target-in" does so on an example that holds the target, which no attacker can know.
     """
 
-    reference_size: int = specs.parameter(
+    reference_size: int | None = specs.parameter(
         specs.WHOLE,
-        "people to make up, at least five times the group's size",
-        default=5_000,
+        "people to make up; 5000 by default, or five times the group's size if that is more",
+        default=None,
         key="reference",
     )
     marginals: MarginalsFrom = specs.parameter(
@@ -88,7 +92,8 @@ class ZeroKnowledge(TrainedAttack):
     )
     fit_on: FitOn = specs.parameter(
         specs.OneOf(get_args(FitOn)),
-        "whether it trains anew on every release, or once on an example",
+        "whether it trains anew on every release, or once on an example, or on one with the "
+        "target in it",
         default="per-release",
         key="fit",
     )
@@ -103,8 +108,9 @@ class ZeroKnowledge(TrainedAttack):
         super().__post_init__()
         object.__setattr__(self, "activity", self.activity.strip().lower())
         parse_activity(self.activity, LEAST_MEAN)
-        made_up = check_integer(self.reference_size, "reference", least=1)
-        object.__setattr__(self, "reference_size", made_up)
+        if self.reference_size is not None:
+            made_up = check_integer(self.reference_size, "reference", least=2)
+            object.__setattr__(self, "reference_size", made_up)
         for what, found, known in (
             ("marginals", self.marginals, get_args(MarginalsFrom)),
             ("fit", self.fit_on, get_args(FitOn)),
@@ -115,7 +121,20 @@ class ZeroKnowledge(TrainedAttack):
     @property
     def uses(self) -> frozenset[str]:
         """Nothing, or an example release to train on."""
-        return frozenset({"example"}) if self.fit_on == "per-target" else frozenset()
+        return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
+
+    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+        """Raise `NotApplicableError` where too few people are to be made up."""
+        super().check(facts, knowledge, auxiliary)
+        self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
+
+    def cautions(self, facts: Facts, auxiliary: Auxiliary) -> list[str]:  # noqa: ARG002
+        """Return a sentence where few people are to be made up."""
+        return self._cautions(facts.group_size, self._people(facts.group_size))
+
+    def _people(self, m: int) -> int:
+        """Return how many people are made up for groups of m."""
+        return self.reference_size or max(_PEOPLE, _PEOPLE_PER_MEMBER * m)
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
@@ -123,8 +142,8 @@ class ZeroKnowledge(TrainedAttack):
         """Note the target; training waits for the release, unless an example stands in for it."""
         on_each = OnEachRelease(self, facts, needed(knowledge), seed)
         fitted: FittedAttack = on_each
-        if auxiliary.example is not None and self.fit_on == "per-target":
-            fitted = on_each.trained_on(auxiliary.example)
+        if self.fit_on in _EXAMPLES:
+            fitted = on_each.trained_on(getattr(auxiliary, _EXAMPLES[self.fit_on]))
         return rule_first(facts, knowledge, fitted) if self.rule else fitted
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
@@ -139,8 +158,7 @@ class ZeroKnowledge(TrainedAttack):
             activity=parse_activity(self.activity, marginals.mean_visits),
             haunts=usual_haunts(seen.regions),
         )
-        n = max(self.reference_size, _PEOPLE_PER_MEMBER * release.group_size)
-        return model.generate(n, rng)
+        return model.generate(self._people(release.group_size), rng)
 
     def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
         if self.marginals == "mechanism":

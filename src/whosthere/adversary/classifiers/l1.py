@@ -54,7 +54,7 @@ class Linear(Decision):
 
 @dataclass(frozen=True)
 class ExactL1(Classifier):
-    """Minimise  ||w||_1 + |b| + C * sum log(1 + exp(-y (x w + b)))  over standardised cells.
+    """Minimise  ||w||_1 + |b| + C * sum log(1 + exp(-y (x w + b)))  over the cells.
 
     The objective is that of liblinear, which penalises the intercept b too. The optimum has no
     more weights than there are aggregates, so only a growing set of promising cells is worked
@@ -66,10 +66,16 @@ class ExactL1(Classifier):
         Weight of the loss against the penalty.
     tolerance
         Largest violation of the optimality conditions (the penalty's slope is 1).
+    standardise
+        Whether the counts of a cell are taken in deviations from their mean, so that the penalty
+        treats quiet and busy cells alike, or as they are.
     """
 
     c: float = specs.parameter(specs.NUMBER, "weight of the loss", default=1.0)
     tolerance: float = specs.parameter(specs.NUMBER, "largest violation allowed", default=1e-3)
+    standardise: bool = specs.parameter(
+        specs.YES_NO, "whether counts are standardised, or taken as they are", default=True
+    )
     name: ClassVar[str] = "l1"
     summary: ClassVar[str] = "logistic regression with an L1 penalty, at its optimum"
 
@@ -82,6 +88,8 @@ class ExactL1(Classifier):
         n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
         mean, scale = _moments(n, *counts.sums())
+        if not self.standardise:
+            mean, scale = np.zeros_like(mean), np.ones_like(scale)
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
         # What is worked on: first the intercept, a feature that is always 1, then some cells.
         cells, weights, features = np.empty(0, np.int64), np.zeros(1), np.ones((1, n))
