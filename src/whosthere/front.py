@@ -23,6 +23,9 @@ from whosthere.auditing.search import recommend as search
 from whosthere.auditing.work import local_workers
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
+from whosthere.paper.datasets import find_dataset
+from whosthere.paper.experiments import chosen
+from whosthere.paper.study import prepare_study, size_of
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.search import Recommendation
     from whosthere.auditing.work import Workers
+    from whosthere.paper.study import StudyResult
     from whosthere.privacy.publish import Publication
 
     AnyPath: TypeAlias = "str | os.PathLike[str]"
@@ -208,6 +212,75 @@ def recommend(
             check_all=check_all,
             on_trial=count,
         )
+
+
+def reproduce(
+    experiments: str | Sequence[str] = "all",
+    *,
+    out: AnyPath,
+    dataset: str = "milan-like",
+    like: str = "milan",
+    scale: str = "quick",
+    targets: int | None = None,
+    releases: int | None = None,
+    group_size: int | None = None,
+    min_visits: int | None = None,
+    reference_size: int | None = None,
+    max_visits: int | None = None,
+    seed: int = 1,
+    workers: int | Workers | None = None,
+    figures: bool = True,
+) -> StudyResult:
+    """Repeat the paper's study, and put the numbers beside the published ones.
+
+    Parameters
+    ----------
+    experiments
+        Names such as ``"ssc"``, or ``"all"``; `whosthere.paper.experiments.EXPERIMENTS` has all.
+    out
+        Folder for all results. Experiments that were begun there resume.
+    dataset
+        ``"milan-like"``, ``"cdr-like"``, a file of traces, or the real Milan file.
+    like
+        For a file: whose numbers to use and to compare with, ``"milan"`` or ``"cdr"``.
+    scale, targets, releases
+        How large it is: ``"smoke"``, ``"quick"`` or ``"paper"``, and other numbers than these.
+    group_size, min_visits, reference_size, max_visits
+        Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
+    seed
+        The same seed gives the same scores.
+    workers
+        How many processes to use, one for each processor by default, or who does the work.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    """
+    found, path = find_dataset(dataset, like=like)
+    own = {
+        "group_size": group_size,
+        "min_visits": min_visits,
+        "reference_size": reference_size,
+        "max_visits": max_visits,
+    }
+    prepared = prepare_study(
+        chosen((experiments,) if isinstance(experiments, str) else experiments),
+        found.with_numbers(**own),
+        Path(out),
+        traces=path,
+        size=size_of(scale, targets=targets, releases=releases),
+        seed=seed,
+    )
+    failures: list[str] = []
+    with progress() as move:
+        result = prepared.run(
+            workers=_workers(workers),
+            figures=figures,
+            on_progress=lambda done, total: move("tasks", done, total),
+            on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
+        )
+    if failures:
+        reason = failures[0].splitlines()
+        warnings.warn(f"{len(failures)} tasks failed, the first: {reason[0]}", stacklevel=2)
+    return result
 
 
 def publish(

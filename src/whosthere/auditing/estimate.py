@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.population import Population
     from whosthere.auditing.setting import Scheme
 
-# Settings are tried until this many seconds are over; the others are taken to be like them.
-_SECONDS_TO_TRY = 15.0
+SECONDS_TO_TRY = 15.0
+"""Settings are tried until so many seconds are over; the others are taken to be like them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,13 @@ class Cost:
     bytes_per_worker: int
 
 
-def estimate_cost(plan: Plan, population: Population, tasks: Collection[Task]) -> Cost:
+def estimate_cost(
+    plan: Plan,
+    population: Population,
+    tasks: Collection[Task],
+    *,
+    seconds_to_try: float = SECONDS_TO_TRY,
+) -> Cost:
     """Try each attack twice under as many schemes as a short time allows, and scale up."""
     memory = bytes_of_worker(plan, population)
     tasks_under = Counter(task.scheme for task in tasks)
@@ -53,7 +59,7 @@ def estimate_cost(plan: Plan, population: Population, tasks: Collection[Task]) -
         for scheme in tasks_under:
             # Whatever must be compiled or loaded slows down the first try alone.
             tried[scheme] = min(_try(plan, population, scheme) for _ in range(2))
-            if time.perf_counter() - begun > _SECONDS_TO_TRY:
+            if time.perf_counter() - begun > seconds_to_try:
                 break
     usual = fmean(tried.values())
     seconds = sum(n * tried.get(scheme, usual) for scheme, n in tasks_under.items())

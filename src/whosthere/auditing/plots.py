@@ -5,17 +5,20 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from whosthere.auditing.vocabulary import CEILING, METRICS, NOT_ATTACKS
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from whosthere.auditing.result import AuditResult
 
 # Colour-blind safe (Okabe and Ito), the ceiling in black.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_MARKERS = "oDs^vP"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = "oDs^vP"
 
 
 class Picture(Figure):
@@ -25,6 +28,13 @@ class Picture(Figure):
         drawn = io.BytesIO()
         self.savefig(drawn, format="png", dpi=120)
         return drawn.getvalue()
+
+    def write(self, path: Path, ending: str) -> None:
+        """Write the figure as ``svg`` or ``png``; the same figure always gives the same file."""
+        # Text stays text: smaller, and readable by programs.
+        with rc_context({"svg.hashsalt": "whosthere", "svg.fonttype": "none"}):
+            metadata = {"Date": None} if ending == "svg" else {"Software": None}
+            self.savefig(path, format=ending, dpi=160, metadata=metadata)
 
 
 def draw_findings(result: AuditResult, metric: str = "auc") -> Picture:
@@ -52,8 +62,8 @@ def draw_findings(result: AuditResult, metric: str = "auc") -> Picture:
             values,
             rows,
             xerr=(below, above),
-            fmt="|" if is_ceiling else _MARKERS[i % len(_MARKERS)],
-            color="black" if is_ceiling else _COLOURS[i % len(_COLOURS)],
+            fmt="|" if is_ceiling else MARKERS[i % len(MARKERS)],
+            color="black" if is_ceiling else COLOURS[i % len(COLOURS)],
             markersize=5,
             elinewidth=1,
             label=attack,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
@@ -87,6 +87,7 @@ def prepare_audit(
     out: str | os.PathLike[str],
     *,
     estimate: bool = False,
+    seconds_to_try: float = SECONDS_TO_TRY,
 ) -> PreparedAudit:
     """Check everything that can be checked before any work is done.
 
@@ -101,6 +102,8 @@ def prepare_audit(
         is resumed; any other content is refused.
     estimate
         Whether to try each attack, to estimate time and memory.
+    seconds_to_try
+        How long that may take, about.
     """
     path, folder = Path(traces), RunFolder(Path(out))
     everybody = Traces.load(path)
@@ -111,7 +114,8 @@ def prepare_audit(
     left = tuple(task for task in plan.tasks if task not in done)
     cost = None
     if estimate:
-        cost = estimate_cost(plan, Population.of(everybody, plan.first_epoch), left)
+        people = Population.of(everybody, plan.first_epoch)
+        cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
     return PreparedAudit(plan, left, cost, job, folder)
 
 

@@ -19,6 +19,7 @@ from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
 from whosthere.cli.mechanisms import mechanisms
+from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.release import release
 from whosthere.cli.simulate import simulate
@@ -58,6 +59,7 @@ app.command()(target)
 app.command()(attack)
 app.command()(audit)
 app.command()(recommend)
+app.command()(paper)
 app.command()(inspect)
 app.command()(mechanisms)
 app.command()(attacks)

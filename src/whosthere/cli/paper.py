@@ -1,0 +1,195 @@
+"""`whosthere paper`: the paper's whole study, on a data set of one's own choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import Cluster, WorkerCount
+
+if TYPE_CHECKING:
+    from whosthere.paper.study import PreparedStudy, StudyResult
+
+SOMETHING_FAILED = 1
+
+
+def paper(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EXPERIMENT...", help="Names from --list, or all."),
+    ] = None,
+    *,
+    dataset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="milan-like or cdr-like (simulated), a file from `whosthere ingest`, or the real "
+            "social-pulse-milano.geojson.",
+        ),
+    ] = "milan-like",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for all results. Experiments that were begun there resume.",
+        ),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="smoke (2 targets, 2 releases each), quick (50, 20) or paper (50, 100: the sizes "
+            "of the paper's Table 2)."
+        ),
+    ] = "quick",
+    targets: Annotated[int | None, typer.Option(min=1, help="Another number of targets.")] = None,
+    releases: Annotated[
+        int | None, typer.Option(min=2, help="Another number of test releases of each target.")
+    ] = None,
+    like: Annotated[
+        str,
+        typer.Option(
+            help="For a file: whose numbers to use and compare with, milan or cdr (minimum visits, "
+            "reference, visits a day)."
+        ),
+    ] = "milan",
+    group_size: Annotated[
+        int | None, typer.Option("--group-size", "-m", min=2, help="People in a release.")
+    ] = None,
+    min_visits: Annotated[
+        int | None, typer.Option(min=1, help="Visits of a target at least.")
+    ] = None,
+    reference_size: Annotated[
+        int | None, typer.Option(min=2, help="People that knock-knock has real traces of.")
+    ] = None,
+    max_visits: Annotated[
+        int | None, typer.Option(min=1, help="Visits a day under user-day noise.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same scores.")] = 1,
+    workers: WorkerCount = None,
+    cluster: Cluster = None,
+    figures: Annotated[
+        bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).")
+    ] = True,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
+    ] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List the experiments and stop.")
+    ] = False,
+) -> None:
+    """Repeat the paper's study, and put the numbers beside the published ones.
+
+    Every experiment is an audit of its own in FOLDER/EXPERIMENT, which resumes where it stopped.
+    FOLDER then holds README.md (claims, published and measured numbers), results.csv in the columns
+    of the paper's numbers, targets.parquet with every target, and figures.
+
+    Examples: `whosthere paper all --scale smoke --out study`, and
+    `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
+    """
+    from whosthere.cli.options import chosen_workers, worker_count
+    from whosthere.errors import InputError
+    from whosthere.paper.datasets import find_dataset
+    from whosthere.paper.experiments import chosen
+    from whosthere.paper.study import prepare_study, size_of
+
+    if show_list:
+        _show_experiments()
+        return
+    wanted = chosen(experiments or ())
+    size = size_of(scale, targets=targets, releases=releases)
+    if out is None:
+        raise InputError("no folder is given", fix="Name one with --out")
+    if figures and not dry_run:
+        _need_matplotlib()
+    found, path = find_dataset(dataset, like=like)
+    found = found.with_numbers(
+        group_size=group_size,
+        min_visits=min_visits,
+        reference_size=reference_size,
+        max_visits=max_visits,
+    )
+    with console.working("Checking the experiments ..."):
+        prepared = prepare_study(
+            wanted, found, out, traces=path, size=size, seed=seed, estimate=scale != "smoke"
+        )
+    n = worker_count(workers)
+    _show_plan(prepared, n, cluster)
+    if dry_run:
+        return
+    failed: list[str] = []
+    with console.steps("tasks") as move:
+        result = prepared.run(
+            workers=chosen_workers(n, cluster),
+            figures=figures,
+            on_progress=move,
+            on_failure=lambda name, task, why: failed.append(
+                f"{name}: {task} failed: {why.strip().splitlines()[-1]}"
+            ),
+        )
+    _show_result(result)
+    for line in failed:
+        console.complain(line)
+    if failed:
+        console.complain("the results rest on the other tasks. The same command tries them again")
+        raise typer.Exit(SOMETHING_FAILED)
+
+
+def _show_experiments() -> None:
+    from whosthere.paper.experiments import EXPERIMENTS
+
+    rows = [
+        (one.name, one.question, "the paper" if one.in_paper else "left open by it")
+        for one in EXPERIMENTS.values()
+    ]
+    console.table("Experiments", ("name", "question", "from"), rows)
+
+
+def _need_matplotlib() -> None:
+    """Refuse figures without matplotlib before any work is done."""
+    from importlib.util import find_spec
+
+    from whosthere.errors import MissingExtraError
+
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("A figure", "plot")
+
+
+def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
+    rows = [
+        (
+            one.name,
+            str(len(audit.plan.settings)),
+            f"{len(audit.plan.targets)} x {audit.plan.releases}",
+            f"{len(audit.left)} of {len(audit.plan.tasks)}",
+            "" if audit.cost is None else console.duration(audit.cost.seconds),
+        )
+        for one, audit in prepared.audits.items()
+    ]
+    heads = ("experiment", "settings", "targets x releases", "tasks left", "processor time")
+    console.table(f"The study on {prepared.dataset.name}", heads, rows)
+    said = dict.fromkeys(
+        caution for audit in prepared.audits.values() for caution in audit.plan.cautions
+    )
+    for sentence in said:
+        console.say(f"Note: {sentence}")
+    if prepared.seconds is not None and prepared.n_left:
+        with_ = "one worker of the cluster" if cluster else f"{n} workers"
+        each = prepared.seconds if cluster else prepared.seconds / n
+        console.say(f"{prepared.n_left} tasks, about {console.duration(each)} with {with_}.")
+
+
+def _show_result(result: StudyResult) -> None:
+    from whosthere.paper.claims import Status
+
+    rows = [(series, one.claim, one.status.value) for series, one in result.judgements]
+    console.table("What the paper says", ("about", "claim", ""), rows)
+    for status in Status:
+        n = sum(one.status is status for _, one in result.judgements)
+        console.say(f"{n} {status.value}")
+    console.say(f"Written to {result.folder}: README.md, results.csv, targets.parquet, figures")

@@ -1,0 +1,239 @@
+"""What the paper shows of its data: marginals, activity, visits of targets, what is suppressed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from whosthere.adversary.corrections import log_compressed, power_transformed
+from whosthere.data.arrays import own
+from whosthere.data.group import Group
+from whosthere.paper.claims import Judgement, bounded, judge
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import publish_group
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.data.traces import Traces
+    from whosthere.paper.datasets import Dataset
+
+    Floats = NDArray[np.float64]
+
+# Groups that every number is an average over.
+_GROUPS = 20
+THRESHOLDS = range(6)
+SCALES = (0.1, 1.0, 10.0, 100.0)
+"""Noise scales of the marginals under growing noise, in people."""
+LENGTHS = (100, 1_000, 10_000, 100_000)
+"""Numbers of epochs at which the convergence of marginals is checked."""
+_REGIONS_OF_THE_CHECK = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What a data set looks like to its publisher and to an attacker.
+
+    Shapes: S regions, T epochs, R groups.
+
+    Attributes
+    ----------
+    users, regions, epochs, visits
+        How many there are.
+    true_space, true_time
+        Shares of all visits, shapes (S,) and (T,).
+    suppressed_time, compressed_time
+        Time marginal of one release with k = 1, and after log compression, shape (T,).
+    noisy_space, stretched_space
+        Space marginal of one release with noise of scale 1, and after the power transform, (S,).
+    gain_of_compression, gain_of_stretching
+        How much nearer to the truth each correction brings a marginal, in total variation, (R,).
+    activity
+        Visits of every user, shape (n_users,).
+    exponential_distance, lognormal_distance
+        Kolmogorov-Smirnov distance of fitted laws to the visits of each group's users, (R,).
+    target_visits
+        Visits of the targets.
+    suppressed
+        Share of the non-zero entries that is suppressed at each of `THRESHOLDS`, (6, R).
+    space_by_scale, time_by_scale
+        Marginals of one release for each of `SCALES`, shapes (4, S) and (4, T).
+    unevenness
+        Relative deviation of space marginals from uniform ones for each of `SCALES`, (4,).
+    convergence
+        The same for strongly sparse counts at each of `LENGTHS`, and what the theorem's law of
+        large numbers predicts, shape (2, 4).
+    edges
+        Pairs of neighbouring regions, shape (n, 2), and `positions` in km, shape (S, 2); None
+        without positions.
+    """
+
+    users: int
+    regions: int
+    epochs: int
+    visits: int
+    true_space: Floats
+    true_time: Floats
+    suppressed_time: Floats
+    compressed_time: Floats
+    noisy_space: Floats
+    stretched_space: Floats
+    gain_of_compression: Floats
+    gain_of_stretching: Floats
+    activity: NDArray[np.int64]
+    exponential_distance: Floats
+    lognormal_distance: Floats
+    target_visits: NDArray[np.int64]
+    suppressed: Floats
+    space_by_scale: Floats
+    time_by_scale: Floats
+    unevenness: Floats
+    convergence: Floats
+    edges: NDArray[np.int32] | None
+    positions: Floats | None
+
+    def judged(self) -> list[Judgement]:
+        """Put what the paper says of its data to the test."""
+        gain = self.exponential_distance - self.lognormal_distance
+        nearer = "nearer by (total variation)"
+        return [
+            judge(
+                "99 % of the non-zero entries are suppressed by k = 5.",
+                bounded("share suppressed", self.suppressed[5], least=0.99),
+            ),
+            judge(
+                "Log compression brings the suppressed time marginal closer to the truth.",
+                bounded(nearer, self.gain_of_compression, least=0.0),
+            ),
+            judge(
+                "The power transform brings the noisy space marginal closer to the truth.",
+                bounded(nearer, self.gain_of_stretching, least=0.0),
+            ),
+            judge(
+                "A lognormal fits activity better than an exponential.",
+                bounded("Kolmogorov-Smirnov distance less", gain, least=0.0),
+            ),
+        ]
+
+
+def describe(traces: Traces, dataset: Dataset, targets: Sequence[int], *, seed: int) -> Description:
+    """Describe a data set by groups of the usual size, drawn at random."""
+    m = min(dataset.group_size, traces.n_users)
+    truth = traces.counts().astype(np.float64)
+    true_space, true_time = _shares(truth, 1), _shares(truth, 0)
+    rows = [
+        generator(seed, "described group", i).permutation(traces.n_users)[:m]
+        for i in range(_GROUPS)
+    ]
+    groups = [Group(traces, own(some, np.int64)) for some in rows]
+
+    def published(i: int, spec: str) -> Floats:
+        noise = generator(seed, "described noise", spec, i)
+        made = publish_group(groups[i], Mechanism.parse(spec), bounding=noise, noise=noise)
+        return made.release.counts.astype(np.float64)
+
+    suppressed = [_shares(published(i, "suppress(k=1)"), 0) for i in range(_GROUPS)]
+    compressed = [log_compressed(one) for one in suppressed]
+    noisy = [_shares(published(i, "laplace(eps=1, unit=event)"), 1) for i in range(_GROUPS)]
+    stretched = [power_transformed(one).values for one in noisy]
+    counts = [group.counts() for group in groups]
+    visits = traces.visits_per_user()
+    fits = np.array([_fits(visits[some]) for some in rows])
+    by_scale = [published(0, f"laplace(eps={1 / scale:g}, unit=event)") for scale in SCALES]
+    has_positions = traces.regions.have_positions
+    return Description(
+        users=traces.n_users,
+        regions=len(traces.regions),
+        epochs=traces.epochs.n,
+        visits=traces.n_visits,
+        true_space=true_space,
+        true_time=true_time,
+        suppressed_time=suppressed[0],
+        compressed_time=compressed[0],
+        noisy_space=noisy[0],
+        stretched_space=stretched[0],
+        gain_of_compression=_gains(suppressed, compressed, true_time),
+        gain_of_stretching=_gains(noisy, stretched, true_space),
+        activity=visits,
+        exponential_distance=fits[:, 0],
+        lognormal_distance=fits[:, 1],
+        target_visits=visits[list(targets)],
+        suppressed=np.array([[_share_suppressed(one, k) for one in counts] for k in THRESHOLDS]),
+        space_by_scale=np.array([_shares(one, 1) for one in by_scale]),
+        time_by_scale=np.array([_shares(one, 0) for one in by_scale]),
+        unevenness=np.array([_unevenness(_shares(one, 1)) for one in by_scale]),
+        convergence=_convergence(seed),
+        edges=traces.regions.neighbours.pairs() if has_positions else None,
+        positions=traces.regions.positions_km if has_positions else None,
+    )
+
+
+def _shares(counts: Floats, axis: int) -> Floats:
+    """Return the marginal that is left when an axis is summed over; uniform without counts."""
+    sums = counts.sum(axis=axis)
+    return sums / sums.sum() if sums.any() else np.full(sums.size, 1 / sums.size)
+
+
+def _distance(a: Floats, b: Floats) -> float:
+    """Return the total variation distance of two marginals."""
+    return float(np.abs(a - b).sum() / 2)
+
+
+def _gains(before: Sequence[Floats], after: Sequence[Floats], truth: Floats) -> Floats:
+    return np.array(
+        [_distance(b, truth) - _distance(a, truth) for b, a in zip(before, after, strict=True)]
+    )
+
+
+def _share_suppressed(counts: NDArray[np.int32], k: int) -> float:
+    there = counts > 0
+    return float((counts[there] <= k).mean()) if there.any() else 1.0
+
+
+def _fits(visits: NDArray[np.int64]) -> tuple[float, float]:
+    """Return how far the visits of people are from an exponential and from a lognormal law.
+
+    Visits are whole and at least 1: either law is fitted by its likelihood, and taken to be
+    rounded to whole numbers.
+    """
+    seen = visits[visits > 0].astype(np.float64)
+    logs = np.log(seen)
+    laws = (
+        stats.expon(scale=seen.mean()),
+        stats.lognorm(max(logs.std(), 1e-6), scale=math.exp(logs.mean())),
+    )
+    values, ranks = np.unique(seen, return_counts=True)
+    observed = np.cumsum(ranks) / seen.size
+    first, second = (float(np.abs(observed - law.cdf(values + 0.5)).max()) for law in laws)
+    return first, second
+
+
+def _unevenness(marginal: Floats) -> float:
+    """Return the deviation of shares from uniform ones, relative to these."""
+    return float(np.sqrt(np.mean((marginal * marginal.size - 1) ** 2)))
+
+
+def _convergence(seed: int) -> Floats:
+    """Check that the space marginal of strongly sparse counts converges to the uniform one.
+
+    100 regions have a total of 1 to 100 visits each, however many epochs there are. With
+    L the noise, max(L, 0) has mean b / 2 and variance 3 b^2 / 4. So sums over T epochs deviate
+    from their mean by a share of sqrt(3 / T), whatever the scale b.
+    """
+    rng = generator(seed, "convergence")
+    found, visits = [], np.arange(1.0, _REGIONS_OF_THE_CHECK + 1)
+    for length in LENGTHS:
+        sums = np.zeros(_REGIONS_OF_THE_CHECK)
+        for region, total in enumerate(visits):
+            counts = np.zeros(length)
+            np.add.at(counts, rng.integers(length, size=int(total)), 1.0)
+            sums[region] = np.maximum(counts + rng.laplace(0, 1.0, length), 0).sum()
+        found.append(_unevenness(sums / sums.sum()))
+    return np.array([found, [math.sqrt(3 / length) for length in LENGTHS]])

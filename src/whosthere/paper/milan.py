@@ -1,0 +1,49 @@
+"""The real Milan data of the paper: geolocated tweets, read as the paper describes them.
+
+The file is `social-pulse-milano.geojson` of the Telecom Italia Big Data Challenge (Harvard
+Dataverse, doi:10.7910/DVN/9IZALB). It is not part of whosthere, and nothing downloads it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from whosthere.data.columns import Columns
+from whosthere.data.partition import Grid
+from whosthere.data.read import Filters, read_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from whosthere.data.traces import Traces
+
+ENDINGS = (".geojson", ".geojson.gz")
+TIMEZONE = "Europe/Rome"
+_LOCAL = ZoneInfo(TIMEZONE)
+FIRST_WEEK = Filters(
+    start=datetime(2013, 11, 1, tzinfo=_LOCAL),
+    end=datetime(2013, 11, 8, tzinfo=_LOCAL),
+    box_quantile=0.99,
+)
+"""The first week of November 2013, in the box that holds 99 % of the records along each axis."""
+CELL_KM = 1.6
+"""Side of a cell of the grid: 100 of them cover the box, 2.56 square kilometres each."""
+
+
+def is_milan_file(path: Path) -> bool:
+    """Tell whether a file is the real data, by its ending."""
+    return path.name.lower().endswith(ENDINGS)
+
+
+def read_milan(path: Path) -> Traces:
+    """Read the first week of the real data over the paper's grid, in hours."""
+    return read_records(
+        path,
+        partition=Grid(CELL_KM),
+        timezone=TIMEZONE,
+        columns=Columns(user="user", time="timestamp"),
+        filters=FIRST_WEEK,
+        drop_invalid=True,
+    )

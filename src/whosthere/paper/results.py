@@ -1,0 +1,151 @@
+"""The numbers of a study: ours in the columns of the paper's, and the paper's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.paper.experiments import places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from whosthere.paper.datasets import Dataset
+    from whosthere.paper.experiments import Experiment
+
+KEYS = ("experiment", "parameter", "value", "attack")
+METRICS = ("auc", "accuracy")
+_BY_TARGET = {
+    "experiment": pl.String(),
+    "dataset": pl.String(),
+    "parameter": pl.String(),
+    "value": pl.String(),
+    "attack": pl.String(),
+    "target": pl.Int32(),
+    "visits": pl.Int32(),
+    "releases": pl.Int32(),
+    "auc": pl.Float64(),
+    "accuracy": pl.Float64(),
+}
+
+
+@lru_cache(maxsize=1)
+def published() -> pl.DataFrame:
+    """Return every number of the paper's tables, one row each."""
+    text = files("whosthere.paper").joinpath("published.csv").read_bytes()
+    return pl.read_csv(text, schema_overrides={"value": pl.String})
+
+
+def by_target(
+    measured: Mapping[Experiment, pl.DataFrame], dataset: Dataset, n_users: int
+) -> pl.DataFrame:
+    """Return AUC and accuracy of every attack on every target, in every series.
+
+    Parameters
+    ----------
+    measured
+        What audits found of each target, as their ``targets.parquet`` holds it.
+    dataset, n_users
+        What the audits were made on.
+    """
+    parts = [pl.DataFrame(schema=_BY_TARGET)]
+    for experiment, found in measured.items():
+        # Targets get numbers of their own: rows of the traces are for nobody else.
+        numbers = {row: i for i, row in enumerate(found["target"].unique().sort(), start=1)}
+        for series, point, setting in places(experiment, dataset, n_users):
+            rows = found.filter(pl.col("setting") == setting)
+            parts.append(
+                rows.select(
+                    pl.lit(series.name).alias("experiment"),
+                    pl.lit(dataset.name).alias("dataset"),
+                    pl.lit(series.parameter).alias("parameter"),
+                    pl.lit(point.value).alias("value"),
+                    "attack",
+                    pl.col("target").replace_strict(numbers, return_dtype=pl.Int32),
+                    pl.col("visits").cast(pl.Int32),
+                    pl.col("releases").cast(pl.Int32),
+                    "auc",
+                    "accuracy",
+                )
+            )
+    return pl.concat(parts)
+
+
+def summarised(targets: pl.DataFrame) -> pl.DataFrame:
+    """Return means and standard errors over targets, in the columns of the paper's numbers."""
+    parts = [
+        targets.drop_nulls(metric)
+        .group_by("experiment", "dataset", "parameter", "value", "attack", maintain_order=True)
+        .agg(
+            pl.lit(metric).alias("metric"),
+            pl.col(metric).mean().alias("mean"),
+            (pl.col(metric).std() / pl.len().sqrt()).fill_null(0.0).alias("standard_error"),
+            pl.len().alias("targets"),
+            pl.col("releases").first(),
+        )
+        for metric in METRICS
+    ]
+    return pl.concat(parts)
+
+
+def beside_published(results: pl.DataFrame, like: str) -> pl.DataFrame:
+    """Return the paper's numbers with ours, and their difference in standard errors of it.
+
+    Without errors on either side there is no such difference.
+    """
+    theirs = published().filter(pl.col("dataset") == like).drop("dataset")
+    both = theirs.join(
+        results.drop("dataset"),
+        on=[*KEYS, "metric"],
+        how="inner",
+        suffix="_ours",
+        maintain_order="left",
+    )
+    error = (pl.col("standard_error") ** 2 + pl.col("standard_error_ours") ** 2).sqrt()
+    difference = pl.col("mean_ours") - pl.col("mean")
+    return both.with_columns(
+        difference.alias("difference"),
+        pl.when(error > 0).then(difference / error).alias("in_standard_errors"),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What was measured, to look values up by series, value and attack."""
+
+    targets: pl.DataFrame
+
+    def __post_init__(self) -> None:
+        groups = self.targets.partition_by("experiment", "value", "attack", as_dict=True)
+        object.__setattr__(self, "_groups", groups)
+
+    def values(self, experiment: str) -> list[str]:
+        """Return the values that were measured of a series, in order."""
+        own = self.targets.filter(pl.col("experiment") == experiment)
+        return own["value"].unique(maintain_order=True).to_list()
+
+    def attacks(self, experiment: str) -> list[str]:
+        """Return who attacked in a series, in order."""
+        own = self.targets.filter(pl.col("experiment") == experiment)
+        return own["attack"].unique(maintain_order=True).to_list()
+
+    def has(self, experiment: str, values: Iterable[str], attacks: Iterable[str]) -> bool:
+        """Tell whether all of these were measured."""
+        groups: dict[tuple[str, str, str], pl.DataFrame] = self._groups  # type: ignore[attr-defined]
+        return all((experiment, v, a) in groups for v in values for a in attacks)
+
+    def rows(self, experiment: str, value: str, attack: str) -> pl.DataFrame:
+        """Return what was found of each target, by number."""
+        groups: dict[tuple[str, str, str], pl.DataFrame] = self._groups  # type: ignore[attr-defined]
+        return groups[experiment, value, attack].sort("target")
+
+    def aucs(self, experiment: str, value: str, attack: str) -> NDArray[np.float64]:
+        """Return the AUC of each target, by number, shape (n_targets,)."""
+        return np.asarray(self.rows(experiment, value, attack)["auc"].to_numpy())

@@ -1,0 +1,157 @@
+"""Noise that only a study needs: as the authors' code adds it, and without limits.
+
+No specs name these steps. Nobody should publish with them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.noise import IntegerNoise, Laplace
+from whosthere.privacy.unit_parameter import unit_parameter
+from whosthere.specs import NUMBER, parameter
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.units import Guarantee, Unit
+
+_LOWEST, _HIGHEST = -128, 127
+
+
+@dataclass(frozen=True)
+class EightBitLaplace(IntegerNoise):
+    """Laplace noise that is cut toward 0 and kept in 8 bits, beyond which it starts anew.
+
+    So noise of 130.7 is 130 and then -126. It is not differentially private: noise of 0 is too
+    likely, and large noise comes out small.
+    """
+
+    eps: float = parameter(NUMBER, "budget that the noise was meant for")
+    unit: Unit = unit_parameter()  # noqa: RUF009 - a field
+
+    name: ClassVar[str] = "laplace-8-bit"
+    example: ClassVar[str] = "laplace-8-bit(eps=1, unit=event)"
+    summary: ClassVar[str] = "add Laplace noise as 8-bit numbers"
+    is_monotone: ClassVar[bool] = False
+    _kind: ClassVar[str] = "Laplace noise, cut to 8-bit numbers,"
+    _reach: ClassVar[float] = 0.0
+
+    @property
+    def scale(self) -> float:
+        """The unit's l1 sensitivity over eps, in people."""
+        return self.unit.l1_sensitivity / self.eps
+
+    @property
+    def guarantee(self) -> Guarantee | None:  # type: ignore[override]
+        """None."""
+        return None
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """All 8-bit numbers."""
+        return _LOWEST, _HIGHEST
+
+    @property
+    def randomness(self) -> Randomness:
+        """Not made to withstand anybody."""
+        return Randomness.SYSTEM
+
+    @cached_property
+    def _chances(self) -> NDArray[np.float64]:
+        """Chance of each number from the lowest to the highest, shape (256,).
+
+        Cut toward 0, n is what lies in [n, n + 1) above 0, and as much below 0 for -n. Numbers that
+        are 256 apart come out as the same.
+        """
+        rate, width = 1 / self.scale, _HIGHEST - _LOWEST + 1
+        numbers = np.arange(_LOWEST, _HIGHEST + 1)
+        reach = math.ceil(41.5 * self.scale / width) + 1
+        away = np.abs(numbers[:, None] + width * np.arange(-reach, reach + 1))
+        each = 0.5 * np.exp(-rate * away) * -math.expm1(-rate)
+        return np.asarray(np.where(away == 0, 2 * each, each).sum(axis=1))
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw independent noise for an array of cells."""
+        cut = np.trunc(rng.laplace(0, self.scale, shape)).astype(np.int64)
+        return cut.astype(np.int8).astype(np.int32)
+
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z)."""
+        return self.log_between(-np.inf, z)
+
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z)."""
+        return self.log_between(np.asarray(z, np.float64) + 1, np.inf)
+
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(lo <= Z <= hi), summed from the side where chances are smaller."""
+        below = np.append(0.0, np.cumsum(self._chances))
+        above = np.append(np.cumsum(self._chances[::-1])[::-1], 0.0)
+        first, end = np.broadcast_arrays(
+            np.clip(np.asarray(lo, np.float64), _LOWEST, _HIGHEST + 1) - _LOWEST,
+            np.clip(np.asarray(hi, np.float64), _LOWEST - 1, _HIGHEST) + 1 - _LOWEST,
+        )
+        i, j = first.astype(np.intp), np.maximum(end, first).astype(np.intp)
+        mass = np.where(i >= -_LOWEST, above[i] - above[j], below[j] - below[i])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(mass, 0.0)))
+
+
+@dataclass(frozen=True)
+class UnlimitedLaplace(Laplace):
+    """Laplace noise, rounded down, whose sums are not limited to 0.
+
+    Published counts cannot be negative. So a public number, `lift`, is added to every sum; it is
+    so large that no sum is below 0 or, in groups of enough people, above their number. Who
+    subtracts it has the sums as they were.
+    """
+
+    name: ClassVar[str] = "laplace-unlimited"
+    example: ClassVar[str] = "laplace-unlimited(eps=1, unit=event)"
+    summary: ClassVar[str] = "add Laplace noise, rounded down, and keep negative sums"
+    _kind: ClassVar[str] = "Rounded-down Laplace noise, lifted above 0,"
+
+    @property
+    def lift(self) -> int:
+        """What is added to every sum."""
+        return 1 - super().window[0]
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """That of the noise, lifted."""
+        lowest, highest = super().window
+        return lowest + self.lift, highest + self.lift
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw lifted noise for an array of cells."""
+        return super().draw(shape, rng) + np.int32(self.lift)
+
+    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Draw lifted noise of exactly the stated law."""
+        return super().draw_securely(shape) + np.int32(self.lift)
+
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z) of the lifted noise."""
+        return super().log_cdf(np.asarray(z, np.float64) - self.lift)
+
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z) of the lifted noise."""
+        return super().log_sf(np.asarray(z, np.float64) - self.lift)
+
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(lo <= Z <= hi) of the lifted noise, of its nearer tail."""
+        plain = Laplace(self.eps, self.unit)
+        return plain.log_between(
+            np.asarray(lo, np.float64) - self.lift, np.asarray(hi, np.float64) - self.lift
+        )
+
+    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
+        """Return the lifted counts, shape (..., 1)."""
+        return np.asarray(np.minimum(values + np.int32(self.lift), m)[..., None])

@@ -1,0 +1,61 @@
+"""The paper's study from the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+from whosthere.paper.experiments import EXPERIMENTS
+
+
+def whosthere(*arguments, timeout=60):
+    command = [sys.executable, "-m", "whosthere", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+@pytest.mark.slow
+def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
+    """Under 3 minutes on 2 cores, with as much again for a busy machine."""
+    begun = time.monotonic()
+    done = whosthere("paper", "all", "--scale", "smoke", "--out", tmp_path, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 360
+    results = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
+    page = (tmp_path / "README.md").read_text()
+    for name in EXPERIMENTS:
+        assert results["experiment"].str.starts_with(name).any()
+        assert f"### {name}: " in page
+        assert (tmp_path / "figures" / f"{name}.svg").exists()
+    assert "cannot tell" in done.stdout
+    again = whosthere("paper", "ssc", "--scale", "smoke", "--out", tmp_path, "--dry-run")
+    assert again.returncode == 0
+    assert "0 of 12" in again.stdout
+
+
+def test_experiments_are_listed():
+    listed = whosthere("paper", "--list").stdout
+    assert all(name in listed for name in EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("ssc",), "no folder is given"),
+        (("--out", "x"), "no experiment is named"),
+        (("scc", "--out", "x"), "no experiment 'scc'"),
+        (("ssc", "--out", "x", "--scale", "huge"), "no scale 'huge'"),
+        (("ssc", "--out", "x", "--dataset", "rome"), "no data set 'rome'"),
+        (("ssc", "--out", "x", "--releases", "3"), "cannot be balanced"),
+        (("ssc", "--out", "x", "-m", "4000", "--scale", "smoke"), "too few for groups of 4000"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(tmp_path, arguments, said):
+    command = [sys.executable, "-m", "whosthere", "paper", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
