@@ -25,7 +25,7 @@ from whosthere.cli.main import app, main
 from whosthere.data.cities import simulate
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"```(\w*) *(.*)")
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 PROMPT = re.compile(r"(\$ )?(?=whosthere )")
