@@ -162,6 +162,10 @@ class TestSettings:
         inside = [(setting, one) for setting in made.settings for one in made.attacks_in(setting)]
         assert inside == [(contest.setting, contest.attack) for contest in made.contests]
 
+    def test_fewer_targets_are_the_first_of_more(self, plan):
+        few, more = (plan(targets=n, seed=4).targets for n in (5, 9))
+        assert more[:5] == few
+
     def test_targets_come_first(self, plan):
         """What is done first is about few people in all settings, not all people in one."""
         made = plan(group_sizes=(5, 10))

@@ -635,7 +635,7 @@ class TestFriends:
 
 
 class TestExample:
-    def test_is_one_of_the_test_releases_drawn_at_random(self, city):
+    def test_is_one_of_the_first_two_releases_drawn_at_random(self, city):
         plan = plan_of(city, attacks=Fingerprint(parts=("example",)), targets=20, releases=8)
         drawn = []
         for task in plan.tasks:
@@ -649,8 +649,7 @@ class TestExample:
             assert len(same) == 1
             drawn += same
         # Each fails by chance in less than 1 of 100,000 seeds.
-        assert {i % 2 for i in drawn} == {0, 1}
-        assert len(set(drawn)) > 2
+        assert set(drawn) == {0, 1}
 
     def test_another_one_always_holds_the_target(self, city):
         plan = plan_of(city, attacks=Fingerprint(parts=("example_in",)), targets=5, releases=8)
@@ -729,5 +728,5 @@ class TestSeeds:
         assert frame["score"][0] == KNOWN_SCORE
 
 
-KNOWN_TARGETS = (30, 11, 40)
-KNOWN_SCORE = 41103641058975.0
+KNOWN_TARGETS = (7, 48, 6)
+KNOWN_SCORE = 230071874772191.0

@@ -238,5 +238,6 @@ def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
             f"and {n} targets are wanted",
             fix=_either(fixes or ["look for larger data"]),
         )
-    chosen = generator(options.seed, "targets").choice(eligible, n, replace=False)
-    return tuple(int(row) for row in chosen)
+    # All in random order, of whom the first are taken: more targets are these and others.
+    order = generator(options.seed, "targets").permutation(eligible)
+    return tuple(int(row) for row in order[:n])

@@ -159,8 +159,11 @@ class Scene:
 
     @cached_property
     def _example(self) -> Release:
-        """One of the test releases, drawn at random."""
-        drawn = self._rng("example", *self._scheme_key).integers(self.plan.releases)
+        """One of the first two test releases, drawn at random: with the target or without.
+
+        It does not depend on how many releases there are.
+        """
+        drawn = self._rng("example", *self._scheme_key).integers(2)
         return self.test(int(drawn)).release
 
     @cached_property
