@@ -13,21 +13,23 @@ from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import score_task
-from whosthere.auditing.scores import SCHEMA, shared_releases
+from whosthere.auditing.scores import RELEASES_FOR_UTILITY, SCHEMA, shared_releases
 from whosthere.auditing.scores import tests_and_controls as scores_by_kind
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
     GUARANTEE,
     METRICS,
+    OF_UTILITY,
     POSITIVE_CONTROL,
     SHARED_AUC,
+    UTILITY,
 )
 from whosthere.data.cities import simulate
 
 TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
-OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, SHARED_AUC, "odds_factor"}
+OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, SHARED_AUC, "odds_factor", *OF_UTILITY}
 RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
 OF_THE_CEILING = {"auc", "pooled_auc", "share_auc_90"} | RATES
 
@@ -305,6 +307,32 @@ class TestKnownAnswers:
         for one in two_attacks:
             if one.estimate is not None and one.low is not None and one.high is not None:
                 assert one.low <= one.estimate <= one.high
+
+
+class TestUtility:
+    def kept(self, give):
+        rows = [
+            row | dict.fromkeys(OF_UTILITY, give(row["target"])) for row in scores(CEILING, perfect)
+        ]
+        return by_metric(measured(rows), UTILITY)
+
+    def test_is_a_mean_over_targets_with_its_interval(self):
+        found = self.kept(lambda target: target / 100)
+        assert set(found) == set(OF_UTILITY)
+        for one in found.values():
+            assert one.estimate == pytest.approx(np.mean(TARGETS) / 100)
+            assert one.low < one.estimate < one.high
+            assert one.n_targets == len(TARGETS)
+            assert one.n_in == one.n_out == len(TARGETS) * RELEASES_FOR_UTILITY // 2
+
+    def test_the_same_everywhere_is_known_exactly(self):
+        for one in self.kept(lambda _: 1.0).values():
+            assert one.low == one.estimate == one.high == 1
+
+    def test_what_is_not_known_is_not_said(self):
+        assert self.kept(lambda _: None) == {}
+        some = self.kept(lambda target: None if target == TARGETS[0] else 0.25)
+        assert some["cells_kept"].estimate == 0.25
 
 
 class TestControl:

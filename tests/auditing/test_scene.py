@@ -18,7 +18,7 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene, score_task
 from whosthere.auditing.scores import SCHEMA
 from whosthere.auditing.setting import Scheme, Setting
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.auditing.vocabulary import CEILING, OF_UTILITY
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.neighbours import as_graph
@@ -730,3 +730,35 @@ class TestSeeds:
 
 KNOWN_TARGETS = (7, 48, 6)
 KNOWN_SCORE = 230071874772191.0
+
+
+class TestUtility:
+    def kept(self, traces, mechanism):
+        plan = plan_of(traces, targets=1, mechanisms=mechanism)
+        table = scored(traces, plan, only(plan))
+        (row,) = table.select(OF_UTILITY).unique().to_dicts()
+        return row
+
+    def test_all_is_left_of_what_is_published_as_it_is(self, city):
+        found = self.kept(city, "raw")
+        assert found == pytest.approx(
+            {"visits_kept": 1, "cells_kept": 1, "relative_error": 0, "pattern_correlation": 1}
+        )
+
+    def test_nothing_is_left_of_what_is_suppressed(self, city):
+        assert self.kept(city, "suppress(k=100)") == {
+            "visits_kept": 0,
+            "cells_kept": 0,
+            "relative_error": 1,
+            "pattern_correlation": 0,
+        }
+
+    def test_visits_that_a_bound_drops_are_lost(self, even):
+        """Of five visits on a day, one is counted."""
+        assert self.kept(even, ONE_A_DAY)["visits_kept"] == pytest.approx(1 / VISITS)
+
+    def test_some_is_left_in_between(self, city):
+        found = self.kept(city, "suppress(k=1)")
+        assert 0 < found["visits_kept"] < 1
+        assert 0 < found["cells_kept"] < found["visits_kept"]
+        assert 0 < found["pattern_correlation"] < 1

@@ -23,6 +23,7 @@ from whosthere.auditing.store import (
     json_object,
     write_json,
 )
+from whosthere.auditing.vocabulary import OF_UTILITY
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.privacy.mechanism import Mechanism
@@ -343,6 +344,14 @@ class TestTasks:
         assert tests.columns == controls.columns == list(SCHEMA)[:-1]
         settings = list(dict.fromkeys(tests["setting"].to_list()))
         assert settings == [str(setting) for setting in PLAN.settings]
+
+    def test_a_task_without_the_columns_that_were_added_later(self, begun):
+        old, new = PLAN.tasks[:2]
+        begun.write_task(PLAN, old, task_scores(old).drop(OF_UTILITY))
+        begun.write_task(PLAN, new, task_scores(new))
+        tests, _ = begun.collect(PLAN)
+        assert tests.columns == list(SCHEMA)[:-1]
+        assert tests.height == 4
 
     def test_writing_a_task_again_replaces_it(self, begun):
         task = PLAN.tasks[0]

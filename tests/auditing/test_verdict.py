@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.verdict import STRONGEST, Verdict, judge, least_sample
-from whosthere.auditing.vocabulary import CEILING, GUARANTEE
+from whosthere.auditing.verdict import LEAST_CELLS_KEPT, STRONGEST, Verdict, judge, least_sample
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY
 from whosthere.errors import InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
@@ -477,6 +477,45 @@ class TestComparison:
         assert only(kept).decision == "accept"
 
 
+def left(cells=0.5, pattern=(0.5, 0.4, 0.6)):
+    return [
+        found(cells, cells, cells, attack=UTILITY, metric="cells_kept"),
+        found(*pattern, attack=UTILITY, metric="pattern_correlation"),
+    ]
+
+
+class TestNothingLeft:
+    accepted, rejected = found(0.5, 0.45, 0.55), found(0.7, 0.65, 0.75)
+
+    @pytest.mark.parametrize(
+        ("utility", "nothing"),
+        [
+            ([], False),
+            (left(), False),
+            (left(cells=LEAST_CELLS_KEPT), False),
+            (left(cells=math.nextafter(LEAST_CELLS_KEPT, 0)), True),
+            (left(cells=0.0), True),
+            (left(pattern=(0.01, 0.001, 0.02)), False),
+            (left(pattern=(0.01, -0.001, 0.02)), True),
+            (left(pattern=(0.0, 0.0, 0.0)), True),
+            (left(pattern=(0.01, None, None)), False),
+        ],
+    )
+    def test_is_said_and_decides_nothing(self, utility, nothing):
+        for finding, decision in ((self.accepted, "accept"), (self.rejected, "reject")):
+            verdict = only([finding, *utility])
+            assert (verdict.decision, verdict.nothing_left) == (decision, nothing)
+            assert verdict.to_json()["nothing_left"] is nothing
+            assert ("nothing is left to publish" in " ".join(verdict.reasons).lower()) is nothing
+
+    def test_an_acceptance_begins_with_it(self):
+        verdict = only([self.accepted, *left(cells=0.002)])
+        assert verdict.reasons[0] == (
+            "Accepted, but nothing is left to publish: 0.20% of the visited cells are published "
+            "above 0."
+        )
+
+
 def test_verdict_to_json():
     verdict = Verdict("raw", "reject", ("Because.",), ("Nothing.",), ("Much.", "More."), None)
     expected = {
@@ -486,6 +525,7 @@ def test_verdict_to_json():
         "guaranteed": ["Nothing."],
         "meaning": ["Much.", "More."],
         "strongest": None,
+        "nothing_left": False,
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected

@@ -49,6 +49,32 @@ def test_a_known_answer():
     )
     assert found.time_distance == pytest.approx(jensen_shannon([2, 6], [5, 3]))
     assert found.top_regions_kept == 1.0
+    # 2 of 4 visits, none of 1, 3 of 3; what noise adds elsewhere does not count.
+    assert found.visits_kept == pytest.approx(5 / 8)
+    assert found.cells_kept == pytest.approx(2 / 3)
+    assert found.pattern_correlation == pytest.approx(
+        np.corrcoef([2, 1, 0, 3, 0, 2], [4, 0, 1, 3, 0, 0])[0, 1]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs())
+def test_what_is_kept_is_a_share(pair):
+    found = utility(*pair)
+    for share in (found.visits_kept, found.cells_kept):
+        assert share is None or 0 <= share <= 1
+    assert found.pattern_correlation is None or -1 <= found.pattern_correlation <= 1
+    same = utility(pair[1], pair[1])
+    assert same.visits_kept in {1.0, None}
+    assert same.pattern_correlation is None or same.pattern_correlation == pytest.approx(1)
+
+
+def test_nothing_published_keeps_nothing():
+    truth = np.array([[4, 0], [1, 3]], dtype=np.int32)
+    found = utility(np.zeros_like(truth), truth)
+    assert found.visits_kept == found.cells_kept == 0
+    assert found.pattern_correlation is None
+    assert utility(truth, np.zeros_like(truth)).visits_kept is None
 
 
 def test_disjoint_places_and_times_are_one_apart():
@@ -194,7 +220,7 @@ def test_totals_that_are_almost_the_same(seed):
 
 def test_shown_in_notebooks_with_words_for_each_measure():
     assert list(UTILITY_WORDS) == [field.name for field in fields(Utility)]
-    html = Utility(1.23456, 0.5, None, 0.25, 0.125, 1)._repr_html_()
+    html = Utility(1.23456, 0.5, None, 0.25, 0.125, 1, 0.5, None)._repr_html_()
     assert "<td>mean absolute error, people per cell</td><td>1.235</td>" in html
     assert "<td>share of visited cells published as 0</td><td>not defined</td>" in html
     assert html.count("<tr>") == 1 + len(UTILITY_WORDS)

@@ -12,14 +12,16 @@ import polars as pl
 from whosthere.auditing import certified_eps, metrics, people
 from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.scores import shared_releases
+from whosthere.auditing.scores import RELEASES_FOR_UTILITY, shared_releases
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
     GUARANTEE,
     NOT_ATTACKS,
+    OF_UTILITY,
     POSITIVE_CONTROL,
     SHARED_AUC,
+    UTILITY,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def measure(
         if attack == CEILING:
             found += measured.line()
             found += _guaranteed(measured)
+            found += _left_to_publish(measured)
         else:
             found += measured.findings()
         if setting in uneven:
@@ -148,6 +151,29 @@ def _guaranteed(measured: _Measured) -> Iterator[Finding]:
         note = None if finite else "too large for a number"
         estimate = metrics.Estimate(value if finite else None, None, None, note)
         yield replace(measured.finding(metric, estimate), attack=GUARANTEE)
+
+
+def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
+    """Return what the protection leaves of the true counts, mean over the targets."""
+    compared = replace(
+        measured, rows=measured.rows.filter(pl.col("release") < RELEASES_FOR_UTILITY)
+    )
+    for metric in OF_UTILITY:
+        values = compared.per_target(metric)
+        known = values[~np.isnan(values)]
+        if known.size:
+            yield replace(
+                compared.finding(metric, _mean_kept(known, measured.seed)), attack=UTILITY
+            )
+
+
+def _mean_kept(values: NDArray[np.float64], seed: int) -> Estimate:
+    """Return a mean over targets whose groups are drawn from the same people."""
+    if values.size > 1 and np.ptp(values) == 0:
+        # A protection treats all groups alike: there is nobody rare whom a sample could miss.
+        value, note = float(values[0]), f"the same for all {values.size} targets"
+        return metrics.Estimate(value, value, value, note, 0.0)
+    return metrics.mean_over_targets(values, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.auditing.vocabulary import METRICS, OF_UTILITY, UTILITY
 from whosthere.display import in_one_line, paragraph, stacked, table
 from whosthere.errors import MissingExtraError
 
@@ -110,7 +110,11 @@ class AuditResult:
         """Show verdicts with their reasons, and a table of the findings that matter most."""
         parts = [verdict._repr_html_() for verdict in self.verdicts]
         parts += [paragraph(text, strong="Note:") for text in self._warnings()]
-        return stacked(*parts, table(_HEADER, self._rows(), titles=_TITLES))
+        parts.append(table(_HEADER, self._rows(), titles=_TITLES))
+        left = self._rows_of_utility()
+        if left:
+            parts.append(table(_HEADER_OF_UTILITY, left, titles=_TITLES_OF_UTILITY))
+        return stacked(*parts)
 
     def _warnings(self) -> list[str]:
         """Return what a reader must not overlook."""
@@ -122,10 +126,20 @@ class AuditResult:
 
     def _rows(self) -> list[list[str]]:
         by_place = {(one.setting, one.attack, one.metric): one for one in self.findings}
-        places = dict.fromkeys((one.setting, one.attack) for one in self.findings)
+        places = dict.fromkeys(
+            (one.setting, one.attack) for one in self.findings if one.attack != UTILITY
+        )
         return [
             [setting, attack, *(shown(by_place.get((setting, attack, metric))) for metric in SHOWN)]
             for setting, attack in places
+        ]
+
+    def _rows_of_utility(self) -> list[list[str]]:
+        """Return what each setting leaves to publish."""
+        found = {(one.setting, one.metric): one for one in self.findings if one.attack == UTILITY}
+        return [
+            [setting, *(shown(found.get((setting, metric))) for metric in OF_UTILITY)]
+            for setting in dict.fromkeys(setting for setting, _ in found)
         ]
 
 
@@ -142,6 +156,8 @@ def shown(finding: Finding | None, *, between: str = " ") -> str:
 
 _HEADER = ("setting", "attack", *(METRICS[name].words for name in SHOWN))
 _TITLES = ("", "", *(METRICS[name].explanation for name in SHOWN))
+_HEADER_OF_UTILITY = ("left to publish in", *(METRICS[name].words for name in OF_UTILITY))
+_TITLES_OF_UTILITY = ("", *(METRICS[name].explanation for name in OF_UTILITY))
 _FINDING = {
     "setting": pl.String(),
     "attack": pl.String(),

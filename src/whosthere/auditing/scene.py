@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +21,14 @@ from whosthere.adversary.attacks import (
 )
 from whosthere.auditing.game import Candidates, optimal_score
 from whosthere.auditing.omniscient import ranks
-from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.scores import RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.data.arrays import own
 from whosthere.data.group import Group
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.publish import Publication, publish_group
+from whosthere.privacy.utility import utility
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
@@ -305,8 +307,11 @@ def score_task(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
     settings = dict.fromkeys(player.contest.setting for player in players)
     columns: dict[str, list[Any]] = defaultdict(list)
     with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]] = []
+    kept = []
     for i in range(plan.releases_under(task.scheme)):
         trial = scene.test(i)
+        if i < RELEASES_FOR_UTILITY:
+            kept.append(_left_to_publish(trial))
         # A few releases of each target are enough for the control, whose laws take time.
         if trial.put_in and len(with_target) < plan.control_releases:
             cells = scene.cells_of_target(trial)
@@ -328,12 +333,34 @@ def score_task(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
         "guaranteed_auc": None if promised is None else promised.auc,
         "guaranteed_tpr": None if promised is None else float(promised.tpr(_FPR)),
         "odds_factor": None if promised is None else promised.odds_factor,
+        **_means(kept),
     }
     n = len(columns["score"])
     return pl.DataFrame(
         {name: columns[name] if name not in of_task else [of_task[name]] * n for name in SCHEMA},
         schema=SCHEMA,
     )
+
+
+def _left_to_publish(trial: Trial) -> dict[str, float | None]:
+    """Return what a release leaves of the true counts, by the names of `OF_UTILITY`."""
+    found = utility(trial.release.counts, trial.publication.truth)
+    return {
+        "visits_kept": found.visits_kept,
+        "cells_kept": found.cells_kept,
+        "relative_error": found.mean_relative_error,
+        # Counts that are all the same show no pattern.
+        "pattern_correlation": found.pattern_correlation or 0.0,
+    }
+
+
+def _means(rows: list[dict[str, float | None]]) -> dict[str, float | None]:
+    """Return the mean of each measure over those rows where it is defined."""
+    means: dict[str, float | None] = {}
+    for name in rows[0]:
+        defined = [value for row in rows if (value := row[name]) is not None]
+        means[name] = fmean(defined) if defined else None
+    return means
 
 
 def _score_positive_control(

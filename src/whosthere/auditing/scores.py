@@ -26,6 +26,10 @@ SCHEMA = {
     "guaranteed_auc": pl.Float64(),
     "guaranteed_tpr": pl.Float64(),
     "odds_factor": pl.Float64(),
+    "visits_kept": pl.Float64(),
+    "cells_kept": pl.Float64(),
+    "relative_error": pl.Float64(),
+    "pattern_correlation": pl.Float64(),
     "control": pl.Boolean(),
 }
 """One row for each release that an attack scored.
@@ -35,14 +39,19 @@ the release, `calibrated` the score on the scale of the attacker's own null, whi
 between targets, `seconds` what the score cost (with its share of the fit), `visits` how many visits
 the target made, `uniqueness` the mean chance that the target is alone in a visited cell.
 `guaranteed_auc`, `guaranteed_tpr` (at 1 % false alarms) and `odds_factor` are what the mechanism
-promises by itself for this target in the game, null where it promises nothing. The attack "ceiling"
-is none: its score is the best test of the game (`whosthere.auditing.game`).
+promises by itself for this target in the game, null where it promises nothing. `visits_kept`,
+`cells_kept`, `relative_error` and `pattern_correlation` are what the protection leaves of the true
+counts, mean over the first `RELEASES_FOR_UTILITY` test releases of the target; a release without
+any pattern counts as a correlation of 0. The attack "ceiling" is none: its score is the best test
+of the game (`whosthere.auditing.game`).
 
 Where `control` is true, the target is in no release, and `label` tells whether a stand-in took its
 place. The rows of the ceiling there are the positive control, on test releases with the target: the
 score is where the release stands among those without the target for one who knows all others, the
 threshold where it should stand on average, and `calibrated` the deviation of that.
 """
+RELEASES_FOR_UTILITY = 4
+"""How many test releases of each target and scheme are compared with the truth."""
 
 
 def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
@@ -63,8 +72,10 @@ def tests_and_controls(
 
     The order in which tasks were done leaves no trace. Tasks without scores are left out.
     """
+    # Tasks of earlier versions lack the columns that were added since.
     rows = pl.concat(
-        [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)]
+        [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)],
+        how="diagonal",
     )
     order = {str(setting): i for i, setting in enumerate(plan.settings)}
     place = pl.col("setting").replace_strict(order, return_dtype=pl.Int32)

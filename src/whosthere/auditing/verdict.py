@@ -9,6 +9,7 @@ taken at a level that holds for all attacks and limits of a setting together.
 
 An acceptance also needs the strongest attack known, no failed task, and both controls. The ceiling
 of the game and the guarantee of the mechanism are no attacks: they decide nothing, but are said.
+Nor does what is left to publish: an acceptance of a protection that leaves nothing says so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from whosthere.auditing.vocabulary import (
     METRICS,
     NOT_ATTACKS,
     SHARED_AUC,
+    UTILITY,
 )
 from whosthere.errors import InputError
 
@@ -38,6 +40,8 @@ Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
 STRONGEST = "likelihood-ratio"
 """The strongest attack known: without it, nothing is accepted."""
+LEAST_CELLS_KEPT = 0.01
+"""A protection that leaves fewer of the visited cells above 0 leaves nothing to publish."""
 _UNTRUSTED = (
     "The control failed: an attack seemed to find people who were in none of the releases, or "
     "releases with a person did not look as they must. No number of this audit can be trusted."
@@ -73,6 +77,10 @@ class Verdict:
     strongest
         The attack with the largest mean AUC on the releases that all attacks scored; None if none
         has one.
+    nothing_left
+        Whether the protection leaves nothing to publish: fewer than `LEAST_CELLS_KEPT` of the
+        visited cells are above 0, or the published counts show no pattern that could be told from
+        none. It does not change the decision.
     """
 
     setting: str
@@ -81,6 +89,7 @@ class Verdict:
     guaranteed: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
     strongest: str | None = None
+    nothing_left: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
@@ -136,6 +145,9 @@ def judge(
             reasons = [*reasons, *case.comparison()]
         if decision == "accept" and setting in incomplete:
             decision, reasons = _undecided(_FAILED, *reasons)
+        left = case.what_is_left()
+        if left is not None:
+            reasons = [_nothing_left(decision, left), *reasons]
         verdicts.append(
             Verdict(
                 setting,
@@ -144,6 +156,7 @@ def judge(
                 tuple(case.guaranteed()),
                 tuple(case.meaning(policy.prior, sizes.get(setting))),
                 case.strongest,
+                nothing_left=left is not None,
             )
         )
     return verdicts
@@ -174,6 +187,7 @@ class _Case:
     findings: tuple[Finding, ...]
     ceiling: tuple[Finding, ...]
     guarantee: tuple[Finding, ...]
+    utility: tuple[Finding, ...]
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> _Case:
@@ -184,6 +198,7 @@ class _Case:
             real,
             tuple(finding for finding in telling if finding.attack == CEILING),
             tuple(finding for finding in telling if finding.attack == GUARANTEE),
+            tuple(finding for finding in telling if finding.attack == UTILITY),
         )
 
     @property
@@ -255,6 +270,16 @@ class _Case:
             f"100 of those who are not in it. If {prior:.0%} of the people in question are in, "
             f"{right:.0%} of those whom it names are."
         ]
+
+    def what_is_left(self) -> str | None:
+        """Say why nothing is left to publish; None if something is, or nobody knows."""
+        found = {finding.metric: finding for finding in self.utility}
+        cells, pattern = found.get("cells_kept"), found.get("pattern_correlation")
+        if cells is not None and _estimate(cells) < LEAST_CELLS_KEPT:
+            return f"{_estimate(cells):.2%} of the visited cells are published above 0"
+        if pattern is not None and pattern.low is not None and pattern.low <= 0:
+            return "the published counts show no pattern that could be told from none"
+        return None
 
     def _breaks(self, limit: Limit) -> bool:
         return any(_surely_above(finding, limit) for finding in self.on(limit.metric))
@@ -330,6 +355,11 @@ class _Case:
 
 def _undecided(*reasons: str) -> tuple[Decision, list[str]]:
     return "cannot tell", list(reasons)
+
+
+def _nothing_left(decision: Decision, why: str) -> str:
+    said = "Accepted, but nothing" if decision == "accept" else "Nothing"
+    return f"{said} is left to publish: {why}."
 
 
 def _surely_above(finding: Finding, limit: Limit) -> bool:

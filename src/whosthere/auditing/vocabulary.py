@@ -15,7 +15,9 @@ CEILING = "ceiling"
 """Takes the place of an attack in findings about the best test that there is in the game."""
 GUARANTEE = "guarantee"
 """Takes the place of an attack in findings about what the mechanism promises by itself."""
-NOT_ATTACKS = frozenset({CEILING, GUARANTEE})
+UTILITY = "utility"
+"""Takes the place of an attack in findings about what is left to publish."""
+NOT_ATTACKS = frozenset({CEILING, GUARANTEE, UTILITY})
 _LINES = {
     CEILING: (
         "This is not an attack, but the best that anybody could reach who knows all other people "
@@ -24,6 +26,10 @@ _LINES = {
     GUARANTEE: (
         "This is not an attack either, but what differential privacy promises by itself: no "
         "attacker reaches more, whatever that attacker knows."
+    ),
+    UTILITY: (
+        "What the protection leaves of the true counts, on test releases. It is no attack, and no "
+        "limit is set for it."
     ),
 }
 CONTROL = "control_auc"
@@ -189,8 +195,34 @@ _ALL = (
         "The exact law is known, and the mean must agree with it except for chance; otherwise the "
         "audit itself is wrong.",
     ),
+    Metric(
+        "visits_kept",
+        "share of visits kept",
+        "The share of the visits that the published counts still hold. A cell keeps at most as "
+        "many as were made in it: what noise adds does not count.",
+    ),
+    Metric(
+        "cells_kept",
+        "share of visited cells kept",
+        "The share of the cells with somebody in them that are still published above 0.",
+    ),
+    Metric(
+        "relative_error",
+        "relative error",
+        "How far the published count of a visited cell is from the true one, as a share of the "
+        "true one, on average. 0 is exact; 1 is as far off as publishing nothing.",
+        largest=None,
+    ),
+    Metric(
+        "pattern_correlation",
+        "pattern correlation",
+        "How well the published counts follow the true ones over all cells (Pearson's "
+        "correlation). 1 is the same pattern, 0 is none.",
+    ),
 )
 
+OF_UTILITY = ("visits_kept", "cells_kept", "relative_error", "pattern_correlation")
+"""The metrics of what is left to publish."""
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
 
 
@@ -200,7 +232,8 @@ def glossary(names: Iterable[str]) -> list[tuple[str, str]]:
     Parameters
     ----------
     names
-        Names of metrics, `CEILING` or `GUARANTEE`. Repeated names are explained once.
+        Names of metrics, or of what takes the place of an attack. Repeated names are explained
+        once.
     """
     return [_entry(name) for name in dict.fromkeys(names)]
 

@@ -20,17 +20,27 @@ _HEADS = {
     "share_auc_90": "AUC >= 0.9",
     "empirical_eps": "eps",
 }
+_HEADS_OF_UTILITY = {
+    "visits_kept": "visits kept",
+    "cells_kept": "cells kept",
+    "relative_error": "relative error",
+    "pattern_correlation": "pattern correlation",
+}
 
 
 def show_audit(result: AuditResult) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
-    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, glossary
+    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
 
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
         console.say("")
-        console.verdict(verdict.decision, verdict.setting)
+        emptied = "  (nothing is left to publish)" if verdict.nothing_left else ""
+        console.verdict(verdict.decision, f"{verdict.setting}{emptied}")
         console.table("", ("attack", *_HEADS.values()), _rows(own))
+        left = _row_of_utility(own)
+        if left:
+            console.table("Left to publish", tuple(_HEADS_OF_UTILITY.values()), [left])
         for reason in verdict.reasons:
             console.say(reason)
         for title, said in (("Guaranteed", verdict.guaranteed), ("Meaning", verdict.meaning)):
@@ -38,7 +48,7 @@ def show_audit(result: AuditResult) -> None:
                 console.say(f"{title}: {sentence}")
     console.say("")
     console.say("All numbers with 95 % intervals.")
-    for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE]):
+    for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
@@ -57,10 +67,10 @@ def show_audit(result: AuditResult) -> None:
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
     from whosthere.auditing.result import shown
-    from whosthere.auditing.vocabulary import CEILING, GUARANTEE
+    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY
 
     by_metric = {(finding.attack, finding.metric): finding for finding in findings}
-    attacks = dict.fromkeys(finding.attack for finding in findings)
+    attacks = dict.fromkeys(one.attack for one in findings if one.attack != UTILITY)
     # What attacks reach first, then what bounds them all.
     for line in (CEILING, GUARANTEE):
         if line in attacks:
@@ -69,3 +79,13 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
         [attack, *(shown(by_metric.get((attack, metric)), between="\n") for metric in _HEADS)]
         for attack in attacks
     ]
+
+
+def _row_of_utility(findings: Sequence[Finding]) -> list[str]:
+    """Return what is left to publish as the cells of a row; none where it was not measured."""
+    from whosthere.auditing.result import shown
+    from whosthere.auditing.vocabulary import UTILITY
+
+    own = {finding.metric: finding for finding in findings if finding.attack == UTILITY}
+    cells = [shown(own.get(metric), between="\n") for metric in _HEADS_OF_UTILITY]
+    return cells if own else []

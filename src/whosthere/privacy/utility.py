@@ -25,6 +25,8 @@ UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
         "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
         "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
         "top_regions_kept": "share of the ten busiest regions kept",
+        "visits_kept": "share of visits kept in the published counts",
+        "pattern_correlation": "correlation of true and published counts over cells",
     }
 )
 """The measures of `Utility` in words."""
@@ -48,6 +50,12 @@ class Utility:
     top_regions_kept
         Share of the ten busiest regions that are among the ten busiest in the published counts.
         Regions with the same total are ranked in their own order.
+    visits_kept
+        Share of the visits that the published counts still hold: the sum over cells of the
+        published count, at most the true one, over the sum of the true ones.
+    pattern_correlation
+        Pearson's correlation of true and published counts over all cells, -1 to 1; None if either
+        of them is the same everywhere.
     """
 
     mean_absolute_error: float
@@ -56,6 +64,13 @@ class Utility:
     space_distance: float | None
     time_distance: float | None
     top_regions_kept: float | None
+    visits_kept: float | None
+    pattern_correlation: float | None
+
+    @property
+    def cells_kept(self) -> float | None:
+        """Share of the cells with somebody in them that were published above 0."""
+        return None if self.nonzero_lost is None else 1 - self.nonzero_lost
 
     def _repr_html_(self) -> str:
         """Return a small table of the measures, for notebooks."""
@@ -84,7 +99,23 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
         space_distance=_jensen_shannon(published.sum(axis=1), truth.sum(axis=1)),
         time_distance=_jensen_shannon(published.sum(axis=0), truth.sum(axis=0)),
         top_regions_kept=_top_kept(published.sum(axis=1), truth.sum(axis=1), top),
+        visits_kept=_kept(published, truth),
+        pattern_correlation=_correlation(published, truth),
     )
+
+
+def _kept(published: NDArray[np.int32], truth: NDArray[np.int32]) -> float | None:
+    total = int(truth.sum(dtype=np.int64))
+    # Noise must not pass for visits, so that no cell keeps more than were made in it.
+    kept = int(np.clip(published, 0, truth).sum(dtype=np.int64))
+    return kept / total if total else None
+
+
+def _correlation(published: NDArray[np.int32], truth: NDArray[np.int32]) -> float | None:
+    if np.ptp(published) == 0 or np.ptp(truth) == 0:
+        return None
+    # Rounding can put it just outside.
+    return float(np.clip(np.corrcoef(published.ravel(), truth.ravel())[0, 1], -1, 1))
 
 
 def _jensen_shannon(p: NDArray[np.int64], q: NDArray[np.int64]) -> float | None:
