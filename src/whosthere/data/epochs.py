@@ -127,6 +127,12 @@ class Epochs:
         start = midnight + (first.astimezone(UTC) - midnight) // length * length
         return cls(start, length, (last.astimezone(UTC) - start) // length + 1, timezone)
 
+    def joined(self, k: int) -> Epochs:
+        """Return epochs that hold `k` of these each, from the first on; the last may hold fewer."""
+        if k < 1:
+            raise InputError(f"{k} epochs cannot be joined to one", fix="Give at least 1")
+        return replace(self, length=k * self.length, n=-(-self.n // k))
+
     def part(self, first: int, n: int) -> Epochs:
         """Return `n` of these epochs, from number `first` on."""
         if n < 1 or not 0 <= first <= self.n - n:
@@ -155,6 +161,13 @@ class Epochs:
             dtype=np.int32,
         )
         return own(ordinals - ordinals[0], np.int32)
+
+    @cached_property
+    def hours_of_week(self) -> NDArray[np.int32]:
+        """Local hour of the week in which every epoch begins, Monday 00:00 being 0, shape (n,)."""
+        local = zone(self.timezone)
+        moments = (from_micros(int(t)).astimezone(local) for t in self._start_micros)
+        return own(np.array([24 * moment.weekday() + moment.hour for moment in moments]), np.int32)
 
     @property
     def n_days(self) -> int:

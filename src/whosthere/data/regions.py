@@ -133,6 +133,32 @@ class Regions:
             None if self.lat is None else own(self.lat[chosen], np.float64),
         )
 
+    def merged(self, new: ArrayLike) -> Regions:
+        """Return larger regions, given the number of the new region that each becomes a part of.
+
+        A region of several has their ids, joined by ``+``, and the mean of their positions.
+
+        Parameters
+        ----------
+        new
+            Shape (n,), numbered from 0 without gaps.
+        """
+        number = np.asarray(new, dtype=np.int64)
+        if number.shape != (len(self),):
+            raise InputError(
+                f"{number.size} numbers do not say what becomes of {len(self)} regions"
+            )
+        if number.min() < 0 or (parts := np.bincount(number)).min() == 0:
+            raise InputError("the new regions must be numbered from 0 without gaps")
+        ids: list[list[str]] = [[] for _ in parts]
+        for region, place in zip(self.ids, number.tolist(), strict=True):
+            ids[place].append(region)
+        positions = (
+            None if axis is None else np.bincount(number, axis) / parts
+            for axis in (self.lon, self.lat)
+        )
+        return Regions(["+".join(together) for together in ids], *positions)
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read a regions table: an id column and, if known, lon and lat."""
