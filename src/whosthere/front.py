@@ -70,6 +70,7 @@ def audit(
     past_releases: int | None = None,
     test_from: datetime | None = None,
     seed: int | None = None,
+    what_if: bool = True,
     workers: int | Workers | None = None,
 ) -> AuditResult:
     """Measure attacks against protections, and judge each protection.
@@ -98,6 +99,9 @@ def audit(
         See `whosthere.AuditOptions`.
     past_releases, test_from, seed
         See `whosthere.AuditOptions`.
+    what_if
+        Whether to try what larger regions and longer epochs would change for the riskiest settings
+        that are not accepted.
     workers
         How many processes to use, one for each processor by default, or who does the work.
 
@@ -138,6 +142,7 @@ def audit(
         result = prepared.run(
             policy=judged_by,
             workers=_workers(workers),
+            what_if=what_if,
             on_progress=lambda done, total: move("tasks", done, total),
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
         )

@@ -80,7 +80,11 @@ def results(folder):
     tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("scores", "control")]
     return (
         *(table.drop("seconds").to_dicts() for table in tables),
-        pl.read_parquet(folder / "targets.parquet").to_dicts(),
+        *(
+            pl.read_parquet(folder / f"{name}.parquet").to_dicts()
+            for name in ("targets", "leaks", "marginals", "regions")
+        ),
+        (folder / "what_if.json").read_bytes(),
         (folder / "findings.json").read_bytes(),
         (folder / "verdicts.json").read_bytes(),
     )

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.data.coarsening import AS_IT_IS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.data.coarsening import Coarsening
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
 
@@ -44,6 +47,13 @@ class Population:
         starts = range(first_epoch - n, -1, -n)
         earlier = tuple(bare.between(start, n) for start in starts)
         return cls(bare.between(first_epoch, n), earlier, friends)
+
+    def coarsened(self, coarsening: Coarsening) -> Population:
+        """Return the same people over larger regions and longer epochs."""
+        if coarsening == AS_IT_IS:
+            return self
+        earlier = tuple(coarsening.of(traces) for traces in self.earlier)
+        return Population(coarsening.of(self.tested), earlier, self.friends)
 
     @cached_property
     def visits(self) -> NDArray[np.int64]:

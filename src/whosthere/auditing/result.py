@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.leaks import LEAKS, MARGINALS
 from whosthere.auditing.vocabulary import METRICS, OF_UTILITY, UTILITY
 from whosthere.display import in_one_line, paragraph, stacked, table
 from whosthere.errors import MissingExtraError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
+    from whosthere.auditing.what_if import WhatIf
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
 """The metrics that a first look at an audit shows."""
@@ -50,6 +52,11 @@ class AuditResult:
         The AUC of every attack on every target.
     folder
         Where all of it is kept; None if it was kept nowhere.
+    leaks, marginals
+        Where and when people are found, and what an attacker sees of where and when people are;
+        the columns are described in `whosthere.auditing.leaks`. Empty if a part of it failed.
+    what_if
+        What larger regions and longer epochs would change for the riskiest settings.
     """
 
     plan: Plan
@@ -61,6 +68,9 @@ class AuditResult:
     scores: pl.DataFrame
     targets: pl.DataFrame
     folder: Path | None = None
+    leaks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LEAKS))
+    marginals: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARGINALS))
+    what_if: tuple[WhatIf, ...] = ()
 
     def kept_in(self, folder: Path | None) -> AuditResult:
         """Return the same result, kept in another folder or nowhere."""

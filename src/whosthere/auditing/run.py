@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whosthere.auditing.closer_look import CloserLook
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.planning import make_plan
@@ -19,7 +21,7 @@ from whosthere.data.traces import Traces
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan, Task
@@ -49,12 +51,14 @@ class PreparedAudit:
     cost: Cost | None
     _job: Job
     _folder: RunFolder
+    _closer: CloserLook
 
     def run(
         self,
         *,
         policy: Policy | None = None,
         workers: Workers | None = None,
+        what_if: bool = True,
         on_progress: Callable[[int, int], None] = lambda _done, _total: None,
         on_failure: Callable[[Task, str], None] = lambda _task, _why: None,
     ) -> AuditResult:
@@ -66,6 +70,9 @@ class PreparedAudit:
             What is acceptable; the default policy where none is given.
         workers
             Who does the work; this process where nobody is given.
+        what_if
+            Whether to try what larger regions and longer epochs would change for the riskiest
+            settings that are not accepted.
         on_progress
             Called with the number of tasks done and of all tasks, first before any work.
         on_failure
@@ -78,7 +85,15 @@ class PreparedAudit:
             with folder.alone():
                 folder.begin(identity)
                 failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
-                return _measured(self.plan, folder, policy or Policy.default(), failed)
+                total = len(self.plan.tasks)
+                with _resumable(folder, lambda: total - len(failed), total):
+                    leaks, marginals = self._closer.leaks(job, folder, at_work)
+                    judged = _measured(self.plan, folder, policy or Policy.default(), failed)
+                    result = replace(judged, leaks=leaks, marginals=marginals)
+                    if not what_if:
+                        return result
+                    tried = self._closer.what_if(result, job, folder, at_work)
+                    return replace(result, what_if=tried)
 
 
 def prepare_audit(
@@ -112,11 +127,11 @@ def prepare_audit(
     folder.check(identity_of(plan, job.traces_fingerprint))
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
+    people = Population.of(everybody, plan.first_epoch)
     cost = None
     if estimate:
-        people = Population.of(everybody, plan.first_epoch)
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
-    return PreparedAudit(plan, left, cost, job, folder)
+    return PreparedAudit(plan, left, cost, job, folder, CloserLook.of(plan, people.tested))
 
 
 def _do_what_is_left(
@@ -144,18 +159,25 @@ def _do_what_is_left(
         folder.log(f"failed: {outcome.task}\n{why}")
         on_failure(outcome.task, why)
 
-    try:
+    with _resumable(folder, lambda: n_done, len(tasks)):
         for outcome in workers.do(job, left):
             keep(outcome)
             n_done += outcome.scores is not None
             on_progress(n_done, len(tasks))
+    return tuple(failed)
+
+
+@contextmanager
+def _resumable(folder: RunFolder, done: Callable[[], int], total: int) -> Iterator[None]:
+    """Tell a user who stops the audit what is kept."""
+    try:
+        yield
     except KeyboardInterrupt:
         folder.log("interrupted")
         raise InterruptedAudit(
-            f"interrupted; {n_done} of {len(tasks)} tasks are done and kept. "
+            f"interrupted; {done()} of {total} tasks are done and kept. "
             "The same command resumes there"
         ) from None
-    return tuple(failed)
 
 
 def _measured(

@@ -50,7 +50,7 @@ place. The rows of the ceiling there are the positive control, on test releases 
 score is where the release stands among those without the target for one who knows all others, the
 threshold where it should stand on average, and `calibrated` the deviation of that.
 """
-RELEASES_FOR_UTILITY = 4
+RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""
 
 

@@ -11,17 +11,19 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from whosthere._version import __version__
 from whosthere.auditing.lock import LOCK, only_one
 from whosthere.auditing.scores import tests_and_controls
+from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-    import polars as pl
 
     from whosthere.auditing.plan import Plan, Task
 
@@ -35,6 +37,10 @@ RESULTS = (
     "scores.parquet",
     "control.parquet",
     "targets.parquet",
+    "leaks.parquet",
+    "marginals.parquet",
+    "regions.parquet",
+    "what_if.json",
     "manifest.json",
     "log.txt",
 )
@@ -154,6 +160,25 @@ class RunFolder:
         """Write a table for other programs to read."""
         with new_file(self.path / f"{name}.parquet", force=True) as temporary:
             table.write_parquet(temporary, compression="zstd")
+
+    def read_results(self, name: str) -> pl.DataFrame | None:
+        """Read what `write_results` wrote; None where it is not there, or not whole."""
+        try:
+            return pl.read_parquet(self.path / f"{name}.parquet")
+        except (OSError, pl.exceptions.PolarsError):
+            return None
+
+    def write_what_if(self, tried: Sequence[WhatIf]) -> None:
+        """Write what was found for changes of regions and epochs."""
+        write_json(self.path / "what_if.json", [one.to_json() for one in tried])
+
+    def read_what_if(self) -> tuple[WhatIf, ...]:
+        """Read what `write_what_if` wrote; nothing where it is not there, or not whole."""
+        try:
+            found = json.loads((self.path / "what_if.json").read_text(encoding="utf-8"))
+            return tuple(WhatIf.from_json(one) for one in found)
+        except (OSError, ValueError, TypeError, KeyError):
+            return ()
 
     def log(self, line: str) -> None:
         """Add a line to the log."""

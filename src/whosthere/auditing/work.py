@@ -20,9 +20,11 @@ from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
+from whosthere.auditing.leaks import look_closer
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import score_task
 from whosthere.auditing.store import fingerprint, versions
+from whosthere.data.coarsening import AS_IT_IS, Coarsening
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 from whosthere.kernels.threads import one_thread
@@ -52,12 +54,18 @@ class Job:
         Of the file's content, so that no worker reads another one.
     versions
         Of the software, so that no worker uses another one.
+    closer_look
+        Whether the tasks are to look where and when scores come from, instead of scoring.
+    coarsening
+        A change of regions and epochs to try; none by default.
     """
 
     plan: Plan
     traces: str
     traces_fingerprint: str
     versions: dict[str, str]
+    closer_look: bool = False
+    coarsening: Coarsening = AS_IT_IS
 
     @classmethod
     def on(cls, plan: Plan, traces: Path) -> Self:
@@ -67,7 +75,10 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a task: its scores, or why there are none."""
+    """What came of a task: its scores, or why there are none.
+
+    After a closer look, the table of `whosthere.auditing.leaks` stands in place of the scores.
+    """
 
     task: Task
     scores: pl.DataFrame | None
@@ -184,18 +195,21 @@ def work_on(job: Job, task: Task) -> Outcome:
         with threadpool_limits(1), one_thread():
             if versions() != job.versions:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
-            people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
-            return Outcome(task, score_task(people, job.plan, task))
+            people = _population(
+                job.traces, job.traces_fingerprint, job.plan.first_epoch, job.coarsening
+            )
+            do = look_closer if job.closer_look else score_task
+            return Outcome(task, do(people, job.plan, task))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())
 
 
 @lru_cache(maxsize=1)
-def _population(path: str, expected: str, first_epoch: int) -> Population:
+def _population(path: str, expected: str, first_epoch: int, coarsening: Coarsening) -> Population:
     """Read the traces once for each worker process."""
     if fingerprint(Path(path)) != expected:
         raise FileError("has changed since the audit began, or is another file here", where=path)
-    return Population.of(Traces.load(path), first_epoch)
+    return Population.of(Traces.load(path), first_epoch).coarsened(coarsening)
 
 
 def _depend_on_parent(parent: int) -> None:

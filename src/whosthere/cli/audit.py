@@ -106,6 +106,13 @@ def audit(
         ),
     ] = None,
     policy: PolicyFile = None,
+    what_if: Annotated[
+        bool,
+        typer.Option(
+            help="Try what larger regions and longer epochs would change for the riskiest settings "
+            "that are not accepted."
+        ),
+    ] = True,
     workers: WorkerCount = None,
     cluster: Cluster = None,
     dry_run: Annotated[
@@ -165,6 +172,7 @@ def audit(
         result = prepared.run(
             policy=judged_by,
             workers=chosen_workers(n, cluster),
+            what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: console.complain(
                 f"{task} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
@@ -174,7 +182,8 @@ def audit(
         console.print_json(result.to_json())
     else:
         show_audit(result)
-        console.say(f"Written to {out}: {', '.join(RESULTS)}")
+        written = [name for name in RESULTS if (out / name).exists()]
+        console.say(f"Written to {out}: {', '.join(written)}")
     if result.failed:
         console.complain(
             f"{len(result.failed)} of {len(prepared.plan.tasks)} tasks failed; the results rest on "

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.what_if import Interval, WhatIf
 
 _HEADS = {
     "auc": "mean AUC",
@@ -47,6 +48,8 @@ def show_audit(result: AuditResult) -> None:
             for sentence in said:
                 console.say(f"{title}: {sentence}")
     console.say("")
+    if result.what_if:
+        _show_what_if(result.what_if)
     console.say("All numbers with 95 % intervals.")
     for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
@@ -89,3 +92,29 @@ def _row_of_utility(findings: Sequence[Finding]) -> list[str]:
     own = {finding.metric: finding for finding in findings if finding.attack == UTILITY}
     cells = [shown(own.get(metric), between="\n") for metric in _HEADS_OF_UTILITY]
     return cells if own else []
+
+
+def _show_what_if(tried: Sequence[WhatIf]) -> None:
+    rows = [
+        (
+            one.setting,
+            one.change,
+            *(_interval(found) for found in (one.before, one.after)),
+            *(_share(kept.get("cells_kept")) for kept in (one.utility_before, one.utility_after)),
+        )
+        for one in tried
+    ]
+    header = ("setting", "change", "mean AUC", "after", "cells kept", "after")
+    console.table(
+        "What if (likelihood-ratio on a few releases; nothing is judged by it)", header, rows
+    )
+
+
+def _interval(found: Interval) -> str:
+    if found.estimate is None or found.low is None or found.high is None:
+        return _share(found.estimate)
+    return f"{found.estimate:.3f}\n{found.low:.2f}\N{EN DASH}{found.high:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -47,3 +47,7 @@ class Coarsening:
             regions=regions,
             epochs=epochs,
         )
+
+
+AS_IT_IS = Coarsening()
+"""No change."""

@@ -209,16 +209,33 @@ class _Test(FittedAttack):
 
 def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -> LikelihoodAnswer:
     """Score a release for a target; rates that were fitted once serve any number of targets."""
-    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
-    tables = count_tables(release.mechanism, release.group_size)
-    log_rates = rates.log_rates(cells)
-    known = knowledge.certain.size > 0
-    if known:
-        chance = chance * chance_of_being_counted(cells, release.facts)
-    score = float(_terms(tables.log_ratio_of(flat_counts(release)[cells], log_rates), chance).sum())
+    cells, null = _known_cells(release, knowledge, rates)
+    score = float(null.terms(flat_counts(release)[cells]).sum())
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    return LikelihoodAnswer(score, 0.0, null=Null(tables, log_rates, chance) if known else None)
+    return LikelihoodAnswer(score, 0.0, null=null if knowledge.certain.size else None)
+
+
+def terms_by_cell(
+    release: Release, knowledge: Knowledge, rates: Rates
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return the cells that the score of a target looks at, and what each adds to it.
+
+    Both have the shape (n_cells,). A term is minus infinity where the target cannot be in.
+    """
+    cells, null = _known_cells(release, knowledge, rates)
+    return cells, null.terms(flat_counts(release)[cells])
+
+
+def _known_cells(
+    release: Release, knowledge: Knowledge, rates: Rates
+) -> tuple[NDArray[np.int32], Null]:
+    """Return where the target is or may be, and what counts are like there without the target."""
+    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
+    if knowledge.certain.size:
+        chance = chance * chance_of_being_counted(cells, release.facts)
+    tables = count_tables(release.mechanism, release.group_size)
+    return cells, Null(tables, rates.log_rates(cells), chance)
 
 
 def _terms(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -243,6 +260,10 @@ class Null:
     tables: CountTables
     log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
+
+    def terms(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what each cell adds to the score if these counts are published in them."""
+        return _terms(self.tables.log_ratio_of(counts, self.log_rates), self.chance)
 
     def law(self) -> NullLaw:
         """Return the law of the score, which is minus infinity at times."""

@@ -1,0 +1,96 @@
+"""What follows the scores: where people are found, and what coarser tables would change.
+
+All of it belongs to the plan and the traces, and is kept in the run folder, so that judging an
+audit again repeats nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import polars as pl
+
+from whosthere.auditing.leaks import LEAKS, MARGINALS, add_up, tasks_to_look_at
+from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
+
+if TYPE_CHECKING:
+    from whosthere.auditing.plan import Plan, Task
+    from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.store import RunFolder
+    from whosthere.auditing.what_if import WhatIf
+    from whosthere.auditing.work import Job, Workers
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.regions import Regions
+    from whosthere.data.traces import Traces
+
+
+@dataclass(frozen=True, eq=False)
+class CloserLook:
+    """What a closer look needs to know of the traces.
+
+    Attributes
+    ----------
+    tasks
+        Whom to look at, under which schemes.
+    regions, epochs
+        Of the tested time.
+    """
+
+    tasks: tuple[Task, ...]
+    regions: Regions
+    epochs: Epochs
+
+    @classmethod
+    def of(cls, plan: Plan, tested: Traces) -> Self:
+        """Choose whom to look at."""
+        return cls(tasks_to_look_at(plan, tested), tested.regions, tested.epochs)
+
+    def leaks(
+        self, job: Job, folder: RunFolder, workers: Workers
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return leaks and marginals, from the folder if they are there; empty if a task failed."""
+        folder.write_results("regions", self._table_of_regions())
+        leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
+        if leaks is not None and marginals is not None:
+            return leaks, marginals
+        looks = {}
+        for outcome in workers.do(replace(job, closer_look=True), self.tasks):
+            if outcome.scores is None:
+                folder.log(f"failed: a closer look at {outcome.task}\n{outcome.failure}")
+                return pl.DataFrame(schema=LEAKS), pl.DataFrame(schema=MARGINALS)
+            looks[outcome.task] = outcome.scores
+        leaks, marginals = add_up(job.plan, {task: looks[task] for task in self.tasks})
+        folder.write_results("leaks", leaks)
+        folder.write_results("marginals", marginals)
+        folder.log(f"looked closer at {len({task.target for task in self.tasks})} people")
+        return leaks, marginals
+
+    def what_if(
+        self, result: AuditResult, job: Job, folder: RunFolder, workers: Workers
+    ) -> tuple[WhatIf, ...]:
+        """Return what changes would do to the riskiest settings; what is known is not repeated."""
+        settings = riskiest(job.plan, result.findings, result.verdicts)
+        known = {(one.setting, one.change): one for one in folder.read_what_if()}
+        changes = changes_to_try(result.leaks, self.regions, self.epochs)
+        for change in changes:
+            new = [one for one in settings if (str(one), change.words) not in known]
+            if new:
+                found = try_change(change, new, job, workers)
+                known |= {(one.setting, one.change): one for one in found}
+        wanted = [(str(setting), change.words) for setting in settings for change in changes]
+        tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
+        folder.write_what_if(tried)
+        return tried
+
+    def _table_of_regions(self) -> pl.DataFrame:
+        n = len(self.regions)
+        return pl.DataFrame(
+            {
+                "index": range(n),
+                "id": self.regions.ids,
+                "lon": [None] * n if self.regions.lon is None else self.regions.lon,
+                "lat": [None] * n if self.regions.lat is None else self.regions.lat,
+            },
+            schema={"index": pl.Int32, "id": pl.String, "lon": pl.Float64, "lat": pl.Float64},
+        )

@@ -1,0 +1,215 @@
+"""Where and when people are found: sums that add up to scores, and show nobody."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
+from whosthere.adversary.rates import fit_rates
+from whosthere.auditing import leaks
+from whosthere.auditing.leaks import LEAKS, LEAST_TARGETS, add_up, look_closer, tasks_to_look_at
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.plan import Task
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import Scene
+from whosthere.data.cities import simulate
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
+from whosthere.data.traces import Traces
+
+KNOWLEDGE = ("all", "share(0.5)", "regions(top=2)")
+BOUNDED = "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"
+
+
+@pytest.fixture(scope="module")
+def city():
+    return simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
+
+
+def plan_of(traces, **chosen):
+    usual = {"mechanisms": "suppress(k=1)", "group_sizes": 40, "targets": 6, "releases": 4}
+    usual |= {"attacks": "likelihood-ratio"}
+    return make_plan(AuditOptions.of(**usual | chosen), traces)
+
+
+def looked(traces, plan):
+    """Return all closer looks, the leaks and the marginals."""
+    people = Population.of(traces, plan.first_epoch)
+    looks = {t: look_closer(people, plan, t) for t in tasks_to_look_at(plan, people.tested)}
+    return looks, *add_up(plan, looks)
+
+
+@pytest.fixture(scope="module")
+def plan(city):
+    return plan_of(city, knowledge=KNOWLEDGE, mechanisms=("suppress(k=1)", BOUNDED))
+
+
+@pytest.fixture(scope="module")
+def found(city, plan):
+    return looked(city, plan)
+
+
+class TestTerms:
+    @pytest.mark.parametrize("knowledge", KNOWLEDGE)
+    @pytest.mark.parametrize("mechanism", ["suppress(k=1)", "raw", BOUNDED])
+    def test_they_add_up_to_the_score(self, city, knowledge, mechanism):
+        plan = plan_of(city, knowledge=knowledge, mechanisms=mechanism, targets=3)
+        for task in plan.tasks:
+            scene = Scene(Population.of(city), plan, task)
+            fitted = scene.fit(plan.contests[0])
+            for i in range(4):
+                release = scene.test(i).release
+                known = scene.knowledge(plan.settings[0].knowledge)
+                cells, terms = terms_by_cell(release, known, fit_rates(release))
+                answer = fitted.score(release)
+                assert cells.shape == terms.shape
+                if answer.is_certain:
+                    assert np.isneginf(terms.sum())
+                else:
+                    assert terms.sum() == pytest.approx(answer.score)
+
+
+class TestPeople:
+    def test_targets_first_then_others_with_as_many_visits(self, city, plan, monkeypatch):
+        monkeypatch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 20)
+        tasks = tasks_to_look_at(plan, city)
+        people = list(dict.fromkeys(task.target for task in tasks))
+        assert tuple(people[: len(plan.targets)]) == plan.targets
+        assert len(people) == 20
+        visits = city.visits_per_user()
+        assert visits[people].min() >= visits[list(plan.targets)].min()
+        assert set(tasks) == {Task(one, scheme) for one in people for scheme in plan.schemes}
+
+    def test_as_many_as_there_are(self, traces):
+        plan = plan_of(traces, group_sizes=10)
+        people = {task.target for task in tasks_to_look_at(plan, traces)}
+        assert set(plan.targets) <= people
+        assert len(people) <= traces.n_users
+
+
+class TestOneLook:
+    def test_leaks_add_up_to_the_distance_of_scores(self, city, plan):
+        """Of one person, over regions as over hours."""
+        person = plan.tasks[0]
+        look = look_closer(Population.of(city), plan, person)
+        scene = Scene(Population.of(city), plan, person)
+        trials = [scene.test(i) for i in range(leaks.RELEASES_TO_LOOK_AT)]
+        for contest in plan.contests_under(person.scheme):
+            fitted = scene.fit(contest)
+            scores = [fitted.score(trial.release).score for trial in trials]
+            assert [trial.put_in for trial in trials] == [True, False]
+            for axis in ("region", "hour"):
+                own = look.filter(setting=str(contest.setting), axis=axis)
+                assert own["leak"].sum() == pytest.approx(scores[0] - scores[1])
+
+    def test_only_known_places_leak(self, city, plan):
+        person = plan.tasks[0]
+        look = look_closer(Population.of(city), plan, person)
+        everywhere = look.filter(setting=str(plan.settings[0]), axis="region")
+        visited = np.unique(city.trace(person.target) // city.epochs.n)
+        assert everywhere.drop_nulls("leak")["index"].to_list() == visited.tolist()
+
+    def test_of_others_no_more_than_the_leaks(self, city, plan):
+        other = tasks_to_look_at(plan, city)[-1]
+        assert other.target not in plan.targets
+        assert look_closer(Population.of(city), plan, other)["leak"].null_count() == 0
+
+    def test_one_who_is_ruled_out_leaks_a_finite_amount(self, city):
+        plan = plan_of(city, mechanisms="raw")
+        look = look_closer(Population.of(city), plan, plan.tasks[0])
+        assert look["leak"].drop_nulls().is_finite().all()
+
+
+class TestSums:
+    def test_a_row_for_every_place(self, city, plan, found):
+        _, found_leaks, marginals = found
+        hours = np.unique(city.epochs.hours_of_week).tolist()
+        for table in (found_leaks, marginals):
+            for setting in plan.settings:
+                own = table.filter(setting=str(setting))
+                assert own.filter(axis="region")["index"].to_list() == list(range(25))
+                assert own.filter(axis="hour")["index"].to_list() == hours
+            assert table.height == len(plan.settings) * (25 + len(hours))
+        assert found_leaks.schema == pl.Schema(LEAKS)
+
+    def test_are_over_all_who_were_there(self, plan, found):
+        looks, found_leaks, _ = found
+        together = pl.concat(looks.values()).drop_nulls("leak")
+        by_place = together.group_by("setting", "axis", "index").agg(
+            pl.len().alias("n"), pl.col("leak").sum().alias("sum")
+        )
+        joined = found_leaks.join(by_place, on=["setting", "axis", "index"], how="left")
+        shown = joined.drop_nulls("leak")
+        assert shown.height > joined.height // 3
+        assert shown["targets"].to_list() == shown["n"].to_list()
+        assert shown["leak"].to_list() == pytest.approx(shown["sum"].to_list())
+        assert shown["targets"].min() >= LEAST_TARGETS
+        hidden = joined.filter(pl.col("leak").is_null())
+        assert hidden["targets"].null_count() == hidden.height
+
+    def test_people_are_found_where_they_are(self, plan, found):
+        for setting in plan.settings:
+            own = found[1].filter(setting=str(setting), axis="region")
+            assert own["leak"].sum() > 0
+
+    def test_marginals_are_shares(self, city, plan, found):
+        marginals = found[2]
+        sums = marginals.group_by("setting", "axis").agg(pl.col("truth", "estimated").sum())
+        for row in sums.to_dicts():
+            assert row["truth"] == pytest.approx(1)
+            assert row["estimated"] == pytest.approx(1)
+        own = marginals.filter(setting=str(plan.settings[0]), axis="region")
+        by_region = city.counts().sum(axis=1)
+        assert own["truth"].to_list() == pytest.approx((by_region / by_region.sum()).tolist())
+
+    def test_raw_counts_show_the_truth(self, city):
+        _, _, marginals = looked(city, plan_of(city, mechanisms="raw", group_sizes=110))
+        for axis in ("region", "hour"):
+            own = marginals.filter(axis=axis)
+            assert np.corrcoef(own["truth"], own["estimated"])[0, 1] > 0.99
+
+    def test_the_order_in_which_looks_end_does_not_matter(self, city, plan, found):
+        looks, found_leaks, _ = found
+        again = {task: looks[task] for task in tasks_to_look_at(plan, city)}
+        assert add_up(plan, again)[0].equals(found_leaks)
+
+
+class TestHidden:
+    def looks(self, visitors, hours=None):
+        """Return the leaks of people with one visit each, in given regions and hours."""
+        n = len(visitors)
+        hours = [0] * n if hours is None else hours
+        regions = Regions([f"r{i}" for i in range(4)])
+        epochs = Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 4, "UTC")
+        cells = np.array(visitors) * 4 + np.array(hours)
+        users = tuple(f"u{i:03d}" for i in range(n))
+        traces = Traces(users, np.arange(n + 1), cells, regions, epochs)
+        plan = plan_of(traces, group_sizes=n // 2)
+        return looked(traces, plan)[1]
+
+    def shown(self, table, axis):
+        return table.filter(axis=axis).drop_nulls("leak")["index"].to_list()
+
+    def test_few_people_are_not_shown(self):
+        found = self.looks([0] * 20 + [1] * LEAST_TARGETS + [2] * (LEAST_TARGETS - 1) + [3] * 4)
+        assert self.shown(found, "region") == [0, 1]
+
+    def test_nor_follows_what_they_leak_from_the_total(self):
+        """All hours are shown, so that one hidden region would be their sum less the others."""
+        found = self.looks([0] * 20 + [1] * 9 + [2] * 7 + [3] * (LEAST_TARGETS - 1))
+        assert self.shown(found, "region") == [0, 1]
+
+    def test_where_nobody_was_nothing_follows(self):
+        found = self.looks([0] * 20 + [1] * 9 + [2] * 7)
+        assert self.shown(found, "region") == [0, 1, 2]
+
+    def test_all_targets_together_may_be_too_few(self, city):
+        plan = replace(plan_of(city), targets=plan_of(city).targets[:1])
+        people = Population.of(city)
+        looks = {task: look_closer(people, plan, task) for task in plan.tasks}
+        table, _ = add_up(plan, looks)
+        assert table["leak"].null_count() == table.height
