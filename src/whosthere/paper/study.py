@@ -120,6 +120,7 @@ class PreparedStudy:
                 audit.run(
                     policy=Policy.default(),
                     workers=_Kept(workers),
+                    what_if=False,
                     on_progress=_shifted(on_progress, before, total),
                     on_failure=partial(on_failure, experiment.name),
                 )
