@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2_contingency, chisquare
 
 from whosthere.adversary.activity import Constant, Exponential
-from whosthere.adversary.synthetic import UnicityModel, usual_haunts
+from whosthere.adversary.synthetic import SamePeople, UnicityModel, usual_haunts
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -44,7 +44,7 @@ def regions_of(traces, row):
 def one_visit_each(model, n=8000, seed=2):
     """Visits of people with one visit each: independent draws without any repetition."""
     model = replace(model, activity=Constant(1.0))
-    return model.aggregate(n, np.random.default_rng(seed))
+    return model.generate(n, np.random.default_rng(seed)).counts()
 
 
 # What a trace looks like
@@ -154,19 +154,25 @@ def test_other_region_labels_change_labels_only(model):
 
 
 @pytest.mark.parametrize(("variant", "haunts"), KINDS)
-def test_an_aggregate_counts_the_same_people(model, variant, haunts):
+def test_the_same_people_are_counted_with_any_mean(model, variant, haunts):
+    """Means that ask for more visits than were drawn, and for fewer, in any order."""
     model = replace(model, variant=variant, haunts=haunts)
-    traces = model.generate(100, np.random.default_rng(6))
-    counts = model.aggregate(100, np.random.default_rng(6))
-    assert np.array_equal(counts, traces.counts())
-    again = model.generate(100, np.random.default_rng(6))
+    same = SamePeople(model, 100, np.random.default_rng(6))
+    for mean in (3.0, 4.5, 40.0, 1.0, 0.0, 90.0):
+        people = replace(model, activity=model.activity.with_mean(mean))
+        traces = people.generate(100, np.random.default_rng(6), evenly=True)
+        assert np.array_equal(same.counts(mean), traces.counts())
+
+
+def test_the_same_generator_makes_the_same_people(model):
+    traces, again = (model.generate(100, np.random.default_rng(6)) for _ in range(2))
     assert np.array_equal(again.cells, traces.cells)
     assert list(traces.users) == sorted(set(traces.users))
     assert traces.shape == (60, 48)
 
 
 def test_other_seeds_make_other_people(model):
-    a, b = (model.aggregate(50, np.random.default_rng(seed)) for seed in (1, 2))
+    a, b = (SamePeople(model, 50, np.random.default_rng(s)).counts(5.0) for s in (1, 2))
     assert not np.array_equal(a, b)
 
 
@@ -212,5 +218,5 @@ def test_one_region_and_one_epoch(variant, haunts):
     regions = Regions(["all"], [9.0], [45.0])
     one = np.ones(1)
     model = UnicityModel(one, one, Constant(3.0), regions, epochs, variant=variant, haunts=haunts)
-    assert model.aggregate(7, np.random.default_rng(1)).tolist() == [[7]]
+    assert SamePeople(model, 7, np.random.default_rng(1)).counts(3.0).tolist() == [[7]]
     assert model.generate(0, np.random.default_rng(1)).n_users == 0

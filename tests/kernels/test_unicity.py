@@ -19,8 +19,9 @@ from whosthere.kernels.unicity import (
     SCATTERED,
     People,
     _put_smallest_first,
-    add_traces,
+    add_first_visits,
     draw_traces,
+    draw_visits,
 )
 
 FALSE_ALARMS = 1e-4
@@ -199,24 +200,29 @@ def test_epochs_of_the_original_variant_are_drawn_by_weight_without_replacement(
 
 @pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
 @pytest.mark.parametrize("original", [False, True])
-def test_counts_add_up_the_very_traces(places, original):
-    people = make(time=np.arange(1.0, 9.0), places=places, original=original)
-    n_visits = np.random.default_rng(3).integers(0, 30, 200)
+@pytest.mark.parametrize("n_epochs", [8, 130])
+def test_first_visits_add_up_to_the_very_traces(places, original, n_epochs):
+    """Of few visits and of many, which are sorted in different ways."""
+    people = make(time=np.arange(1.0, n_epochs + 1), places=places, original=original)
+    n_cells = 7 * n_epochs
+    n_visits = np.random.default_rng(3).integers(0, 60, 200)
     indptr, cells = draw_traces(people, n_visits, np.uint64(5))
-    counts = np.zeros(7 * 8, np.int32)
-    add_traces(people, n_visits, np.uint64(5), counts)
-    assert counts.tolist() == np.bincount(cells, minlength=7 * 8).tolist()
-    assert counts.max() <= 200
-    assert (np.diff(indptr) <= n_visits).all()
     for a, b in itertools.pairwise(indptr):
         assert (np.diff(cells[a:b]) > 0).all()
+    assert (np.diff(indptr) <= n_visits).all()
+    expected = np.bincount(cells, minlength=n_cells).tolist()
+    for more in (0, 5):
+        bounds, visits = draw_visits(people, n_visits + more, np.uint64(5))
+        counts = np.zeros(n_cells + 1, np.int32)
+        add_first_visits(bounds, visits, n_visits, counts)
+        assert counts[:-1].tolist() == expected
 
 
 def test_counts_are_added_to_what_is_there():
-    people = make(places=ANYWHERE)
-    counts = np.full(7, 10, np.int32)
-    add_traces(people, np.array([1, 0, 1]), np.uint64(0), counts)
-    assert counts.sum() == 72
+    bounds, visits = draw_visits(make(places=ANYWHERE), np.array([1, 0, 1]), np.uint64(0))
+    counts = np.full(8, 10, np.int32)
+    add_first_visits(bounds, visits, np.array([1, 0, 1]), counts)
+    assert counts.sum() == 82
 
 
 def test_the_seed_decides_everything():
@@ -226,8 +232,9 @@ def test_the_seed_decides_everything():
 
 
 @pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
-def test_whoever_visits_more_visits_the_same_cells_and_others(places):
-    people = make(time=np.arange(1.0, 100.0), places=places)
+@pytest.mark.parametrize("original", [False, True])
+def test_whoever_visits_more_visits_the_same_cells_and_others(places, original):
+    people = make(time=np.arange(1.0, 100.0), places=places, original=original)
     few, many = rows(people, 100, 5), rows(people, 100, 25)
     assert all(set(a) <= set(b) for a, b in zip(few, many, strict=True))
     assert sum(map(len, few)) < sum(map(len, many))
@@ -242,9 +249,8 @@ def test_nobody_and_no_visits():
     assert rows(make(), 0, 5) == []
     assert rows(make(), 3, 0) == [(), (), ()]
     assert rows(make(original=True), 3, 0) == [(), (), ()]
-    counts = np.zeros(7, np.int32)
-    add_traces(make(), np.empty(0, np.int64), np.uint64(0), counts)
-    assert not counts.any()
+    bounds, visits = draw_visits(make(), np.empty(0, np.int64), np.uint64(0))
+    assert (bounds.tolist(), visits.size) == ([0], 0)
 
 
 def test_other_labels_change_labels_only():

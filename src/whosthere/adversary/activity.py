@@ -49,8 +49,12 @@ class Activity(ABC):
         Evenly, one person is drawn from each n-th of all people, in ascending order: everybody is
         as likely as before, and there is much less chance in the total.
         """
-        shares = rng.random(n)
-        return self.at((np.arange(n) + shares) / n if evenly else shares)
+        return self.at(even_shares(n, rng) if evenly else rng.random(n))
+
+
+def even_shares(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return one random number within each n-th of the range from 0 to 1, shape (n,)."""
+    return (np.arange(n) + rng.random(n)) / n
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from whosthere.adversary.activity import Activity, Exponential
 from whosthere.adversary.corrections import log_compressed, power_transformed
-from whosthere.adversary.synthetic import UnicityModel, usual_haunts
+from whosthere.adversary.synthetic import SamePeople, UnicityModel, usual_haunts
 from whosthere.data.arrays import frozen
 from whosthere.privacy.step import Correction
 
@@ -186,6 +186,8 @@ class _Imitation:
 
     Attributes
     ----------
+    people
+        The synthetic people.
     expected
         Mean published count for each true count, where it is known.
     seed
@@ -194,24 +196,27 @@ class _Imitation:
 
     release: Release
     model: UnicityModel
+    people: SamePeople
     expected: NDArray[np.float64] | None
     seed: int
 
     @classmethod
     def of(cls, release: Release, model: UnicityModel, rng: np.random.Generator) -> Self:
         expected = release.mechanism.expected(release.group_size)
-        return cls(release, model, expected, int(rng.integers(2**63)))
+        seed = int(rng.integers(2**63))
+        people = SamePeople(model, release.group_size, np.random.default_rng(seed))
+        return cls(release, model, people, expected, seed)
 
     def __call__(self, mean: float) -> float:
         """Return the total per person that is published of people with this mean."""
-        people = replace(self.model, activity=self.model.activity.with_mean(mean))
-        mechanism, m = self.release.mechanism, self.release.group_size
-        rng = np.random.default_rng(self.seed)
+        mechanism = self.release.mechanism
         if not mechanism.bounds_visits:
-            return self.published(people.aggregate(m, rng, evenly=True))
+            return self.published(self.people.counts(mean))
         # Only whole traces can be bounded as the publisher bounds them.
-        bounded = mechanism.bound(people.generate(m, rng, evenly=True), rng).traces
-        return self.published(bounded.counts())
+        model = replace(self.model, activity=self.model.activity.with_mean(mean))
+        rng = np.random.default_rng(self.seed)
+        traces = model.generate(self.release.group_size, rng, evenly=True)
+        return self.published(mechanism.bound(traces, rng).traces.counts())
 
     def published(self, counts: NDArray[np.int32]) -> float:
         """Return the total per person that is published of true counts, on average if known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from whosthere import kernels
+from whosthere.adversary.activity import even_shares
 from whosthere.data.arrays import frozen, own
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
@@ -29,6 +30,8 @@ Haunts: TypeAlias = Literal["anywhere", "connected", "scattered"]
 
 # As the kernel numbers them.
 _HAUNTS: Mapping[str, int] = MappingProxyType({"anywhere": 0, "connected": 1, "scattered": 2})
+# Visits drawn for each one that is needed, where it is not known yet how many will be.
+_ROOM = 2.0
 _NO_GRAPH = frozen([0], np.int32), frozen([], np.int32)
 
 
@@ -106,25 +109,13 @@ class UnicityModel:
             Whether numbers of visits are drawn evenly from the activity's law.
         """
         visits = self.activity.draw(n, rng, evenly=evenly)
-        indptr, cells = kernels.draw_traces(self._people, visits, _key(rng))
+        indptr, cells = kernels.draw_traces(self.people, visits, _key(rng))
         return Traces(
             _names(n), own(indptr, np.int64), own(cells, np.int32), self.regions, self.epochs
         )
 
-    def aggregate(
-        self, m: int, rng: np.random.Generator, *, evenly: bool = False
-    ) -> NDArray[np.int32]:
-        """Count the visits of `m` people in each cell, shape (n_regions, n_epochs).
-
-        The same generator makes the people of `generate`; here their traces are not kept.
-        """
-        visits = self.activity.draw(m, rng, evenly=evenly)
-        counts = np.zeros(self.space.size * self.time.size, dtype=np.int32)
-        kernels.add_traces(self._people, visits, _key(rng), counts)
-        return counts.reshape(self.space.size, self.time.size)
-
     @cached_property
-    def _people(self) -> People:
+    def people(self) -> People:
         """The model as the kernel takes it."""
         graph = _NO_GRAPH
         if self.haunts == "connected":
@@ -134,6 +125,45 @@ class UnicityModel:
         return kernels.People(
             self.space, self.time, *graph, _HAUNTS[self.haunts], self.n_rois, original
         )
+
+
+class SamePeople:
+    """Synthetic people whose numbers of visits are drawn evenly, counted with any mean.
+
+    They are those whom `UnicityModel.generate` makes of the same generator, evenly. Their visits
+    are drawn once, in the order in which they are made; with a larger mean, people make more of
+    them.
+
+    Parameters
+    ----------
+    model
+        The people; of their activity only the shape is used.
+    n
+        How many they are.
+    """
+
+    def __init__(self, model: UnicityModel, n: int, rng: np.random.Generator) -> None:
+        self._model = model
+        self._shares = even_shares(n, rng)
+        self._key = _key(rng)
+        self._n_drawn = np.zeros(n, np.int64)
+        self._bounds, self._cells = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
+
+    def counts(self, mean: float) -> NDArray[np.int32]:
+        """Count people with this mean in each cell, shape (n_regions, n_epochs)."""
+        activity = self._model.activity
+        n_visits = activity.with_mean(mean).at(self._shares)
+        if (n_visits > self._n_drawn).any():
+            # More than is needed now, so that the next mean hardly asks for more.
+            self._n_drawn = activity.with_mean(_ROOM * mean).at(self._shares)
+            self._bounds, self._cells = kernels.draw_visits(
+                self._model.people, self._n_drawn, self._key
+            )
+        n_regions, n_epochs = self._model.space.size, self._model.time.size
+        # One cell more, which stands for none.
+        counts = np.zeros(n_regions * n_epochs + 1, np.int32)
+        kernels.add_first_visits(self._bounds, self._cells, n_visits, counts)
+        return counts[:-1].reshape(n_regions, n_epochs)
 
 
 def _key(rng: np.random.Generator) -> np.uint64:

@@ -17,18 +17,19 @@ from .rows import (
 )
 from .stages import Stages
 from .threads import in_parts, one_thread
-from .unicity import People, add_traces, draw_traces
+from .unicity import People, add_first_visits, draw_traces, draw_visits
 
 __all__ = [
     "People",
     "Rows",
     "Stages",
-    "add_traces",
+    "add_first_visits",
     "column_sums",
     "count_cells",
     "count_fates",
     "count_periods",
     "draw_traces",
+    "draw_visits",
     "empty_key_table",
     "fit_rank_one",
     "fit_shaped",

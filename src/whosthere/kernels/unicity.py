@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 ANYWHERE, CONNECTED, SCATTERED = 0, 1, 2
 # Up to so many weights are looked at one by one.
 _FEW = 16
+# Up to so many visits are sorted one by one.
+_FEW_VISITS = 24
+# Entries of a guide for each weight: the more, the more often they tell the index at once.
+_ENTRIES_PER_WEIGHT = 8
 # The product of a power of two with this number has another beginning for each of the 64 powers,
 # which tells the power.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -62,37 +66,61 @@ def draw_traces(
     """Draw a trace of as many visits as each entry of `n_visits` says, as compressed rows.
 
     A trace belongs to the key and its own number. The first visits of a trace do not depend on how
-    many there are, except in the original variant.
+    many there are.
 
     Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each.
     """
     bounds = np.zeros(n_visits.size + 1, np.int64)
     cells = np.empty(n_visits.sum(), np.int32)
     model = _prepared(people)
+    n_epochs = people.time.size
     end = 0
     for trace in range(n_visits.size):
-        rois = _draw_trace(people, model, n_visits[trace], random_word(key, trace), trace)
-        end = _take_marks(model.marks, rois, people.time.size, cells, end)
+        row = cells[end : end + n_visits[trace]]
+        n, n_rois = _draw_visits(people, model, key, trace, row)
+        if n <= _FEW_VISITS:
+            end += _sort_distinct(row[:n], people.space.size * n_epochs)
+        else:
+            end += _take_marks(model, n_rois, n_epochs, row)
+        model.marks[: n_rois * _words(n_epochs)] = 0
         bounds[trace + 1] = end
     # Memory that was never written to costs nothing, so the rest need not be cut off by a copy.
     return bounds, cells[:end]
 
 
 @njit(cache=True, nogil=True)
-def add_traces(
-    people: People,
+def draw_visits(
+    people: People, n_visits: NDArray[np.int64], key: np.uint64
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Draw the traces of `draw_traces`, as visits in the order in which they are made.
+
+    Returns the rows' bounds, shape (n_traces + 1,), and the cells; one that a person visits again
+    is replaced by the number of cells, which stands for none.
+    """
+    bounds = np.zeros(n_visits.size + 1, np.int64)
+    cells = np.empty(n_visits.sum(), np.int32)
+    model = _prepared(people)
+    end = 0
+    for trace in range(n_visits.size):
+        row = cells[end : end + n_visits[trace]]
+        n, n_rois = _draw_visits(people, model, key, trace, row)
+        model.marks[: n_rois * _words(people.time.size)] = 0
+        end += n
+        bounds[trace + 1] = end
+    return bounds, cells[:end]
+
+
+@njit(cache=True, nogil=True)
+def add_first_visits(
+    bounds: NDArray[np.int64],
+    cells: NDArray[np.int32],
     n_visits: NDArray[np.int64],
-    key: np.uint64,
     counts: NDArray[np.int32],
 ) -> None:
-    """Add one to ``counts[c]`` for every cell c of the traces that `draw_traces` would draw."""
-    model = _prepared(people)
-    cells = np.empty(n_visits.max() if n_visits.size else 0, np.int32)
-    for trace in range(n_visits.size):
-        rois = _draw_trace(people, model, n_visits[trace], random_word(key, trace), trace)
-        end = _take_marks(model.marks, rois, people.time.size, cells, 0)
-        for i in range(end):
-            counts[cells[i]] += 1
+    """Add one to ``counts[c]`` for every cell c among the first visits of each row."""
+    for row in range(n_visits.size):
+        for i in range(bounds[row], min(bounds[row] + n_visits[row], bounds[row + 1])):
+            counts[np.uint32(cells[i])] += 1
 
 
 class _Prepared(NamedTuple):
@@ -102,47 +130,63 @@ class _Prepared(NamedTuple):
     ----------
     space, time
         Cumulated weights.
-    guide
-        First epoch that a random number may stand for, by its leading part.
+    space_guide, time_guide
+        First region and epoch that a random number may stand for, by its leading part.
     reached
         Number of the last trace that reached each region, so that it need not be cleared.
     marks
-        A bit for each epoch of each of a person's regions, in whole words for each region.
-    chosen, own, frontier
-        A person's regions, their cumulated weights, and the regions next to them.
+        A bit for each epoch of each of a person's regions, in whole words for each region; none of
+        them set between traces.
+    rois, own
+        A person's regions, in the order in which they were chosen, and their cumulated weights.
+    frontier
+        The regions next to them.
+    order
+        The numbers of a person's regions, for sorting them.
     """
 
     space: NDArray[np.float64]
     time: NDArray[np.float64]
-    guide: NDArray[np.int64]
-    reached: NDArray[np.int64]
+    space_guide: NDArray[np.int32]
+    time_guide: NDArray[np.int32]
+    reached: NDArray[np.int32]
     marks: NDArray[np.uint64]
-    chosen: NDArray[np.int64]
+    rois: NDArray[np.int32]
     own: NDArray[np.float64]
-    frontier: NDArray[np.int64]
+    frontier: NDArray[np.int32]
+    order: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
 def _prepared(people: People) -> _Prepared:
-    time = np.cumsum(people.time)
-    guide = np.empty(4 * time.size, np.int64)
-    epoch = 0
-    for i in range(guide.size):
-        while epoch < time.size - 1 and time[epoch] <= i / guide.size * time[-1]:
-            epoch += 1
-        guide[i] = epoch
-    n_regions = people.space.size
+    space, time = np.cumsum(people.space), np.cumsum(people.time)
+    n_regions = space.size
     most = n_regions if people.places == ANYWHERE else min(people.n_rois, n_regions)
     return _Prepared(
-        np.cumsum(people.space),
+        space,
         time,
-        guide,
-        np.full(n_regions, -1, np.int64),
+        _guide(space),
+        _guide(time),
+        np.full(n_regions, -1, np.int32),
         np.zeros(most * _words(time.size), np.uint64),
-        np.empty(most, np.int64),
+        np.arange(most, dtype=np.int32),
         np.empty(most),
-        np.empty(n_regions, np.int64),
+        # Room for one more, which is written to and not kept.
+        np.empty(n_regions + 1, np.int32),
+        np.empty(most, np.int32),
     )
+
+
+@njit(cache=True, nogil=True)
+def _guide(cumulated: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the first index that random numbers of each leading part may stand for."""
+    guide = np.empty(_ENTRIES_PER_WEIGHT * cumulated.size, np.int32)
+    index = 0
+    for i in range(guide.size):
+        while index < cumulated.size - 1 and cumulated[index] <= i / guide.size * cumulated[-1]:
+            index += 1
+        guide[i] = index
+    return guide
 
 
 @njit(cache=True, nogil=True)
@@ -151,97 +195,122 @@ def _words(n_bits: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _draw_trace(
-    people: People, model: _Prepared, n_visits: int, key: np.uint64, trace: int
-) -> NDArray[np.int64]:
-    """Mark the epochs that a person visits each of some regions in; return these regions, sorted.
+def _draw_visits(
+    people: People, model: _Prepared, key: np.uint64, trace: int, cells: NDArray[np.int32]
+) -> tuple[int, int]:
+    """Fill in the cells of one person's visits, and mark their epochs in each of their regions.
 
-    None stand for all.
+    A cell that is drawn again is replaced by the number of cells. Returns how many visits there
+    are (in the original variant, no more than there are epochs) and how many regions.
     """
-    rois = _choose_rois(people, model, random_word(key, 0), trace)
-    own = _cumulated(people.space, rois, model.own) if rois.size else model.space
-    epochs = np.empty(0, np.int64)
+    n_visits = cells.size
+    if n_visits == 0:
+        return 0, 0
+    own_key = random_word(key, trace)
+    n_rois = _choose_rois(people, model, random_word(own_key, 0), trace)
+    anywhere = people.places == ANYWHERE
+    n_epochs, words = people.time.size, _words(people.time.size)
+    nowhere = people.space.size * n_epochs
+    epochs = model.rois[:0]
     if people.original:
-        epochs = _race(people.time, n_visits, -1, random_word(key, 1))
+        epochs = _race(people.time, n_visits, -1, random_word(own_key, 1))
         n_visits = epochs.size
-    where, when = random_word(key, 2), random_word(key, 3)
-    words = _words(people.time.size)
+    own = model.own[:n_rois]
+    where, when = random_word(own_key, 2), random_word(own_key, 3)
     for i in range(n_visits):
-        place = _pick(own, random_share(where, i))
-        epoch = epochs[i] if people.original else _pick_epoch(model, random_share(when, i))
-        model.marks[place * words + (epoch >> 6)] |= np.uint64(1) << np.uint64(epoch & 63)
-    return rois
+        share = random_share(where, i)
+        place = _guided(model.space, model.space_guide, share) if anywhere else _pick(own, share)
+        if people.original:
+            epoch = int(epochs[i])
+        else:
+            epoch = _guided(model.time, model.time_guide, random_share(when, i))
+        at, bit = place * words + (epoch >> 6), np.uint64(1) << np.uint64(epoch & 63)
+        seen = model.marks[at]
+        model.marks[at] = seen | bit
+        cells[i] = nowhere if seen & bit else model.rois[place] * n_epochs + epoch
+    return n_visits, n_rois
 
 
 @njit(cache=True, nogil=True)
-def _cumulated(
-    weights: NDArray[np.float64], rois: NDArray[np.int64], own: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Sort a person's few regions and cumulate their weights, or ones where none has a weight."""
-    for i in range(1, rois.size):
-        region, j = rois[i], i
-        while j > 0 and rois[j - 1] > region:
-            rois[j] = rois[j - 1]
+def _sort_distinct(cells: NDArray[np.int32], nowhere: int) -> int:
+    """Sort a few cells and drop those that stand for none; return how many are left."""
+    end = 0
+    for i in range(cells.size):
+        cell, j = cells[i], end
+        if cell == nowhere:
+            continue
+        while j > 0 and cells[j - 1] > cell:
+            cells[j] = cells[j - 1]
             j -= 1
-        rois[j] = region
-    total = 0.0
-    for i in range(rois.size):
-        total += weights[rois[i]]
-        own[i] = total
-    if total <= 0:
-        for i in range(rois.size):
-            own[i] = i + 1.0
-    return own[: rois.size]
+        cells[j] = cell
+        end += 1
+    return end
 
 
 @njit(cache=True, nogil=True)
-def _take_marks(
-    marks: NDArray[np.uint64],
-    rois: NDArray[np.int64],
-    n_epochs: int,
-    cells: NDArray[np.int32],
-    end: int,
-) -> int:
-    """Write down the marked cells, ascending, from `end` on, and clear all marks.
-
-    Returns where the cells end.
-    """
-    words = _words(n_epochs)
-    n_places = rois.size if rois.size else marks.size // words
-    for place in range(n_places):
-        first = (rois[place] if rois.size else place) * n_epochs
+def _take_marks(model: _Prepared, n_rois: int, n_epochs: int, cells: NDArray[np.int32]) -> int:
+    """Write down the marked cells, ascending; return how many there are."""
+    words, end = _words(n_epochs), 0
+    order = model.order[:n_rois]
+    _sort_places(model.rois, order)
+    for place in order:
+        region = model.rois[place]
         for w in range(words):
-            left = marks[place * words + w]
-            if left == 0:
-                continue
-            marks[place * words + w] = 0
+            left = model.marks[place * words + w]
             while left != 0:
                 lowest = left & (~left + np.uint64(1))
-                cells[end] = first + 64 * w + _BIT[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                bit = _BIT[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                cells[end] = region * n_epochs + 64 * w + bit
                 end += 1
                 left ^= lowest
     return end
 
 
 @njit(cache=True, nogil=True)
-def _choose_rois(people: People, model: _Prepared, key: np.uint64, trace: int) -> NDArray[np.int64]:
-    """Return the regions of one person; none stands for all."""
+def _sort_places(rois: NDArray[np.int32], order: NDArray[np.int32]) -> None:
+    """Fill in the order that sorts the first regions; it takes no time if they are sorted."""
+    for i in range(order.size):
+        j = i
+        while j > 0 and rois[order[j - 1]] > rois[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+
+
+@njit(cache=True, nogil=True)
+def _choose_rois(people: People, model: _Prepared, key: np.uint64, trace: int) -> int:
+    """Fill in the regions of one person and their cumulated weights; return how many there are."""
     if people.places == ANYWHERE:
-        return np.empty(0, np.int64)
+        return model.rois.size
     share = random_share(key, 0)
-    origin = int(share * model.space.size) if people.original else _pick_many(model.space, share)
+    if people.original:
+        origin = int(share * model.space.size)
+    else:
+        origin = _guided(model.space, model.space_guide, share)
     if people.places == SCATTERED:
-        return _race(people.space, people.n_rois, origin, random_word(key, 1))
-    return _grow(people, model, origin, trace, random_word(key, 1))
+        raced = _race(people.space, people.n_rois, origin, random_word(key, 1))
+        n = raced.size
+        model.rois[:n] = raced
+    else:
+        n = _grow(people, model, origin, trace, random_word(key, 1))
+    total = 0.0
+    for i in range(n):
+        total += people.space[model.rois[i]]
+        model.own[i] = total
+    if total <= 0:
+        # Nobody is ever seen there: all of them are as likely.
+        for i in range(n):
+            model.own[i] = i + 1.0
+    return n
 
 
 @njit(cache=True, nogil=True)
 def _pick(cumulated: NDArray[np.float64], share: float) -> int:
     """Return the index at a share of the cumulated weights; one without weight never is."""
-    if cumulated.size > _FEW:
-        return _pick_many(cumulated, share)
     # A product with a number below 1 stays below the total, also after rounding.
     drawn = share * cumulated[-1]
+    if cumulated.size > _FEW:
+        return int(np.searchsorted(cumulated, drawn, side="right"))
     place = 0
     for weight in cumulated:
         place += drawn >= weight
@@ -249,60 +318,54 @@ def _pick(cumulated: NDArray[np.float64], share: float) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _pick_many(cumulated: NDArray[np.float64], share: float) -> int:
-    """Do the same where there are too many to look at each."""
-    return int(np.searchsorted(cumulated, share * cumulated[-1], side="right"))
-
-
-@njit(cache=True, nogil=True)
-def _pick_epoch(model: _Prepared, share: float) -> int:
-    """Return the epoch at a share of the time's weights."""
-    drawn = share * model.time[-1]
+def _guided(cumulated: NDArray[np.float64], guide: NDArray[np.int32], share: float) -> int:
+    """Return the same with a guide, which is faster where many are picked."""
+    drawn = share * cumulated[-1]
     # Rounding may have moved the guide's entry by one; it never begins too late.
-    epoch = model.guide[int(share * model.guide.size)]
-    while model.time[epoch] <= drawn:
-        epoch += 1
-    return int(epoch)
+    index = guide[int(share * guide.size)]
+    while cumulated[index] <= drawn:
+        index += 1
+    return int(index)
 
 
 @njit(cache=True, nogil=True)
-def _grow(
-    people: People, model: _Prepared, origin: int, trace: int, key: np.uint64
-) -> NDArray[np.int64]:
+def _grow(people: People, model: _Prepared, origin: int, trace: int, key: np.uint64) -> int:
     """Grow a connected set from `origin`, each time by a uniformly random region next to it.
 
-    Ends early where nothing else is connected.
+    Ends early where nothing else is connected. Returns how many regions it has.
     """
     indptr, indices = people.indptr, people.indices
-    chosen, frontier, reached = model.chosen, model.frontier, model.reached
+    rois, frontier, reached = model.rois, model.frontier, model.reached
     waiting = 0
-    newest = origin
-    reached[origin] = trace
-    for filled in range(chosen.size):
-        chosen[filled] = newest
+    newest = np.int32(origin)
+    reached[newest] = trace
+    for filled in range(rois.size):
+        rois[filled] = newest
+        if filled == rois.size - 1:
+            break
         for i in range(indptr[newest], indptr[newest + 1]):
-            if reached[indices[i]] != trace:
-                reached[indices[i]] = trace
-                frontier[waiting] = indices[i]
-                waiting += 1
+            # Overwritten by the next one where this was reached before.
+            frontier[waiting] = indices[i]
+            waiting += reached[indices[i]] != trace
+            reached[indices[i]] = trace
         if waiting == 0:
-            return chosen[: filled + 1]
+            return filled + 1
         place = int(random_share(key, filled) * waiting)
         newest = frontier[place]
         waiting -= 1
         frontier[place] = frontier[waiting]
-    return chosen
+    return rois.size
 
 
 @njit(cache=True, nogil=True)
-def _race(weights: NDArray[np.float64], n: int, first: int, key: np.uint64) -> NDArray[np.int64]:
-    """Draw up to `n` distinct indices one after another by weight, in no particular order.
+def _race(weights: NDArray[np.float64], n: int, first: int, key: np.uint64) -> NDArray[np.int32]:
+    """Draw up to `n` distinct indices one after another by weight, in that order.
 
     Index `first`, where not negative, is taken before all others. One without weight is never
     drawn. Exponential clocks that run at the speed of the weights ring in just that order.
     """
     clocks = np.empty(weights.size)
-    runners = np.empty(weights.size, np.int64)
+    runners = np.empty(weights.size, np.int32)
     n_runners = 0
     for i in range(weights.size):
         if weights[i] > 0 or i == first:
@@ -312,11 +375,13 @@ def _race(weights: NDArray[np.float64], n: int, first: int, key: np.uint64) -> N
             n_runners += 1
     if n < n_runners:
         _put_smallest_first(clocks[:n_runners], runners[:n_runners], n)
-    return runners[: min(n, n_runners)]
+    n = min(n, n_runners)
+    _sort_both(clocks[:n], runners[:n])
+    return runners[:n]
 
 
 @njit(cache=True, nogil=True)
-def _put_smallest_first(keys: NDArray[np.float64], values: NDArray[np.int64], n: int) -> None:
+def _put_smallest_first(keys: NDArray[np.float64], values: NDArray[np.integer], n: int) -> None:
     """Reorder both arrays so that the `n` smallest keys come first (Hoare's selection)."""
     # Written out because numba takes seconds to compile np.partition.
     low, high = 0, keys.size - 1
@@ -339,3 +404,19 @@ def _put_smallest_first(keys: NDArray[np.float64], values: NDArray[np.int64], n:
             low = i
         else:
             return
+
+
+@njit(cache=True, nogil=True)
+def _sort_both(keys: NDArray[np.float64], values: NDArray[np.integer]) -> None:
+    """Sort both arrays by the keys (Shell's sort)."""
+    gap = 1
+    while 9 * gap < keys.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, keys.size):
+            key, value, j = keys[i], values[i], i
+            while j >= gap and keys[j - gap] > key:
+                keys[j], values[j] = keys[j - gap], values[j - gap]
+                j -= gap
+            keys[j], values[j] = key, value
+        gap //= 3
