@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.count_matrix import CountMatrix
-from whosthere.kernels import Rows
+from whosthere.kernels import Counts
 
 
 def paired(rng, n_pairs, p, dtype, most=9):
@@ -18,8 +18,14 @@ def paired(rng, n_pairs, p, dtype, most=9):
         changed.extend(cells)
         changes.extend(amounts)
         bounds.append(len(changed))
-    rows = Rows(base, 2, np.array(bounds), np.array(changed, np.int32), np.array(changes, np.int32))
-    return CountMatrix(rows), dense
+    counts = Counts(
+        base.T.copy(),
+        2,
+        np.array(bounds),
+        np.array(changed, np.int32),
+        np.array(changes, np.int32),
+    )
+    return CountMatrix(counts), dense
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
@@ -51,6 +57,6 @@ def test_sums_of_the_largest_counts_are_exact(rng):
 
 
 def test_a_change_beyond_the_type_of_the_rows_finds_room():
-    base = np.full((1, 2), 255, np.uint8)
-    rows = Rows(base, 2, np.array([0, 1]), np.array([1], np.int32), np.array([2], np.int32))
-    assert CountMatrix(rows).dense().tolist() == [[255, 257], [255, 255]]
+    base = np.full((2, 1), 255, np.uint8)
+    counts = Counts(base, 2, np.array([0, 1]), np.array([1], np.int32), np.array([2], np.int32))
+    assert CountMatrix(counts).dense().tolist() == [[255, 257], [255, 255]]

@@ -1,10 +1,14 @@
 """Aggregates that an attacker makes up."""
 
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from whosthere.adversary.groups import GroupSampler
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
@@ -110,9 +114,33 @@ def test_large_counts_find_room(rng, regions, epochs, sampling):
         crowd = Traces(names, np.arange(n + 1), np.full(n, 3, np.int32), regions, epochs)
         target = np.array([3, 7], np.int32)
         made = GroupSampler(crowd, target, m, Mechanism()).sample(4, sampling, rng).counts
-        assert made.rows.base.dtype == dtype
+        assert made.counts.base.dtype == dtype
         assert made.dense()[:, [3, 7]].tolist() == [[m, 1], [m, 0]] * 2
         assert made.sums()[1][3] == 4 * m**2
+
+
+@pytest.mark.parametrize("sampling", ["paired", "independent"])
+def test_many_cells_and_groups_are_counted_part_by_part(rng, sampling):
+    """Everybody is in every group without the target: its counts are everybody's."""
+    regions = Regions([f"r{i:03d}" for i in range(700)])
+    epochs = Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 72)
+    visits = [np.sort(rng.choice(50_400, 40, replace=False)) for _ in range(30)]
+    people = Traces(
+        tuple(f"{i:02d}" for i in range(30)),
+        np.arange(31) * 40,
+        np.concatenate(visits).astype(np.int32),
+        regions,
+        epochs,
+    )
+    target = np.sort(rng.choice(50_400, 50, replace=False)).astype(np.int32)
+    made = GroupSampler(people, target, 30, Mechanism()).sample(140, sampling, rng)
+    counts, everybody = made.counts.dense().astype(int), people.counts().ravel()
+    assert (counts[1::2] == everybody).all()
+    alone = np.bincount(target, minlength=50_400)
+    left_out = everybody + alone - counts[::2]
+    traces = {tuple(cells.tolist()) for cells in visits}
+    assert {tuple(np.flatnonzero(row).tolist()) for row in left_out} <= traces
+    assert left_out.max() == 1
 
 
 def test_mechanisms_without_tables_publish_by_the_same_law(traces, target):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from whosthere.kernels.stages import publish_cell, publish_row
+from whosthere.kernels.stages import publish_cell, publish_lanes
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace, RandomRound, Suppress
 
@@ -35,12 +35,23 @@ SPECS = [
 every_mechanism = pytest.mark.parametrize("spec", SPECS)
 
 
+# The cells and groups that counts are published in, side by side in the lanes of a few groups.
+FIRST_CELL, FIRST_GROUP, N_LANES, N_GROUPS = 5, 64, 32, 30
+
+
 def published(spec, counts, m=M, key=1):
-    out = np.empty(counts.size, np.uint16)
+    n_cells = -(-counts.size // N_GROUPS)
+    lanes = np.zeros((n_cells, N_LANES), np.uint16)
+    lanes[:, :N_GROUPS].flat[: counts.size] = counts
+    out = np.zeros((FIRST_CELL + n_cells, FIRST_GROUP + N_GROUPS), np.uint16)
     stages = Mechanism.parse(spec).tabulated(m)
-    largest = publish_row(counts.astype(np.int32), stages, np.uint64(key), out)
-    assert largest == out.max(initial=0)
-    return out
+    stop = FIRST_GROUP + N_GROUPS
+    largest = publish_lanes(lanes, stages, np.uint64(key), FIRST_CELL, FIRST_GROUP, stop, out)
+    assert not out[:FIRST_CELL].any()
+    assert not out[:, :FIRST_GROUP].any()
+    made = out[FIRST_CELL:, FIRST_GROUP:]
+    assert largest >= made.max(initial=0)
+    return made.reshape(-1)[: counts.size]
 
 
 @every_mechanism
@@ -62,21 +73,25 @@ def test_what_is_published_follows_the_exact_chances(spec):
 
 @every_mechanism
 def test_cells_and_draws_are_independent(spec):
-    """Neighbours, which share random words, and further cells, which do not; 4.5 sigma."""
+    """Neighbours, which share random words, and further counts, which do not; 4.5 sigma."""
     values = published(spec, np.full(40_000, 9)).astype(float)
     if values.std() == 0:
         return
-    for lag in (1, 2, 3, 4, 1024):
+    for lag in (1, 2, 3, 4, N_GROUPS, 1024):
         assert abs(np.corrcoef(values[:-lag], values[lag:])[0, 1]) < 4.5 / np.sqrt(40_000)
 
 
 @every_mechanism
-def test_a_cell_alone_is_published_as_in_its_row(spec):
+def test_a_cell_alone_is_published_as_among_others(spec):
     counts = np.random.default_rng(0).integers(0, M + 1, 3001)
     row = published(spec, counts, key=7)
     stages = Mechanism.parse(spec).tabulated(M)
-    cells = [publish_cell(int(c), i, stages, np.uint64(7)) for i, c in enumerate(counts)]
-    assert row.tolist() == cells
+    places = (divmod(i, N_GROUPS) for i in range(counts.size))
+    alone = [
+        publish_cell(int(count), FIRST_CELL + cell, FIRST_GROUP + group, stages, np.uint64(7))
+        for count, (cell, group) in zip(counts, places, strict=True)
+    ]
+    assert row.tolist() == alone
 
 
 @every_mechanism

@@ -12,39 +12,45 @@ from whosthere import kernels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.kernels.count_matrix import Rows
+    from whosthere.kernels.count_matrix import Counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountMatrix:
-    """A row of counts for each group, of which pairs take the memory of one.
+    """The counts of all cells in each group, of which pairs take the memory of one.
 
-    Rows may come in pairs that differ in a few cells. Then only the second of each is kept, in the
-    smallest unsigned type that will do, together with the changes that lead to the first.
+    Groups may come in pairs that differ in a few cells. Then only the second of each is kept, in
+    the smallest unsigned type that will do, together with the changes that lead to the first.
 
     Attributes
     ----------
-    rows
+    counts
         The matrix as the kernels take it.
     """
 
-    rows: Rows
+    counts: Counts
 
     @classmethod
-    def single(cls, counts: NDArray[np.unsignedinteger]) -> Self:
-        """Wrap counts of shape (n_groups, n_cells), without a copy."""
+    def single(cls, by_group: NDArray[np.unsignedinteger]) -> Self:
+        """Take counts of shape (n_groups, n_cells)."""
+        return cls.single_by_cell(np.ascontiguousarray(by_group.T))
+
+    @classmethod
+    def single_by_cell(cls, by_cell: NDArray[np.unsignedinteger]) -> Self:
+        """Wrap counts of shape (n_cells, n_groups), without a copy."""
         none = np.empty(0, np.int32)
-        return cls(kernels.Rows(counts, 1, np.zeros(len(counts) + 1, np.int64), none, none))
+        bounds = np.zeros(by_cell.shape[1] + 1, np.int64)
+        return cls(kernels.Counts(by_cell, 1, bounds, none, none))
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many groups and cells there are."""
-        n, p = self.rows.base.shape
-        return n * self.rows.copies, p
+        p, n = self.counts.base.shape
+        return n * self.counts.copies, p
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sum and the sum of squares of each cell, exactly, shape (n_cells,) each."""
-        total, squares = kernels.column_sums(self.rows)
+        total, squares = kernels.cell_sums(self.counts)
         return total, squares
 
     def standardised_sums(
@@ -57,7 +63,7 @@ class CountMatrix:
 
         In single precision: all that is needed to compare cells.
         """
-        return np.asarray(kernels.standardised_sums(self.rows, weights, mean, scale))
+        return np.asarray(kernels.standardised_sums(self.counts, weights, mean, scale))
 
     def standardised(
         self, cells: NDArray[np.int64], mean: NDArray[np.float64], scale: NDArray[np.float64]
@@ -66,16 +72,16 @@ class CountMatrix:
 
         Means and scales are those of all cells.
         """
-        return np.asarray(kernels.standardised_columns(self.rows, cells, mean, scale))
+        return np.asarray(kernels.standardised_cells(self.counts, cells, mean, scale))
 
     def dense(self) -> NDArray[np.unsignedinteger]:
         """Return all counts, shape (n_groups, n_cells); without a copy where none are paired."""
-        rows = self.rows
-        if rows.copies == 1:
-            return rows.base
-        most = int(rows.base.max(initial=0)) + int(rows.changes.max(initial=0))
-        counts = np.repeat(rows.base.astype(np.min_scalar_type(most)), rows.copies, axis=0)
-        pair = np.repeat(np.arange(len(rows.base)), np.diff(rows.bounds))
+        counts = self.counts
+        if counts.copies == 1:
+            return counts.base.T
+        most = int(counts.base.max(initial=0)) + int(counts.changes.max(initial=0))
+        by_group = np.repeat(counts.base.T.astype(np.min_scalar_type(most)), counts.copies, axis=0)
+        pair = np.repeat(np.arange(counts.base.shape[1]), np.diff(counts.bounds))
         # Unsigned sums that wrap around twice are right in the end.
-        counts[pair * rows.copies, rows.changed] += rows.changes.astype(counts.dtype)
-        return counts
+        by_group[pair * counts.copies, counts.changed] += counts.changes.astype(by_group.dtype)
+        return by_group

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -135,44 +134,69 @@ class _People(NamedTuple):
 def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups, each on its own, with the target and without it in turns."""
     indptr, cells, target, n_cells = people
+    lane = _lane_type(people)
 
     def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> bool | None:
+        lanes = _lanes(people, lane)
         return (
-            kernels.publish_groups(indptr, cells, target, m, stages, key, first, stop, counts)
+            kernels.publish_groups(
+                indptr, cells, target, m, stages, key, first, stop, lanes, counts
+            )
             or None
         )
 
-    counts, _ = _in_smallest_type((n, n_cells), make)
-    return CountMatrix.single(counts)
+    counts, _ = _in_smallest_type(n_cells, n, kernels.LINE // lane.itemsize, make)
+    return CountMatrix.single_by_cell(counts)
 
 
 def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups in pairs: the target is in the first and one other person in the second."""
     indptr, cells, target, n_cells = people
     most = target.size + int(np.diff(indptr).max(initial=0))
+    lane = _lane_type(people)
 
     def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> _Changes | None:
         found = _Changes.room_for(stop - first, most)
+        lanes = _lanes(people, lane)
         fits = kernels.publish_pairs(
-            indptr, cells, target, m, stages, key, first, stop, counts, *found
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
         return found if fits else None
 
-    counts, parts = _in_smallest_type((n // 2, n_cells), make)
-    return CountMatrix(kernels.Rows(counts, 2, *_Changes.joined(parts)))
+    counts, parts = _in_smallest_type(n_cells, n // 2, kernels.LINE // lane.itemsize, make)
+    return CountMatrix(kernels.Counts(counts, 2, *_Changes.joined(parts)))
+
+
+def _lane_type(people: _People) -> np.dtype[np.unsignedinteger]:
+    """Return the smallest type that counts everybody in a cell, the target too."""
+    counts = np.bincount(people.cells, minlength=1)
+    return np.min_scalar_type(int(counts.max()) + 1)
+
+
+def _lanes(people: _People, lane: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
+    return np.empty((people.indptr.size - 1, kernels.LINE // lane.itemsize), lane)
 
 
 def _in_smallest_type(
-    shape: tuple[int, int],
+    n_cells: int,
+    n: int,
+    n_lanes: int,
     make: Callable[[NDArray[np.unsignedinteger], int, int], _Made | None],
 ) -> tuple[NDArray[np.unsignedinteger], list[_Made]]:
-    """Fill in counts of the smallest type that they fit into, ranges of rows side by side.
+    """Fill in counts of the smallest type that they fit into, ranges of groups side by side.
 
-    `make` fills in some rows and returns what else it has made, or None if they do not fit.
+    `make` fills in some columns, of which the first one's number is a multiple of `n_lanes`, and
+    returns what else it has made, or None if they do not fit.
     """
     for width in (np.uint8, np.uint16, np.uint32):
-        counts = np.empty(shape, width)
-        parts = kernels.in_parts(partial(make, counts), shape[0])
+        counts = np.empty((n_cells, n), width)
+
+        def make_lines(
+            first: int, stop: int, counts: NDArray[np.unsignedinteger] = counts
+        ) -> _Made | None:
+            return make(counts, first * n_lanes, min(stop * n_lanes, n))
+
+        parts = kernels.in_parts(make_lines, -(-n // n_lanes))
         made = [part for part in parts if part is not None]
         if len(made) == len(parts):
             return counts, made
@@ -215,15 +239,16 @@ def _published(
     true: CountMatrix, mechanism: Mechanism, m: int, rng: np.random.Generator
 ) -> CountMatrix:
     """Publish true counts by a mechanism without tables, one draw for each group or pair."""
-    rows = true.rows
-    counts = np.empty(rows.base.shape, np.min_scalar_type(m))
-    changes = np.empty_like(rows.changes)
-    for i, others in enumerate(rows.base):
+    paired = true.counts
+    counts = np.empty(paired.base.shape, np.min_scalar_type(m))
+    changes = np.empty_like(paired.changes)
+    for i, others in enumerate(paired.base.T):
         noise = mechanism.draw(others.shape, rng)
-        counts[i] = mechanism.publish(others, noise, m)
-        part = slice(rows.bounds[i], rows.bounds[i + 1])
-        where = rows.changed[part]
-        replaced = others[where].astype(np.int32) + rows.changes[part]
+        published = mechanism.publish(others, noise, m)
+        counts[:, i] = published
+        part = slice(paired.bounds[i], paired.bounds[i + 1])
+        where = paired.changed[part]
+        replaced = others[where].astype(np.int32) + paired.changes[part]
         drawn = tuple(draw[where] for draw in noise)
-        changes[part] = mechanism.publish(replaced, drawn, m) - counts[i, where].astype(np.int32)
-    return CountMatrix(rows._replace(base=counts, changes=changes))
+        changes[part] = mechanism.publish(replaced, drawn, m) - published[where]
+    return CountMatrix(paired._replace(base=counts, changes=changes))

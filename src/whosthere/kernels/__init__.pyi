@@ -1,5 +1,5 @@
-from .count_matrix import Rows, column_sums, standardised_columns, standardised_sums
-from .groups import publish_groups, publish_pairs, restrict_rows
+from .count_matrix import Counts, cell_sums, standardised_cells, standardised_sums
+from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
 from .low_rank import relative_deviations, standardised_residuals
 from .rank_one import fit_rank_one, fit_shaped
@@ -20,11 +20,12 @@ from .threads import in_parts, one_thread
 from .unicity import People, add_first_visits, draw_traces, draw_visits
 
 __all__ = [
+    "LINE",
+    "Counts",
     "People",
-    "Rows",
     "Stages",
     "add_first_visits",
-    "column_sums",
+    "cell_sums",
     "count_cells",
     "count_fates",
     "count_periods",
@@ -46,7 +47,7 @@ __all__ = [
     "restrict_rows",
     "sample_within_periods",
     "split_keys",
-    "standardised_columns",
+    "standardised_cells",
     "standardised_residuals",
     "standardised_sums",
     "sum_cells",

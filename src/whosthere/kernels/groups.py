@@ -1,5 +1,9 @@
 """Loops that make groups out of compressed rows: choose people, count them, publish the counts.
 
+Groups are counted side by side, a lane of a few bytes for each. A person has ones in the lanes of
+the groups that they are in; adding these to the lanes of a cell that they visited counts them in
+all of the groups at once. Lanes are so wide that no count runs over into the next one.
+
 Each group belongs to a key and its own number, so that it does not matter which others are made,
 or in what order.
 """
@@ -12,10 +16,16 @@ import numpy as np
 from numba import njit
 
 from whosthere.kernels.random_words import random_share, random_word
-from whosthere.kernels.stages import Stages, publish_cell, publish_row
+from whosthere.kernels.stages import Stages, publish_cell, publish_lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+# Bytes of all lanes side by side: a line of the processor's cache.
+LINE = 64
+_WORDS = LINE // 8
+# Cells counted together: their lanes stay in the processor's second cache.
+_TILE = 20_480
 
 
 @njit(cache=True, nogil=True)
@@ -28,6 +38,7 @@ def publish_groups(
     key: np.uint64,
     first: int,
     stop: int,
+    lanes: NDArray[np.unsignedinteger],
     published: NDArray[np.unsignedinteger],
 ) -> bool:
     """Fill in published counts of groups of m people, the target in each one of even number.
@@ -45,27 +56,41 @@ def publish_groups(
     key
         Decides on all random numbers.
     first, stop
-        The number of the group to begin with, and of the one to stop before.
+        The number of the group to begin with, which is a multiple of the number of lanes, and of
+        the one to stop before.
+    lanes
+        Room for the lanes of everybody, shape (n_people, n_lanes), `LINE` bytes for each of them.
+        The type holds the number of all people who visited a cell, the target included.
     published
-        Shape (n_groups, n_cells); the rows of these groups are filled in.
+        Shape (n_cells, n_groups); the columns of these groups are filled in.
 
     Returns
     -------
     Whether all counts fit in.
     """
-    people = np.empty(indptr.size - 1, np.int32)
-    counts = np.empty(published.shape[1], np.int32)
+    n_cells = published.shape[0]
+    counts = np.empty((min(_TILE, n_cells), lanes.shape[1]), lanes.dtype)
+    people, order = np.empty(lanes.shape[0], np.int32), np.arange(lanes.shape[0], dtype=np.int32)
+    noise_key = random_word(key, -1)
     most = np.iinfo(published.dtype).max
-    for group in range(first, stop):
-        own_key = random_word(key, group)
-        drawn = m - 1 if group % 2 == 0 else m
-        _choose(people, drawn, random_word(own_key, 0))
-        _count(indptr, cells, people[:drawn], counts)
-        if group % 2 == 0:
-            for cell in target:
-                counts[cell] += 1
-        if publish_row(counts, stages, random_word(own_key, 1), published[group]) > most:
-            return False
+    for begin in range(first, stop, lanes.shape[1]):
+        end = min(begin + lanes.shape[1], stop)
+        lanes[:] = 0
+        for group in range(begin, end):
+            drawn = m - 1 if group % 2 == 0 else m
+            people[:] = order
+            _choose(people, drawn, random_word(key, group), lanes, group - begin)
+        at = indptr[:-1].copy()
+        of_target = 0
+        for start in range(0, n_cells, _TILE):
+            tile = counts[: min(_TILE, n_cells - start)]
+            _count(cells, at, indptr, lanes, start, tile)
+            while of_target < target.size and target[of_target] < start + tile.shape[0]:
+                for lane in range(begin % 2, end - begin, 2):
+                    tile[target[of_target] - start, lane] += 1
+                of_target += 1
+            if publish_lanes(tile, stages, noise_key, start, begin, end, published) > most:
+                return False
     return True
 
 
@@ -79,6 +104,7 @@ def publish_pairs(
     key: np.uint64,
     first: int,
     stop: int,
+    lanes: NDArray[np.unsignedinteger],
     published: NDArray[np.unsignedinteger],
     bounds: NDArray[np.int64],
     changed: NDArray[np.int32],
@@ -92,7 +118,8 @@ def publish_pairs(
     Parameters
     ----------
     published
-        Counts without the target, shape (n_pairs, n_cells); the rows of these pairs are filled in.
+        Counts without the target, shape (n_cells, n_pairs); the columns of these pairs are filled
+        in.
     bounds, changed, changes
         Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
         `changes` says; filled in as well. There must be room for target and longest row in each
@@ -102,29 +129,35 @@ def publish_pairs(
     -------
     Whether all counts fit in.
     """
-    people = np.empty(indptr.size - 1, np.int32)
-    counts = np.empty(published.shape[1], np.int32)
+    n_cells = published.shape[0]
+    counts = np.empty((min(_TILE, n_cells), lanes.shape[1]), lanes.dtype)
+    people, order = np.empty(lanes.shape[0], np.int32), np.arange(lanes.shape[0], dtype=np.int32)
+    noise_key = random_word(key, -1)
     most = np.iinfo(published.dtype).max
-    for pair in range(first, stop):
-        own_key = random_word(key, pair)
-        noise_key = random_word(own_key, 1)
-        _choose(people, m, random_word(own_key, 0))
-        _count(indptr, cells, people[:m], counts)
-        last = people[m - 1]
-        begin = bounds[pair - first]
-        end = _replace(
-            target, cells[indptr[last] : indptr[last + 1]], counts, changed, changes, begin
-        )
-        if publish_row(counts, stages, noise_key, published[pair]) > most:
-            return False
-        kept = begin
-        for i in range(begin, end):
-            cell = changed[i]
-            change = publish_cell(changes[i], cell, stages, noise_key) - published[pair, cell]
-            if change != 0:
-                changed[kept], changes[kept] = cell, change
-                kept += 1
-        bounds[pair - first + 1] = kept
+    for begin in range(first, stop, lanes.shape[1]):
+        end = min(begin + lanes.shape[1], stop)
+        lanes[:] = 0
+        for pair in range(begin, end):
+            people[:] = order
+            _choose(people, m, random_word(key, pair), lanes, pair - begin)
+            last, i = people[m - 1], pair - first
+            bounds[i + 1] = _replace(
+                target, cells, indptr[last], indptr[last + 1], changed, changes, bounds[i]
+            )
+        at = indptr[:-1].copy()
+        done = bounds[begin - first : end - first].copy()
+        for start in range(0, n_cells, _TILE):
+            tile = counts[: min(_TILE, n_cells - start)]
+            _count(cells, at, indptr, lanes, start, tile)
+            for pair in range(begin, end):
+                i, lane = done[pair - begin], pair - begin
+                while i < bounds[pair - first + 1] and changed[i] < start + tile.shape[0]:
+                    changes[i] += np.int32(tile[changed[i] - start, lane])
+                    i += 1
+                done[lane] = i
+            if publish_lanes(tile, stages, noise_key, start, begin, end, published) > most:
+                return False
+    _keep_changes(stages, noise_key, first, stop, published, bounds, changed, changes)
     return True
 
 
@@ -149,54 +182,108 @@ def restrict_rows(
 
 
 @njit(cache=True, nogil=True)
-def _choose(people: NDArray[np.int32], n: int, key: np.uint64) -> None:
-    """Put `n` people in random order first, all such orders being equally likely."""
-    for i in range(people.size):
-        people[i] = i
+def _choose(
+    people: NDArray[np.int32],
+    n: int,
+    key: np.uint64,
+    lanes: NDArray[np.unsignedinteger],
+    lane: int,
+) -> None:
+    """Put `n` people in random order first, all such orders being equally likely.
+
+    Each of them gets a one in the given lane.
+    """
     for i in range(n):
         j = i + int(random_share(key, i) * (people.size - i))
-        people[i], people[j] = people[j], people[i]
+        person = people[j]
+        people[j] = people[i]
+        people[i] = person
+        lanes[person, lane] = 1
 
 
 @njit(cache=True, nogil=True)
 def _count(
-    indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    counts: NDArray[np.int32],
+    at: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    lanes: NDArray[np.unsignedinteger],
+    start: int,
+    counts: NDArray[np.unsignedinteger],
 ) -> None:
-    """Count how many of the given rows hold each cell."""
+    """Count the people in some cells from `start` on, in all lanes.
+
+    Everybody's cells before ``at[person]`` were counted already; it moves on to the first one
+    beyond.
+    """
     counts[:] = 0
-    for row in rows:
-        for i in range(indptr[row], indptr[row + 1]):
-            counts[np.uint32(cells[i])] += 1
+    # Whole words are added: no lane runs over.
+    sums, ones = counts.view(np.uint64), lanes.view(np.uint64)
+    stop = start + counts.shape[0]
+    for person in range(lanes.shape[0]):
+        i, end = at[person], indptr[person + 1]
+        while i < end and cells[i] < stop:
+            cell = np.uint32(cells[i] - start)
+            for word in range(_WORDS):
+                sums[cell, word] += ones[person, word]
+            i += 1
+        at[person] = i
 
 
 @njit(cache=True, nogil=True)
 def _replace(
     joins: NDArray[np.int32],
-    leaves: NDArray[np.int32],
-    counts: NDArray[np.int32],
+    cells: NDArray[np.int32],
+    j: int,
+    stop: int,
     changed: NDArray[np.int32],
-    replaced: NDArray[np.int32],
-    begin: int,
+    changes: NDArray[np.int32],
+    end: int,
 ) -> int:
-    """Note the counts of all cells that change if one person replaces another, from `begin` on.
+    """Note how true counts change if one person replaces another, from `end` on.
 
-    Returns where they end. Both persons' cells are sorted.
+    Returns where that ends. The cells of who leaves are ``cells[j:stop]``; both persons' cells are
+    sorted.
     """
-    end, i, j = begin, 0, 0
-    while i < joins.size or j < leaves.size:
-        if j == leaves.size or (i < joins.size and joins[i] < leaves[j]):
-            cell, change = joins[i], 1
+    i = 0
+    while i < joins.size or j < stop:
+        if j == stop or (i < joins.size and joins[i] < cells[j]):
+            changed[end], changes[end] = joins[i], 1
             i += 1
-        elif i == joins.size or leaves[j] < joins[i]:
-            cell, change = leaves[j], -1
+            end += 1
+        elif i == joins.size or cells[j] < joins[i]:
+            changed[end], changes[end] = cells[j], -1
             j += 1
+            end += 1
         else:
             i += 1
             j += 1
-            continue
-        changed[end], replaced[end] = cell, counts[cell] + change
-        end += 1
     return end
+
+
+@njit(cache=True, nogil=True)
+def _keep_changes(
+    stages: Stages,
+    noise_key: np.uint64,
+    first: int,
+    stop: int,
+    published: NDArray[np.unsignedinteger],
+    bounds: NDArray[np.int64],
+    changed: NDArray[np.int32],
+    changes: NDArray[np.int32],
+) -> None:
+    """Turn true counts after a change into changes of published ones, and keep those that are any.
+
+    `bounds` move along.
+    """
+    begin, kept = bounds[0], bounds[0]
+    for pair in range(first, stop):
+        end = bounds[pair - first + 1]
+        for i in range(begin, end):
+            cell = changed[i]
+            after = publish_cell(changes[i], cell, pair, stages, noise_key)
+            change = after - np.int64(published[cell, pair])
+            if change != 0:
+                changed[kept], changes[kept] = cell, change
+                kept += 1
+        begin = end
+        bounds[pair - first + 1] = kept

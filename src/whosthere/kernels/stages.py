@@ -17,11 +17,12 @@ from whosthere.kernels.random_words import random_word
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Cells handled together: all that is known of them stays in the processor's first cache.
-_BLOCK = 1024
-# A few cells among which an undecided one is looked for.
+# Cells handled together: all that is known of them, in up to 64 groups, stays in the processor's
+# first cache.
+_CELLS = 16
+# A few counts among which an undecided one is looked for.
 _FEW = 64
-# Where the words of further bits begin: no cell has such a number.
+# Where the words of further bits begin: no group has such a number.
 _FURTHER = 1 << 40
 
 
@@ -61,33 +62,49 @@ class Stages(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def publish_row(
-    counts: NDArray[np.int32],
+def publish_lanes(
+    counts: NDArray[np.unsignedinteger],
     stages: Stages,
     key: np.uint64,
+    start: int,
+    first: int,
+    stop: int,
     published: NDArray[np.unsignedinteger],
 ) -> int:
-    """Publish the counts of all cells; return the largest result.
+    """Publish the counts of some cells in some groups; return a number that no result exceeds.
 
-    Counts must lie within the first stage's table. A result that `published` cannot hold is not
-    kept, which the largest shows.
+    Parameters
+    ----------
+    counts
+        Cells from `start` on, a lane for each of up to 64 groups from `first` on, which is a
+        multiple of four. They must lie within the first stage's table.
+    key
+        Decides on all random numbers.
+    published
+        Shape (n_cells, n_groups); filled in for these cells and groups. A result that it cannot
+        hold is not kept, which that number shows.
     """
+    if stages.n == 0 or (stages.n == 1 and not stages.is_random[0]):
+        return _publish_surely(counts, stages, start, first, stop, published)
+    # Whole words of random bits, which are for four groups each.
+    width = (stop - first + 3) // 4 * 4
+    room = _CELLS * width
+    values, places = np.empty(room, np.int32), np.empty(room, np.int32)
+    sums, words = np.empty(room, np.uint32), np.empty(room // 4, np.uint64)
     largest = np.int32(0)
-    values, places = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
-    sums, words = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK // 4, np.uint64)
-    for start in range(0, counts.size, _BLOCK):
-        given, out = counts[start : start + _BLOCK], published[start : start + _BLOCK]
-        # Short loops that do one thing each: the compiler makes much faster code of them.
-        n = given.size
-        for j in range(n):
-            values[j] = given[j]
+    for begin in range(0, counts.shape[0], _CELLS):
+        some = counts[begin : begin + _CELLS]
+        n = some.shape[0] * width
+        _copy_counts(some, width, values)
         for stage in range(stages.n):
             results = stages.results[stages.results_start[stage] : stages.results_start[stage + 1]]
             lowest, last = np.int32(0), np.int32(results.size - 1)
             places[:] = 0
             if stages.is_random[stage]:
                 lowest = np.int32(stages.lowest[stage])
-                _draw(start, n, stages, stage, random_word(key, stage), words, places)
+                own_key = random_word(key, stage)
+                _draw(n, width, stages, stage, own_key, start + begin, first, words, sums, places)
+            # Short loops that do one thing each: the compiler makes much faster code of them.
             for j in range(n):
                 total = values[j] + places[j] + lowest
                 values[j] = min(max(total, np.int32(0)), last)
@@ -98,24 +115,81 @@ def publish_row(
                     values[j] = results[sums[j]]
         for j in range(n):
             largest = max(largest, values[j])
-        for j in range(n):
-            out[j] = values[j]
+        for c in range(some.shape[0]):
+            own, out = values[c * width :], published[start + begin + c, first:stop]
+            for lane in range(out.size):
+                out[lane] = own[lane]
     return int(largest)
 
 
 @njit(cache=True, nogil=True)
-def publish_cell(count: int, cell: int, stages: Stages, key: np.uint64) -> int:
-    """Return what `publish_row` makes of one count, with the same random numbers."""
+def _copy_counts(
+    counts: NDArray[np.unsignedinteger], width: int, values: NDArray[np.int32]
+) -> None:
+    """Copy the first `width` lanes of each cell to one array."""
+    for c in range(counts.shape[0]):
+        given, own = counts[c], values[c * width : (c + 1) * width]
+        for lane in range(own.size):
+            own[lane] = given[lane]
+
+
+@njit(cache=True, nogil=True)
+def _publish_surely(
+    counts: NDArray[np.unsignedinteger],
+    stages: Stages,
+    start: int,
+    first: int,
+    stop: int,
+    published: NDArray[np.unsignedinteger],
+) -> int:
+    """Do the same where there is no chance."""
+    least = _least_kept(stages)
+    largest = np.uint32(0)
+    for c in range(counts.shape[0]):
+        given, out = counts[c, : stop - first], published[start + c, first:stop]
+        if least >= 0:
+            for lane in range(given.size):
+                largest = max(largest, np.uint32(given[lane]))
+            for lane in range(given.size):
+                out[lane] = given[lane]
+            for lane in range(given.size):
+                out[lane] = out[lane] if given[lane] >= least else 0
+        else:
+            for lane in range(given.size):
+                value = np.uint32(stages.results[given[lane]])
+                largest = max(largest, value)
+                out[lane] = value
+    return int(largest) if largest >= least else 0
+
+
+@njit(cache=True, nogil=True)
+def _least_kept(stages: Stages) -> int:
+    """Return the count from which on all are published as they are and below as 0; else -1."""
+    if stages.n == 0:
+        return 0
+    results = stages.results
+    least = results.size
+    while least > 0 and results[least - 1] == least - 1:
+        least -= 1
+    for count in range(least):
+        if results[count] != 0:
+            return -1
+    return least
+
+
+@njit(cache=True, nogil=True)
+def publish_cell(count: int, cell: int, group: int, stages: Stages, key: np.uint64) -> int:
+    """Return what `publish_lanes` makes of one count, with the same random numbers."""
     value = count
     for stage in range(stages.n):
         if stages.is_random[stage]:
-            own_key = random_word(key, stage)
-            word = random_word(own_key, cell >> 2)
-            first = int((word >> np.uint64(16 * (cell & 3))) & np.uint64(0xFFFF))
+            cell_key = random_word(random_word(key, stage), cell)
+            word = random_word(cell_key, group >> 2)
+            first = int((word >> np.uint64(16 * (group & 3))) & np.uint64(0xFFFF))
             shift = 16 - stages.guide_bits[stage]
             place = stages.guide[stages.guide_start[stage] + (first >> shift)]
             if place < 0:
-                place = _decided(first, place, stages, stage, own_key, cell)
+                place = _decided(first, place, stages, stage, cell_key, group)
             value += place + stages.lowest[stage]
         begin, end = stages.results_start[stage], stages.results_start[stage + 1]
         value = stages.results[min(max(begin + value, begin), end - 1)]
@@ -124,21 +198,29 @@ def publish_cell(count: int, cell: int, stages: Stages, key: np.uint64) -> int:
 
 @njit(cache=True, nogil=True)
 def _draw(
-    start: int,
     n: int,
+    width: int,
     stages: Stages,
     stage: int,
     key: np.uint64,
+    cell: int,
+    group: int,
     words: NDArray[np.uint64],
+    entries: NDArray[np.uint32],
     places: NDArray[np.int32],
 ) -> None:
-    """Draw the numbers of the values of Z for `n` cells from `start` on; `words` is for work."""
+    """Draw the numbers of the values of Z for `n` counts; `words` and `entries` are for work.
+
+    They are of cells from `cell` on, each in `width` groups from `group` on.
+    """
+    for c in range(n // width):
+        cell_key = random_word(key, cell + c)
+        own = words[c * (width // 4) : (c + 1) * (width // 4)]
+        for w in range(own.size):
+            own[w] = random_word(cell_key, group // 4 + w)
     guide = stages.guide[stages.guide_start[stage] : stages.guide_start[stage + 1]]
     shift = np.uint32(16 - stages.guide_bits[stage])
     firsts = words.view(np.uint16)
-    entries = np.empty(_BLOCK, np.uint32)
-    for w in range(words.size):
-        words[w] = random_word(key, start // 4 + w)
     for j in range(n):
         entries[j] = np.uint32(firsts[j]) >> shift
     for j in range(n):
@@ -151,14 +233,17 @@ def _draw(
         if least < 0:
             for j in range(few.size):
                 if few[j] < 0:
-                    at = begin + j
-                    few[j] = _decided(firsts[at], few[j], stages, stage, key, start + at)
+                    c, lane = divmod(begin + j, width)
+                    cell_key = random_word(key, cell + c)
+                    few[j] = _decided(
+                        firsts[begin + j], few[j], stages, stage, cell_key, group + lane
+                    )
 
 
 @njit(cache=True, nogil=True)
-def _decided(first: int, place: int, stages: Stages, stage: int, key: np.uint64, cell: int) -> int:
+def _decided(first: int, place: int, stages: Stages, stage: int, key: np.uint64, group: int) -> int:
     """Return the number of the value of Z where the guide leaves a choice."""
-    rest = random_word(key, _FURTHER + cell)
+    rest = random_word(key, _FURTHER + group)
     bits = (np.uint64(first) << np.uint64(48)) | (rest >> np.uint64(16))
     begin, end = stages.limits_start[stage], stages.limits_start[stage + 1]
     at = begin - 1 - place

@@ -76,13 +76,13 @@ def draw_traces(
     n_epochs = people.time.size
     end = 0
     for trace in range(n_visits.size):
-        row = cells[end : end + n_visits[trace]]
-        n, n_rois = _draw_visits(people, model, key, trace, row)
-        if n <= _FEW_VISITS:
-            end += _sort_distinct(row[:n], people.space.size * n_epochs)
-        else:
-            end += _take_marks(model, n_rois, n_epochs, row)
-        model.marks[: n_rois * _words(n_epochs)] = 0
+        if n_visits[trace] > 0:
+            n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
+            if n <= _FEW_VISITS:
+                end = _sort_distinct(cells, end, n, people.space.size * n_epochs)
+            else:
+                end = _take_marks(model, n_rois, n_epochs, cells, end)
+            _clear(model.marks, n_rois * _words(n_epochs))
         bounds[trace + 1] = end
     # Memory that was never written to costs nothing, so the rest need not be cut off by a copy.
     return bounds, cells[:end]
@@ -102,10 +102,10 @@ def draw_visits(
     model = _prepared(people)
     end = 0
     for trace in range(n_visits.size):
-        row = cells[end : end + n_visits[trace]]
-        n, n_rois = _draw_visits(people, model, key, trace, row)
-        model.marks[: n_rois * _words(people.time.size)] = 0
-        end += n
+        if n_visits[trace] > 0:
+            n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
+            _clear(model.marks, n_rois * _words(people.time.size))
+            end += n
         bounds[trace + 1] = end
     return bounds, cells[:end]
 
@@ -196,16 +196,19 @@ def _words(n_bits: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _draw_visits(
-    people: People, model: _Prepared, key: np.uint64, trace: int, cells: NDArray[np.int32]
+    people: People,
+    model: _Prepared,
+    key: np.uint64,
+    trace: int,
+    n_visits: int,
+    cells: NDArray[np.int32],
+    begin: int,
 ) -> tuple[int, int]:
-    """Fill in the cells of one person's visits, and mark their epochs in each of their regions.
+    """Fill in the cells of one person's visits from `begin` on, and mark their epochs by region.
 
     A cell that is drawn again is replaced by the number of cells. Returns how many visits there
     are (in the original variant, no more than there are epochs) and how many regions.
     """
-    n_visits = cells.size
-    if n_visits == 0:
-        return 0, 0
     own_key = random_word(key, trace)
     n_rois = _choose_rois(people, model, random_word(own_key, 0), trace)
     anywhere = people.places == ANYWHERE
@@ -215,11 +218,13 @@ def _draw_visits(
     if people.original:
         epochs = _race(people.time, n_visits, -1, random_word(own_key, 1))
         n_visits = epochs.size
-    own = model.own[:n_rois]
     where, when = random_word(own_key, 2), random_word(own_key, 3)
     for i in range(n_visits):
         share = random_share(where, i)
-        place = _guided(model.space, model.space_guide, share) if anywhere else _pick(own, share)
+        if anywhere:
+            place = _guided(model.space, model.space_guide, share)
+        else:
+            place = _pick(model.own, n_rois, share)
         if people.original:
             epoch = int(epochs[i])
         else:
@@ -227,19 +232,25 @@ def _draw_visits(
         at, bit = place * words + (epoch >> 6), np.uint64(1) << np.uint64(epoch & 63)
         seen = model.marks[at]
         model.marks[at] = seen | bit
-        cells[i] = nowhere if seen & bit else model.rois[place] * n_epochs + epoch
+        cells[begin + i] = nowhere if seen & bit else model.rois[place] * n_epochs + epoch
     return n_visits, n_rois
 
 
 @njit(cache=True, nogil=True)
-def _sort_distinct(cells: NDArray[np.int32], nowhere: int) -> int:
-    """Sort a few cells and drop those that stand for none; return how many are left."""
-    end = 0
-    for i in range(cells.size):
+def _clear(marks: NDArray[np.uint64], n: int) -> None:
+    for i in range(n):
+        marks[i] = 0
+
+
+@njit(cache=True, nogil=True)
+def _sort_distinct(cells: NDArray[np.int32], begin: int, n: int, nowhere: int) -> int:
+    """Sort `n` cells from `begin` on and drop those that stand for none; return where they end."""
+    end = begin
+    for i in range(begin, begin + n):
         cell, j = cells[i], end
         if cell == nowhere:
             continue
-        while j > 0 and cells[j - 1] > cell:
+        while j > begin and cells[j - 1] > cell:
             cells[j] = cells[j - 1]
             j -= 1
         cells[j] = cell
@@ -248,9 +259,11 @@ def _sort_distinct(cells: NDArray[np.int32], nowhere: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _take_marks(model: _Prepared, n_rois: int, n_epochs: int, cells: NDArray[np.int32]) -> int:
-    """Write down the marked cells, ascending; return how many there are."""
-    words, end = _words(n_epochs), 0
+def _take_marks(
+    model: _Prepared, n_rois: int, n_epochs: int, cells: NDArray[np.int32], end: int
+) -> int:
+    """Write down the marked cells, ascending, from `end` on; return where they end."""
+    words = _words(n_epochs)
     order = model.order[:n_rois]
     _sort_places(model.rois, order)
     for place in order:
@@ -305,15 +318,15 @@ def _choose_rois(people: People, model: _Prepared, key: np.uint64, trace: int) -
 
 
 @njit(cache=True, nogil=True)
-def _pick(cumulated: NDArray[np.float64], share: float) -> int:
-    """Return the index at a share of the cumulated weights; one without weight never is."""
+def _pick(cumulated: NDArray[np.float64], n: int, share: float) -> int:
+    """Return the index at a share of the first `n` cumulated weights, never one without weight."""
     # A product with a number below 1 stays below the total, also after rounding.
-    drawn = share * cumulated[-1]
-    if cumulated.size > _FEW:
-        return int(np.searchsorted(cumulated, drawn, side="right"))
+    drawn = share * cumulated[n - 1]
+    if n > _FEW:
+        return int(np.searchsorted(cumulated[:n], drawn, side="right"))
     place = 0
-    for weight in cumulated:
-        place += drawn >= weight
+    for i in range(n):
+        place += drawn >= cumulated[i]
     return place
 
 
