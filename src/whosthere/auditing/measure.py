@@ -12,7 +12,11 @@ import polars as pl
 from whosthere.auditing import certified_eps, metrics, people
 from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.scores import RELEASES_FOR_UTILITY, shared_releases
+from whosthere.auditing.scores import (
+    RELEASES_FOR_UTILITY,
+    comparable_scores,
+    shared_releases,
+)
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
@@ -200,8 +204,7 @@ class _Measured:
     @cached_property
     def calibrated(self) -> NDArray[np.float64]:
         """Scores on the scale of the attacker's own null, which makes targets comparable."""
-        own = self.rows["calibrated"].fill_nan(None)
-        return own.fill_null(self.rows["score"] - self.rows["threshold"]).to_numpy()
+        return comparable_scores(self.rows)
 
     @cached_property
     def aucs(self) -> NDArray[np.float64]:

@@ -9,6 +9,9 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from whosthere.auditing.plan import Plan, Task
 
 SCHEMA = {
@@ -63,6 +66,15 @@ def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
     shared = lasts.group_by("setting").agg(pl.col("release").min().alias("last"))
     joined = tests.join(shared, on="setting", how="left", maintain_order="left")
     return joined.filter(pl.col("release") <= pl.col("last")).drop("last")
+
+
+def comparable_scores(rows: pl.DataFrame) -> NDArray[np.float64]:
+    """Return scores on the scale of the attacker's own null, which makes targets comparable.
+
+    Where an attack has none, its scores are counted from its threshold.
+    """
+    own = rows["calibrated"].fill_nan(None)
+    return own.fill_null(rows["score"] - rows["threshold"]).to_numpy()
 
 
 def tests_and_controls(
