@@ -60,10 +60,11 @@ def test_functions_stay_functions_whatever_else_is_imported():
         "import importlib, pkgutil, types, whosthere\n"
         "import whosthere.auditing.run, whosthere.privacy.publish, whosthere.privacy.utility\n"
         "import whosthere.adversary.attacks, whosthere.auditing.search\n"
+        "import whosthere.reporting.report, whosthere.cli.report\n"
         "for found in pkgutil.iter_modules(whosthere.__path__):\n"
         "    if found.name != '__main__': importlib.import_module(f'whosthere.{found.name}')\n"
         "names = ('audit', 'attack', 'publish', 'recommend', 'simulate', 'utility',\n"
-        "         'read_records')\n"
+        "         'read_records', 'report')\n"
         "for name in names:\n"
         "    found = getattr(whosthere, name)\n"
         "    assert isinstance(found, types.FunctionType), found\n"
@@ -81,7 +82,7 @@ def test_help_answers_at_once():
 
 HEAVY = {
     *("numpy", "polars", "pyarrow", "scipy", "numba", "pydantic", "loky", "sklearn", "matplotlib"),
-    *("pandas", "distributed", "IPython"),
+    *("pandas", "distributed", "IPython", "jinja2"),
 }
 HELP = (
     "import sys; sys.argv = ['whosthere', *{arguments}, '--help']\n"

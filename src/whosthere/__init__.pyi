@@ -10,7 +10,7 @@ from .data.read import Filters, read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError
-from .front import attack, audit, publish, recommend, reproduce
+from .front import attack, audit, publish, recommend, report, reproduce
 from .privacy.mechanism import Mechanism
 from .privacy.release import Release
 from .privacy.tables import TableReader
@@ -39,6 +39,7 @@ __all__ = [
     "read_records",
     "recommend",
     "regions",
+    "report",
     "reproduce",
     "simulate",
     "utility",

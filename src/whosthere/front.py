@@ -14,13 +14,16 @@ from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
+from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.search import DEFAULT_FAMILIES
+from whosthere.auditing.search import DEFAULT_FAMILIES, Recommendation
 from whosthere.auditing.search import recommend as search
 from whosthere.auditing.work import local_workers
+from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
 from whosthere.paper.datasets import find_dataset
@@ -30,6 +33,12 @@ from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.progress import progress
+from whosthere.reporting.report import (
+    REPORT,
+    audit_report,
+    comparison_report,
+    recommendation_report,
+)
 
 if TYPE_CHECKING:
     import os
@@ -38,13 +47,13 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.adversary.familiarity import Familiarity
-    from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.search import Recommendation
     from whosthere.auditing.work import Workers
     from whosthere.paper.study import StudyResult
     from whosthere.privacy.publish import Publication
+    from whosthere.reporting.report import Report
 
     AnyPath: TypeAlias = "str | os.PathLike[str]"
+    Reported: TypeAlias = "AuditResult | AnyPath"
     TracesLike: TypeAlias = "Traces | AnyPath"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
@@ -91,8 +100,8 @@ def audit(
     plan
         A plan file, or options, that all other arguments override.
     out
-        Folder to keep everything in, so that an interrupted audit resumes; by default nothing is
-        kept but the result.
+        Folder to keep everything in, report.html included, so that an interrupted audit resumes;
+        by default nothing is kept but the result.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
@@ -152,7 +161,10 @@ def audit(
         if len(failures) == total:
             raise AuditFailedError(f"{said}:\n{failures[0]}")
         warnings.warn(f"{said}: {reason[-1]}", stacklevel=2)
-    return result.kept_in(None if out is None else folder)
+    if out is None:
+        return result.kept_in(None)
+    audit_report(FinishedAudit.load(folder)).save(folder / REPORT, force=True)
+    return result
 
 
 class AuditFailedError(RuntimeError):
@@ -286,6 +298,46 @@ def reproduce(
         reason = failures[0].splitlines()
         warnings.warn(f"{len(failures)} tasks failed, the first: {reason[0]}", stacklevel=2)
     return result
+
+
+def report(
+    what: Reported | Sequence[Reported] | Recommendation,
+    *,
+    out: AnyPath | None = None,
+    force: bool = False,
+) -> Report:
+    """Return what was found as a page to read: one HTML file that opens offline.
+
+    Parameters
+    ----------
+    what
+        The result of an audit or the folder of one, several of these to see them side by side, or
+        a recommendation.
+    out
+        File to write the page to; `Report.save` does that, too.
+    force
+        Whether to replace a file.
+
+    Examples
+    --------
+    >>> import whosthere as wt
+    >>> wt.report(result, out="report.html")
+    """
+    if out is not None:
+        refuse_existing(Path(out), force=force)
+    if isinstance(what, Recommendation):
+        made = recommendation_report(what)
+    elif isinstance(what, AuditResult | str) or hasattr(what, "__fspath__"):
+        made = audit_report(_finished(what))
+    else:
+        made = comparison_report([_finished(one) for one in what])
+    if out is not None:
+        made.save(out, force=force)
+    return made
+
+
+def _finished(what: Reported) -> FinishedAudit:
+    return FinishedAudit.of(what) if isinstance(what, AuditResult) else FinishedAudit.load(what)
 
 
 def publish(

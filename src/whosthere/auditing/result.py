@@ -9,7 +9,7 @@ import polars as pl
 
 from whosthere.auditing.leaks import LEAKS, MARGINALS
 from whosthere.auditing.vocabulary import METRICS, OF_UTILITY, UTILITY
-from whosthere.display import in_one_line, paragraph, stacked, table
+from whosthere.display import in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -117,10 +117,11 @@ class AuditResult:
         return in_one_line("AuditResult", *said, *self._warnings())
 
     def _repr_html_(self) -> str:
-        """Show verdicts with their reasons, and a table of the findings that matter most."""
-        parts = [verdict._repr_html_() for verdict in self.verdicts]
-        parts += [paragraph(text, strong="Note:") for text in self._warnings()]
-        parts.append(table(_HEADER, self._rows(), titles=_TITLES))
+        """Show the first screen of the report, and tables of what was reached and what is left."""
+        # A result shows itself by a room above its own: the one exception to the order of rooms.
+        from whosthere.reporting.notebook import first_screen  # noqa: PLC0415
+
+        parts = [first_screen(self), table(_HEADER, self._rows(), titles=_TITLES)]
         left = self._rows_of_utility()
         if left:
             parts.append(table(_HEADER_OF_UTILITY, left, titles=_TITLES_OF_UTILITY))

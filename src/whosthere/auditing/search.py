@@ -120,10 +120,13 @@ class Recommendation:
         All protections that were tried, family by family, from weak to strong.
     best
         The weakest of each family that passes the policy, as far as it was tried.
+    policy
+        The limits that were judged by.
     """
 
     candidates: tuple[Candidate, ...]
     best: tuple[Candidate, ...]
+    policy: Policy
 
     @property
     def recommended(self) -> Candidate | None:
@@ -140,6 +143,7 @@ class Recommendation:
         return {
             "recommended": None if chosen is None else chosen.mechanism,
             "best_of_each_family": [candidate.mechanism for candidate in self.best],
+            "policy": self.policy.to_json(),
             "candidates": [candidate.to_json() for candidate in self.candidates],
         }
 
@@ -219,6 +223,7 @@ def recommend(
     return Recommendation(
         tuple(candidate for ladder in ladders for candidate in ladder.candidates),
         tuple(ladder.best for ladder in ladders if ladder.best is not None),
+        search.policy,
     )
 
 

@@ -125,18 +125,21 @@ def audit(
 
     Shows beforehand what will be run and how long it will take. Ctrl-C loses only the tasks that
     are running at that moment: the same command resumes the audit. Ends with a table and a verdict
-    for each protection. FOLDER holds findings.json, verdicts.json, tables of all scores, and a log.
+    for each protection. FOLDER holds report.html, to be opened in a browser, findings.json,
+    verdicts.json, tables of all scores, and a log.
     Exit code 1 means that tasks failed, or that the control did.
 
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
+    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.options import AuditOptions, merged
     from whosthere.auditing.plan_file import read_plan_file
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.store import RESULTS
     from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
+    from whosthere.reporting.report import REPORT, audit_report
 
     given = given_only(
         mechanisms=mechanism,
@@ -178,12 +181,15 @@ def audit(
                 f"{task} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
             ),
         )
+    with console.working("Drawing the report ..."):
+        audit_report(FinishedAudit.load(out)).save(out / REPORT, force=True)
     if json:
         console.print_json(result.to_json())
     else:
         show_audit(result)
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
+        console.say(f"To read in a browser: {out / REPORT}")
     if result.failed:
         console.complain(
             f"{len(result.failed)} of {len(prepared.plan.tasks)} tasks failed; the results rest on "

@@ -22,6 +22,7 @@ from whosthere.cli.mechanisms import mechanisms
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.release import release
+from whosthere.cli.report import compare, report
 from whosthere.cli.simulate import simulate
 from whosthere.cli.target import target
 from whosthere.errors import InputError
@@ -60,6 +61,8 @@ app.command()(attack)
 app.command()(audit)
 app.command()(recommend)
 app.command()(paper)
+app.command()(report)
+app.command()(compare)
 app.command()(inspect)
 app.command()(mechanisms)
 app.command()(attacks)

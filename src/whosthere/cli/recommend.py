@@ -61,6 +61,10 @@ def recommend(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Also write everything as JSON."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
+    ] = None,
     json: Json = False,
     force: Force = False,
 ) -> None:
@@ -69,7 +73,7 @@ def recommend(
     Searches each family with the likelihood ratio, checks the most useful of what passes with all
     attacks, and measures what each protection keeps of the truth.
 
-    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1`
+    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --report choice.html`
     """
     from whosthere.auditing.options import AuditOptions, merged
     from whosthere.auditing.policy import Policy
@@ -78,9 +82,11 @@ def recommend(
     from whosthere.auditing.store import write_json
     from whosthere.cli.options import chosen_workers, given_only, worker_count
     from whosthere.data.files import refuse_existing
+    from whosthere.reporting.report import recommendation_report
 
-    if out is not None:
-        refuse_existing(out, force=force)
+    for path in (out, report):
+        if path is not None:
+            refuse_existing(path, force=force)
     given = given_only(
         group_sizes=group_size,
         knowledge=knowledge,
@@ -109,12 +115,15 @@ def recommend(
         raise typer.Exit(1) from None
     if out is not None:
         write_json(out, found.to_json())
+    if report is not None:
+        recommendation_report(found).save(report, force=force)
     if json:
         console.print_json(found.to_json())
         return
     _show(found, judged_by.name)
-    if out is not None:
-        console.say(f"Written: {out}")
+    for path in (out, report):
+        if path is not None:
+            console.say(f"Written: {path}")
 
 
 _COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")

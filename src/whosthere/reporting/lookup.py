@@ -1,0 +1,108 @@
+"""Findings by what they are about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS
+from whosthere.reporting.texts import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.verdict import Verdict
+
+UTILITY = "utility"
+"""Takes the place of an attack in findings about what is left to publish."""
+FOUND = "tpr_at_fpr_1pct"
+_KEPT = ("pattern_kept", "pattern_correlation", "visits_kept", "cells_kept")
+
+
+def words_of(metric: str) -> str:
+    """Return what a metric is called in sentences."""
+    return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
+
+
+def short_words_of(metric: str) -> str:
+    """Return what a metric is called in the head of a column."""
+    short: dict[str, str] = texts()["short"]
+    return short.get(metric, words_of(metric))
+
+
+def group_size_of(setting: str) -> int | None:
+    """Return how many people a release of a setting holds, None where its name does not say."""
+    found = re.search(r", m=(\d+)(?:, knows .*)?$", setting)
+    return int(found[1]) if found else None
+
+
+def estimate_of(finding: Finding | None) -> float | None:
+    """Return the value of a finding, None where there is none."""
+    return None if finding is None else finding.estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The findings of an audit by setting, attack and metric."""
+
+    findings: Sequence[Finding]
+    verdicts: Sequence[Verdict]
+
+    @classmethod
+    def of(cls, audit: FinishedAudit) -> Lookup:
+        """Return the findings of an audit."""
+        return cls(audit.findings, audit.verdicts)
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str, str], Finding]:
+        return {(one.setting, one.attack, one.metric): one for one in self.findings}
+
+    @cached_property
+    def attacks(self) -> tuple[str, ...]:
+        """All real attacks, each once."""
+        names = (one.attack for one in self.findings)
+        return tuple(dict.fromkeys(n for n in names if n not in NOT_ATTACKS and n != UTILITY))
+
+    def find(self, setting: str, attack: str, metric: str) -> Finding | None:
+        """Return a finding, None where it was not measured."""
+        return self._by_place.get((setting, attack, metric))
+
+    def attacks_in(self, setting: str) -> tuple[str, ...]:
+        """Return the real attacks of a setting."""
+        there = {one.attack for one in self.findings if one.setting == setting}
+        return tuple(attack for attack in self.attacks if attack in there)
+
+    def largest(self, setting: str, metric: str) -> Finding | None:
+        """Return the largest value that a real attack reached, None where none has one."""
+        found = (self.find(setting, attack, metric) for attack in self.attacks_in(setting))
+        known = [one for one in found if one is not None and one.estimate is not None]
+        return max(known, key=lambda one: one.estimate or 0.0, default=None)
+
+    def ceiling(self, setting: str, metric: str) -> float | None:
+        """Return the value of the ceiling."""
+        return estimate_of(self.find(setting, CEILING, metric))
+
+    def guarantee(self, setting: str, metric: str) -> float | None:
+        """Return the guaranteed value."""
+        return estimate_of(self.find(setting, GUARANTEE, metric))
+
+    @cached_property
+    def utility_metrics(self) -> tuple[str, ...]:
+        """What was measured of the utility, each once."""
+        return tuple(dict.fromkeys(one.metric for one in self.findings if one.attack == UTILITY))
+
+    @cached_property
+    def kept_metric(self) -> str | None:
+        """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
+        return next((name for name in _KEPT if name in self.utility_metrics), None)
+
+    def kept(self, setting: str) -> float | None:
+        """Return what a setting keeps, from 0 to 1."""
+        if self.kept_metric is None:
+            return None
+        value = estimate_of(self.find(setting, UTILITY, self.kept_metric))
+        return None if value is None else min(max(value, 0.0), 1.0)

@@ -1,0 +1,121 @@
+"""From sections to one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from whosthere._version import __version__
+from whosthere.reporting.charts.drawing import draw
+from whosthere.reporting.numbers import visible
+from whosthere.reporting.texts import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from whosthere.reporting.sections.about import Entry
+
+_CLASSES = {"accept": "accept", "reject": "reject", "cannot tell": "unsure"}
+_ICONS = {"accept": "\N{CHECK MARK}", "reject": "\N{MULTIPLICATION X}", "cannot tell": "?"}
+
+
+def render(template: str, *, glossary: Iterable[Entry], **context: object) -> str:
+    """Return a page.
+
+    Parameters
+    ----------
+    template
+        Its name, without the ending.
+    glossary
+        Words that other parts of the page link to.
+    context
+        What the template needs besides.
+    """
+    style = asset("theme.css") + asset("page.css") + asset("parts.css")
+    script = asset("script.js")
+    return (
+        environment()
+        .get_template(f"{template}.html.j2")
+        .render(
+            style=style,
+            script=script,
+            policy_of_content=(
+                f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+                "base-uri 'none'; form-action 'none'"
+            ),
+            version=__version__,
+            glossary={entry.key: entry.meaning for entry in glossary},
+            texts=texts(),
+            is_fragment=False,
+            **context,
+        )
+    )
+
+
+def render_fragment(template: str, *, glossary: Iterable[Entry], **context: object) -> str:
+    """Return a part of a page for somebody else's page, such as a notebook.
+
+    Its style holds within it alone, and there is no script.
+    """
+    theme = asset("theme.css").replace(":root", ".whosthere")
+    return (
+        environment()
+        .get_template(f"{template}.html.j2")
+        .render(
+            style=theme + Markup(".whosthere {\n") + asset("parts.css") + Markup("}"),
+            glossary={entry.key: entry.meaning for entry in glossary},
+            texts=texts(),
+            is_fragment=True,
+            **context,
+        )
+    )
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates; whatever they show is escaped."""
+    made = Environment(
+        loader=PackageLoader("whosthere.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    made.filters |= {
+        "drawn": draw,
+        "prose": _prose,
+        "anchor": _anchor,
+        "class": _CLASSES.__getitem__,
+        "icon": _ICONS.__getitem__,
+    }
+    return made
+
+
+@cache
+def asset(name: str) -> Markup:
+    """Return a file that belongs to every page, as it is."""
+    source = files("whosthere.reporting") / "templates" / name
+    return Markup(source.read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def _prose(text: str) -> Markup:
+    """Return a text in which commands stand between backticks."""
+    commands = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(commands)  # noqa: S704 - escaped before
+
+
+def _anchor(key: str) -> str:
+    return "word-" + re.sub(r"[^A-Za-z0-9]+", "-", key)
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

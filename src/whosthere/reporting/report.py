@@ -1,0 +1,102 @@
+"""Reports: of an audit, of several side by side, or of a recommendation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whosthere.data.files import new_file
+from whosthere.reporting.pages import audit_page
+from whosthere.reporting.render import render
+from whosthere.reporting.sections.comparison import comparison_page
+from whosthere.reporting.sections.ladder import ladder_page
+from whosthere.reporting.sections.places import LEAST_TARGETS
+from whosthere.reporting.texts import texts
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.search import Recommendation
+
+REPORT = "report.html"
+"""The name of the report in the folder of an audit."""
+_QUESTION = "Could somebody be found in these counts?"
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page to read in a browser, which needs no other file and no network.
+
+    Attributes
+    ----------
+    title
+        What it is about.
+    html
+        All of it.
+    """
+
+    title: str
+    html: str
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the page to a file, whole or not at all."""
+        with new_file(Path(path), force=force) as temporary:
+            temporary.write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Report {self.title!r}: {len(self.html) / 1e3:,.0f} kB>"
+
+
+def audit_report(audit: FinishedAudit) -> Report:
+    """Return the report of one audit."""
+    page = audit_page(audit)
+    contents = [("verdicts", "Verdict"), ("choose", "Which protection")]
+    contents += [("who", "Who")] if page.people else []
+    contents += [("where", "Where and when")] if page.places else []
+    contents += [("sure", "How sure"), ("method", "Method"), ("limits", "Limits")]
+    contents += [("policy", "Policy"), ("repeat", "Repeat it"), ("glossary", "Glossary")]
+    title = f"Audit {page.name}"
+    html = render(
+        "audit",
+        title=title,
+        heading=_QUESTION,
+        contents=contents,
+        page=page,
+        least_targets=LEAST_TARGETS,
+        glossary=page.about.glossary,
+    )
+    return Report(title, html)
+
+
+def comparison_report(audits: Sequence[FinishedAudit]) -> Report:
+    """Return several audits side by side."""
+    page = comparison_page(audits)
+    title = f"Audits {', '.join(page.names)}"
+    contents = [("verdicts", "Verdicts"), ("measures", "Measured"), ("plans", "What was done")]
+    html = render(
+        "compare",
+        title=title,
+        heading=texts()["comparison"]["title"],
+        contents=[*contents, ("glossary", "Glossary")],
+        page=page,
+        glossary=page.glossary,
+    )
+    return Report(title, html)
+
+
+def recommendation_report(found: Recommendation) -> Report:
+    """Return what a search for a protection found."""
+    page = ladder_page(found)
+    contents = [("verdicts", "Verdict"), ("choose", "Which protection"), ("ladders", "Steps")]
+    html = render(
+        "recommend",
+        title="Recommendation",
+        heading=texts()["recommendation"]["title"],
+        contents=[*contents, ("policy", "Policy"), ("glossary", "Glossary")],
+        page=page,
+        glossary=page.glossary,
+    )
+    return Report("Recommendation", html)

@@ -1,0 +1,1 @@
+"""What a page says, as plain values: numbers and words, without HTML."""

@@ -1,0 +1,142 @@
+"""What a reader needs to understand, check and repeat an audit."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from whosthere.auditing.vocabulary import METRICS
+from whosthere.reporting.lookup import words_of
+from whosthere.reporting.numbers import shortened
+from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell
+from whosthere.reporting.texts import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.policy import Policy
+
+_LONG = 400
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word of the glossary, or a fact: what it is called, and what it is."""
+
+    key: str
+    words: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class About:
+    """Method, glossary, limits, policy, manifest, and how to repeat the audit."""
+
+    method: tuple[str, ...]
+    limits: tuple[str, ...]
+    glossary: tuple[Entry, ...]
+    policy: Table
+    policy_name: str
+    prior: str
+    facts: tuple[Entry, ...]
+    command: str
+
+
+def about_section(audit: FinishedAudit) -> About:
+    """Return everything that does not depend on what was found."""
+    return About(
+        tuple(texts()["method"]["paragraphs"]),
+        tuple(texts()["limits"]["items"]),
+        glossary_entries(one.metric for one in audit.findings),
+        policy_table(audit.policy),
+        shortened(audit.policy.name),
+        f"{audit.policy.prior:.0%}",
+        _facts(audit),
+        command_of(audit),
+    )
+
+
+def glossary_entries(metrics: Iterable[str]) -> tuple[Entry, ...]:
+    """Return all words in the order of the alphabet: those of the texts, and metrics."""
+    terms = {
+        key: Entry(key, key.replace("_", " "), meaning)
+        for key, meaning in texts()["glossary"].items()
+    }
+    for metric in (METRICS[name] for name in dict.fromkeys(metrics) if name in METRICS):
+        terms[metric.name] = Entry(metric.name, metric.words, metric.explanation)
+    return tuple(sorted(terms.values(), key=lambda entry: entry.words.lower()))
+
+
+def policy_table(policy: Policy) -> Table:
+    """Return the limits of a policy with what they mean."""
+    heads = (Head("measure", numeric=False), Head("at most"), Head("meaning", numeric=False))
+    rows = tuple(
+        (
+            name_cell(words_of(limit.metric)),
+            Cell(f"{limit.most:g}", sort=limit.most),
+            name_cell(METRICS[limit.metric].explanation),
+        )
+        for limit in policy.limits
+    )
+    return Table("The limits.", heads, rows)
+
+
+def command_of(audit: FinishedAudit) -> str:
+    """Return a command that repeats an audit, as far as its manifest tells."""
+    plan = audit.plan
+    given = {
+        "--releases": plan.get("releases"),
+        "--control-releases": plan.get("control_releases"),
+        "--reference-size": plan.get("reference_size"),
+        "--seed": plan.get("seed"),
+    }
+    targets = len(plan.get("targets", ()))
+    contests: Mapping[str, Any] = plan.get("contests", {})
+    mechanisms = dict.fromkeys(name.rpartition(", m=")[0] for name in contests)
+    sizes = dict.fromkeys(name.rpartition(", m=")[2].partition(",")[0] for name in contests)
+    attacks = dict.fromkeys(str(attack) for own in contests.values() for attack in own)
+    parts = ["whosthere audit TRACES"]
+    parts += [f"--group-size {shlex.quote(size)}" for size in sizes]
+    parts += [f"--mechanism {shlex.quote(shortened(name))}" for name in mechanisms]
+    parts += [f"--attack {shlex.quote(shortened(name))}" for name in attacks]
+    parts.append(f"--targets {targets}")
+    parts += [f"{option} {value}" for option, value in given.items() if value is not None]
+    own = plan.get("releases_of", {})
+    parts += [f"--releases-of {shlex.quote(f'{name}={n}')}" for name, n in own.items()]
+    return " \\\n    ".join([*parts, "--out RUN"])
+
+
+def _facts(audit: FinishedAudit) -> tuple[Entry, ...]:
+    """Return the manifest in words; who the targets are is nobody's business."""
+    plan, manifest = audit.plan, audit.manifest
+    versions = manifest.get("versions", {})
+    machine = manifest.get("machine", {})
+    found = {
+        "audit": audit.name,
+        "begun": manifest.get("begun"),
+        "SHA-256 of the traces": manifest.get("traces"),
+        "targets": len(plan.get("targets", ())),
+        "releases per target and protection": plan.get("releases"),
+        "other numbers of releases": _joined(plan.get("releases_of")),
+        "control releases": plan.get("control_releases"),
+        "people an attacker has real traces of": plan.get("reference_size"),
+        "past releases": plan.get("past_releases") or None,
+        "seed": plan.get("seed"),
+        "failed tasks": audit.failed_tasks,
+        "versions": _joined(versions),
+        "Python": manifest.get("python"),
+        "machine": _joined(machine),
+    }
+    return tuple(
+        Entry(name, name, shortened(str(value), _LONG))
+        for name, value in found.items()
+        if value is not None
+    )
+
+
+def _joined(values: object) -> str | None:
+    if not isinstance(values, dict) or not values:
+        return None
+    return ", ".join(f"{name} {value}" for name, value in values.items())

@@ -1,0 +1,315 @@
+"""The first screen: verdicts, what they mean, what to do, and the picture that decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from whosthere.auditing.vocabulary import METRICS
+from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
+from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
+from whosthere.reporting.lookup import (
+    FOUND,
+    UTILITY,
+    Lookup,
+    group_size_of,
+    short_words_of,
+    words_of,
+)
+from whosthere.reporting.numbers import number, people, shortened, with_interval
+from whosthere.reporting.sections.advice import advice
+from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, value_cell
+from whosthere.reporting.texts import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.verdict import Decision, Verdict
+
+_HARDLY_ANY = 1000.0
+_FEW = 3
+_MEASURED = ("auc", FOUND, "share_auc_90")
+_LONGEST_SENTENCE = 600
+
+
+@dataclass(frozen=True)
+class Card:
+    """The verdict about one protection.
+
+    Attributes
+    ----------
+    number
+        Of the protection in all tables and pictures, from 1.
+    headline
+        What it means for people, in one sentence.
+    opened
+        Whether its reasons are shown at once.
+    """
+
+    number: int
+    name: str
+    decision: Decision
+    headline: str
+    reasons: tuple[str, ...]
+    guaranteed: tuple[str, ...]
+    meaning: tuple[str, ...]
+    opened: bool
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, with what it measures."""
+
+    metric: str
+    words: str
+    chart: DotChart | TradeOff
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All of the first screen."""
+
+    advice: tuple[str, ...]
+    warnings: tuple[str, ...]
+    tally: tuple[tuple[Decision, int], ...]
+    cards: tuple[Card, ...]
+    pictures: tuple[Picture, ...]
+    table: Table
+
+
+def overview(audit: FinishedAudit) -> Overview:
+    """Return the first screen of an audit."""
+    found = Lookup.of(audit)
+    return Overview(
+        advice(audit.verdicts, found, trusted=audit.trusted),
+        tuple(_warnings(audit)),
+        tally(audit.verdicts),
+        tuple(
+            card(i, verdict, found, opened=len(audit.verdicts) <= _FEW)
+            for i, verdict in enumerate(audit.verdicts, 1)
+        ),
+        pictures(audit.verdicts, found, audit.policy),
+        settings_table(audit.verdicts, found),
+    )
+
+
+def _warnings(audit: FinishedAudit) -> list[str]:
+    said = []
+    if audit.trusted is None:
+        said.append("There was no control, so nothing shows that the audit itself is sound.")
+    elif not audit.trusted:
+        said.append("A control failed: no number of this audit can be trusted.")
+    if audit.failed_tasks:
+        total = len(audit.plan.get("targets", ())) * len(audit.verdicts)
+        many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
+        said.append(f"{many} tasks failed; all numbers rest on the others.")
+    return said
+
+
+def tally(verdicts: Sequence[Verdict]) -> tuple[tuple[Decision, int], ...]:
+    """Count the decisions."""
+    decisions = [verdict.decision for verdict in verdicts]
+    return tuple((one, decisions.count(one)) for one in DECISIONS if one in decisions)
+
+
+def card(i: int, verdict: Verdict, found: Lookup, *, opened: bool) -> Card:
+    """Return the verdict about the protection with a number."""
+    return Card(
+        i,
+        shortened(verdict.setting),
+        verdict.decision,
+        headline(verdict, found),
+        _sentences(verdict.reasons),
+        _sentences(verdict.guaranteed),
+        _sentences(verdict.meaning),
+        opened,
+    )
+
+
+def _sentences(said: tuple[str, ...]) -> tuple[str, ...]:
+    """Return sentences of a length that a page can show, whatever an attack is called."""
+    return tuple(shortened(sentence, _LONGEST_SENTENCE) for sentence in said)
+
+
+def headline(verdict: Verdict, found: Lookup) -> str:
+    """Say in one sentence how many people are found, or how well attackers do."""
+    best = found.largest(verdict.setting, FOUND)
+    size = group_size_of(verdict.setting)
+    if best is not None and best.estimate is not None and size is not None:
+        return (
+            f"An attacker finds about {people(best.estimate, size)} people in a release; guessing "
+            f"finds {0.01 * size:,.0f}."
+        )
+    auc = found.largest(verdict.setting, "auc")
+    if auc is None:
+        return "No attack was measured."
+    return (
+        f"The strongest attack reaches a mean AUC of {auc.estimate:.3f}; 0.5 is guessing. The "
+        "sample is too small to say how many people that finds."
+    )
+
+
+def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
+    """Return the risk of all protections by each limited metric, against utility if measured."""
+    limits = {limit.metric: limit.most for limit in policy.limits}
+    metrics = dict.fromkeys(("auc", *limits))
+    drawn = []
+    for metric in metrics:
+        points = [
+            point
+            for i, verdict in enumerate(verdicts, 1)
+            if (point := _point(i, verdict, found, metric)) is not None
+        ]
+        if points:
+            chart = _chart(points, found, metric, limits.get(metric))
+            drawn.append(Picture(metric, words_of(metric), chart))
+    return tuple(drawn)
+
+
+@dataclass(frozen=True)
+class _Point:
+    label: str
+    number: int
+    decision: Decision
+    risk: float
+    low: float | None
+    high: float | None
+    kept: float | None
+    ceiling: float | None
+    guarantee: float | None
+    title: str
+
+
+def _point(i: int, verdict: Verdict, found: Lookup, metric: str) -> _Point | None:
+    one = found.largest(verdict.setting, metric)
+    if one is None or one.estimate is None:
+        return None
+    kept = found.kept(verdict.setting)
+    label = f"{i}  {verdict.setting}"
+    said = f"{shortened(label)}: {verdict.decision}; {words_of(metric)} {with_interval(one)}"
+    if kept is not None and found.kept_metric is not None:
+        said += f"; {words_of(found.kept_metric)} {number(kept)}"
+    return _Point(
+        label,
+        i,
+        verdict.decision,
+        one.estimate,
+        one.low,
+        one.high,
+        kept,
+        found.ceiling(verdict.setting, metric),
+        found.guarantee(verdict.setting, metric),
+        said,
+    )
+
+
+def _chart(
+    points: list[_Point], found: Lookup, metric: str, limit: float | None
+) -> DotChart | TradeOff:
+    low, high = _ends(points, metric, limit)
+    words = words_of(metric)
+    drawn = [point for point in points if point.kept is not None]
+    if found.kept_metric is None or len(drawn) < len(points):
+        rows = tuple(
+            DotRow(
+                p.label,
+                (Dot(DECISIONS[p.decision], p.risk, p.low, p.high, p.title),),
+                p.ceiling,
+                p.guarantee,
+            )
+            for p in points
+        )
+        return DotChart(f"{words}, the largest of all attacks", words, rows, limit, low, high)
+    kept = words_of(found.kept_metric)
+    return TradeOff(
+        f"{words}, the largest of all attacks, against {kept}, for {len(points)} protections",
+        f"risk: {words}",
+        f"kept: {kept}",
+        tuple(
+            TradeOffPoint(
+                p.number,
+                p.decision,
+                p.risk,
+                p.low,
+                p.high,
+                p.kept or 0.0,
+                p.ceiling,
+                p.guarantee,
+                p.title,
+            )
+            for p in drawn
+        ),
+        limit,
+        low,
+        high,
+    )
+
+
+def _ends(points: list[_Point], metric: str, limit: float | None) -> tuple[float, float]:
+    """Return the ends of the axis of a metric: all that is possible, or all that was found."""
+    known = METRICS.get(metric)
+    if known is not None and known.largest is None:
+        values = [v for p in points for v in (p.risk, p.high, p.ceiling) if v is not None]
+        return 0.0, 1.1 * max(*values, limit or 0.0, 1.0)
+    lowest = min([p.low if p.low is not None else p.risk for p in points])
+    return (0.4 if "auc" in metric and "share" not in metric and lowest >= 0.4 else 0.0), 1.0
+
+
+def settings_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
+    """Return one row for each protection."""
+    utility = found.utility_metrics
+    heads = [
+        Head("protection", "setting", numeric=False),
+        Head("verdict", "verdict", numeric=False),
+        Head("people found", "people found"),
+        *(Head(short_words_of(name), name) for name in _MEASURED),
+        *(Head(short_words_of(name), name) for name in utility),
+        Head("ceiling, mean AUC", "ceiling"),
+        Head("guarantee, mean AUC", "guarantee"),
+        Head("odds factor", "odds_factor"),
+    ]
+    rows = []
+    for i, verdict in enumerate(verdicts, 1):
+        name = verdict.setting
+        measured = (found.largest(name, metric) for metric in _MEASURED)
+        rows.append(
+            (
+                Cell(f"{i}  {shortened(name)}", sort=float(i)),
+                Cell(
+                    texts()["decisions"][verdict.decision],
+                    sort=verdict.decision,
+                    decision=verdict.decision,
+                ),
+                _found_cell(verdict, found),
+                *(finding_cell(one) for one in measured),
+                *(finding_cell(found.find(name, UTILITY, metric)) for metric in utility),
+                value_cell(found.ceiling(name, "auc")),
+                value_cell(found.guarantee(name, "auc")),
+                _odds_cell(found, name),
+            )
+        )
+    return Table(
+        "All protections: the most that any attack reached by each measure, with 95 % intervals.",
+        tuple(heads),
+        tuple(rows),
+    )
+
+
+def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
+    best, size = found.largest(verdict.setting, FOUND), group_size_of(verdict.setting)
+    if best is None or best.estimate is None or size is None:
+        return Cell("not resolvable")
+    low, high = best.low, best.high
+    span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
+    return Cell(people(best.estimate, size), span, sort=best.estimate * size)
+
+
+def _odds_cell(found: Lookup, setting: str) -> Cell:
+    if found.guarantee(setting, "auc") is None:
+        return Cell("no guarantee")
+    odds = found.guarantee(setting, "odds_factor")
+    if odds is None or odds > _HARDLY_ANY:
+        return Cell("more than 1,000", sort=odds or float("inf"))
+    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", sort=odds)

@@ -1,0 +1,189 @@
+"""Where and when people are found, in sums that show nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whosthere.reporting.charts.places import DAYS, Place, RegionMap, Week, shade
+from whosthere.reporting.lookup import words_of
+from whosthere.reporting.numbers import number, shortened
+from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell, value_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from whosthere.auditing.finished import FinishedAudit
+
+LEAST_TARGETS = 5
+"""Of a place or an hour to which fewer targets contribute, nothing is shown."""
+_TOP = 10
+_LETTERS = 60
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """Where and when one protection lets people be found; `map` needs positions."""
+
+    setting: int
+    setting_name: str
+    map: RegionMap | None
+    week: Week | None
+    top: Table | None
+
+
+@dataclass(frozen=True)
+class Places:
+    """All of the section."""
+
+    panels: tuple[Leaks, ...]
+    what_if: Table | None
+
+
+def places_section(audit: FinishedAudit) -> Places | None:
+    """Return where and when people are found, None where that was not measured."""
+    panels: tuple[Leaks, ...] = ()
+    if audit.leaks is not None:
+        shown = _with_enough_targets(audit.leaks)
+        panels = tuple(
+            panel
+            for i, verdict in enumerate(audit.verdicts, 1)
+            if (panel := _panel(shown, audit.regions, i, verdict.setting)) is not None
+        )
+    changes = _what_if(audit)
+    return Places(panels, changes) if panels or changes else None
+
+
+def _with_enough_targets(leaks: pl.DataFrame) -> pl.DataFrame:
+    """Hide what too few targets contribute to, whatever the file says."""
+    enough = pl.col("targets") >= LEAST_TARGETS
+    return leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
+
+
+def _panel(leaks: pl.DataFrame, regions: pl.DataFrame | None, i: int, setting: str) -> Leaks | None:
+    here = leaks.filter(pl.col("setting") == setting)
+    if here.is_empty():
+        return None
+    by_region = here.filter(pl.col("axis") == "region")
+    if regions is not None:
+        by_region = regions.select("index", "id", "lon", "lat").join(
+            by_region, on="index", how="left", maintain_order="left"
+        )
+    else:
+        by_region = by_region.with_columns(
+            pl.col("index").cast(pl.String).alias("id"),
+            *(pl.lit(None, pl.Float64).alias(name) for name in ("lon", "lat")),
+        )
+    name = shortened(setting)
+    return Leaks(
+        i, name, _map(by_region, name), _week(here.filter(pl.col("axis") == "hour"), name),
+        _top(by_region),
+    )  # fmt: skip
+
+
+def _map(rows: pl.DataFrame, setting: str) -> RegionMap | None:
+    placed = rows.drop_nulls(["lon", "lat"])
+    if placed.is_empty():
+        return None
+    largest = _largest(placed)
+    places = tuple(
+        Place(
+            row["lon"],
+            row["lat"],
+            None if row["leak"] is None else shade(row["leak"], largest),
+            f"{shortened(str(row['id']), _LETTERS)}: {_amount(row)}",
+        )
+        for row in placed.iter_rows(named=True)
+    )
+    return RegionMap(f"Map of {len(places)} regions by what they give away, {setting}", places)
+
+
+def _week(rows: pl.DataFrame, setting: str) -> Week | None:
+    if rows.is_empty():
+        return None
+    largest = _largest(rows)
+    by_hour = {row["index"]: row for row in rows.iter_rows(named=True)}
+    nothing = {"leak": None}
+    hours = []
+    for i in range(168):
+        row = by_hour.get(i, nothing)
+        level = None if row["leak"] is None else shade(row["leak"], largest)
+        hours.append((level, f"{DAYS[i // 24]} {i % 24:02d}:00: {_amount(row)}"))
+    return Week(f"Hours of the week by what they give away, {setting}", tuple(hours))
+
+
+def _top(rows: pl.DataFrame) -> Table | None:
+    known = rows.filter(pl.col("leak") > 0).sort("leak", descending=True)
+    if known.is_empty():
+        return None
+    total = float(known["leak"].sum())
+    body = tuple(
+        (
+            name_cell(shortened(str(row["id"]), _LETTERS)),
+            Cell(f"{row['leak'] / total:.1%}", sort=row["leak"]),
+            Cell(f"{row['targets']:,}", sort=float(row["targets"])),
+        )
+        for row in known.head(_TOP).iter_rows(named=True)
+    )
+    heads = (Head("region", "region", numeric=False), Head("share of all"), Head("targets"))
+    return Table("The regions that give away most.", heads, body)
+
+
+def _largest(rows: pl.DataFrame) -> float:
+    largest = rows["leak"].max()
+    return float(largest) if isinstance(largest, int | float) else 0.0
+
+
+def _amount(row: Mapping[str, Any]) -> str:
+    if row["leak"] is None:
+        return f"not shown (fewer than {LEAST_TARGETS} targets)"
+    return f"{row['leak']:.3g}, from {row['targets']:,} targets"
+
+
+def _what_if(audit: FinishedAudit) -> Table | None:
+    if not audit.what_if:
+        return None
+    heads = (
+        Head("protection", "setting", numeric=False),
+        Head("change", numeric=False),
+        Head("measure", numeric=False),
+        Head("before"),
+        Head("after"),
+        Head("utility before"),
+        Head("utility after"),
+    )
+    rows = tuple(
+        (
+            name_cell(shortened(str(one.get("setting", "")))),
+            name_cell(shortened(str(one.get("change", "")))),
+            name_cell(words_of(str(one.get("metric", "")))),
+            _span_cell(one.get("before")),
+            _span_cell(one.get("after")),
+            _plain_cell(one.get("utility_before")),
+            _plain_cell(one.get("utility_after", one.get("utility"))),
+        )
+        for one in audit.what_if
+    )
+    return Table("What coarser places or times would change.", heads, rows)
+
+
+def _span_cell(value: object) -> Cell:
+    if not isinstance(value, dict) or not isinstance(value.get("estimate"), int | float):
+        return Cell("not known")
+    low, high = value.get("low"), value.get("high")
+    known = isinstance(low, int | float) and isinstance(high, int | float)
+    span = f"{low:.2f} \u2013 {high:.2f}" if known else ""
+    return Cell(number(value["estimate"]), span, sort=float(value["estimate"]))
+
+
+def _plain_cell(value: object) -> Cell:
+    """Return a number, or the first number of an object, such as an estimate with its interval."""
+    if isinstance(value, dict):
+        return (
+            _span_cell(value)
+            if "estimate" in value
+            else _plain_cell(next(iter(value.values()), None))
+        )
+    return value_cell(float(value)) if isinstance(value, int | float) else Cell("not known")

@@ -1,0 +1,187 @@
+"""Audits to report on, made from scores that were drawn and not from traces."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.measure import measure, per_target
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.verdict import judge
+
+SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")
+STRENGTHS = (4.0, 1.0, 0.0)
+ATTACKS = ("knock-knock", "likelihood-ratio")
+
+
+def _scores(settings=SETTINGS, attacks=ATTACKS, targets=40, releases=20, strengths=STRENGTHS):
+    """Return scores that are shifted by the strength of each setting where a target is in."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for setting, strength in zip(settings, strengths, strict=True):
+        for attack in (*attacks, "ceiling"):
+            for target in range(targets):
+                label = np.arange(releases) % 2 == 0
+                score = rng.normal(size=releases) + strength * label
+                rows.append(
+                    pl.DataFrame(
+                        {
+                            "setting": setting,
+                            "attack": attack,
+                            "target": 1000 + 7 * target,
+                            "release": np.arange(releases),
+                            "label": label,
+                            "score": score,
+                            "threshold": 0.5,
+                            "calibrated": score,
+                            "seconds": 0.001,
+                            "visits": 5 + target,
+                            "uniqueness": target / targets,
+                            "guaranteed_auc": 0.6 if "laplace" in setting else None,
+                            "guaranteed_tpr": 0.03 if "laplace" in setting else None,
+                            "odds_factor": 2.5 if "laplace" in setting else None,
+                        },
+                        schema={name: kind for name, kind in SCHEMA.items() if name != "control"},
+                    )
+                )
+    return pl.concat(rows)
+
+
+def _audit(settings=SETTINGS, attacks=ATTACKS, *, policy=None, name="run", **sizes):
+    """Return a finished audit, as if it had been read from a folder."""
+    scores = _scores(settings, attacks, **sizes)
+    by = policy or Policy.default()
+    findings = measure(scores, scores.clear(), seed=0, n_limits=len(by.limits))
+    control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)
+    targets = scores["target"].unique(maintain_order=True).to_list()
+    plan = {
+        "contests": {setting: list(attacks) for setting in settings},
+        "targets": targets,
+        "releases": 20,
+        "control_releases": 4,
+        "reference_size": 0,
+        "past_releases": 0,
+        "seed": 5,
+    }
+    return FinishedAudit(
+        name,
+        {
+            "plan": plan,
+            "traces": "ab" * 32,
+            "begun": "2026-01-01T00:00:00+00:00",
+            "versions": {"whosthere": "0.1.0", "numpy": "2"},
+            "python": "3.11",
+        },
+        (*findings, control),
+        tuple(judge(findings, by)),
+        by,
+        True,
+        0,
+        scores,
+        per_target(scores),
+    )
+
+
+def _with_places(audit, ids=None):
+    """Return an audit that also measured where, when, utility, marginals and changes."""
+    names = ids or [f"r{i}" for i in range(9)]
+    n = len(names)
+    regions = pl.DataFrame(
+        {
+            "index": np.arange(n, dtype=np.int32),
+            "id": names,
+            "lon": 9.0 + np.arange(n) % 3 / 10,
+            "lat": 45.0 + np.arange(n) // 3 / 10,
+        }
+    )
+    leaks, marginals, utility = [], [], []
+    for j, verdict in enumerate(audit.verdicts):
+        for axis, size in (("region", n), ("hour", 168)):
+            index = np.arange(size, dtype=np.int32)
+            about = {"setting": [verdict.setting] * size, "axis": [axis] * size, "index": index}
+            leaks.append(
+                pl.DataFrame(
+                    about
+                    | {"targets": (index % 12).astype(np.int32), "leak": 1.0 + index.astype(float)}
+                )
+            )
+            share = np.full(size, 1 / size)
+            marginals.append(pl.DataFrame(about | {"truth": share, "estimated": share * 1.1}))
+        for metric, value in (("visits_kept", 0.9), ("pattern_correlation", 0.9 - j / 10)):
+            utility.append(
+                Finding(verdict.setting, "utility", metric, value, value - 0.01, value, 40, 40, 0)
+            )
+    change = {
+        "setting": audit.verdicts[0].setting,
+        "change": "the leakiest tenth of the regions merged with a neighbour",
+        "metric": "auc",
+        "before": {"estimate": 0.9, "low": 0.85, "high": 0.95},
+        "after": {"estimate": 0.7, "low": 0.65, "high": 0.75},
+        "utility_before": 0.9,
+        "utility_after": {"pattern_correlation": 0.8},
+    }
+    return replace(
+        audit,
+        findings=(*audit.findings, *utility),
+        regions=regions,
+        leaks=pl.concat(leaks),
+        marginals=pl.concat(marginals),
+        what_if=(change,),
+    )
+
+
+def _written(audit, folder):
+    """Write an audit as `whosthere audit` keeps it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    verdicts = {
+        "trusted": audit.trusted,
+        "failed_tasks": audit.failed_tasks,
+        "policy": audit.policy.to_json(),
+        "verdicts": [verdict.to_json() for verdict in audit.verdicts],
+    }
+    findings = [finding.to_json() for finding in audit.findings]
+    for name, value in (
+        ("manifest", dict(audit.manifest)),
+        ("verdicts", verdicts),
+        ("findings", findings),
+        ("what_if", list(audit.what_if)),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    for name in ("scores", "targets", "regions", "leaks", "marginals"):
+        if (table := getattr(audit, name)) is not None:
+            table.write_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made_audit():
+    """Give a function that makes an audit of settings and attacks."""
+    return _audit
+
+
+@pytest.fixture(scope="session")
+def with_places():
+    """Give a function that adds to an audit all that not every audit measures."""
+    return _with_places
+
+
+@pytest.fixture(scope="session")
+def written():
+    """Give a function that writes an audit to a folder."""
+    return _written
+
+
+@pytest.fixture(scope="session")
+def audit():
+    return _audit()
+
+
+@pytest.fixture(scope="session")
+def full_audit(audit):
+    """An audit with everything that a report can show."""
+    return _with_places(audit)

@@ -1,0 +1,169 @@
+"""Pictures show what their values say, within their frames, and run nothing."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
+from whosthere.reporting.charts.drawing import draw
+from whosthere.reporting.charts.places import Place, RegionMap, Week, shade
+from whosthere.reporting.charts.roc import Curve, RocChart
+from whosthere.reporting.charts.scales import Linear, Logarithmic
+from whosthere.reporting.charts.scatter import Scatter
+from whosthere.reporting.charts.spread import Spread
+from whosthere.reporting.charts.svg import element, picture, text
+from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
+
+EVIL = '<script>alert("1")</script>\'&'
+A, B = numbered_series(["a", EVIL]).values()
+RATES = np.linspace(0, 1, 11)
+CURVE = Curve(EVIL, "s0", RATES, np.sqrt(RATES), RATES, np.minimum(1.2 * np.sqrt(RATES), 1))
+CHARTS = {
+    "dots": DotChart(
+        EVIL,
+        "AUC",
+        (DotRow(EVIL, (Dot(A, 0.7, 0.6, 0.8, EVIL), Dot(B, 0.5, None, None, "b")), 0.9, 1.0),),
+        0.6,
+        0.4,
+        1.0,
+    ),
+    "no rows": DotChart("t", "AUC", (), None, 0.4, 1.0),
+    "trade-off": TradeOff(
+        EVIL,
+        "risk",
+        "kept",
+        (
+            TradeOffPoint(1, "accept", 0.5, 0.4, 0.6, 0.9, 0.6, None, EVIL),
+            TradeOffPoint(2, "reject", 0.9, None, None, 0.0, None, 1.0, "b"),
+        ),
+        0.6,
+        0.0,
+        1.0,
+    ),
+    "roc": RocChart(EVIL, (CURVE,), 0.1, None),
+    "log roc": RocChart(EVIL, (CURVE,), None, 0.001),
+    "spread": Spread(EVIL, "AUC", (0.5, 0.95, 1.0, 0.0), (("median:", 0.7),)),
+    "scatter": Scatter(EVIL, "visits", "AUC", ((3.0, 0.4, EVIL), (900.0, 1.0, "b")), True),
+    "one point": Scatter("t", "visits", "AUC", ((3.0, 0.4, "a"),)),
+    "no point": Scatter("t", "visits", "AUC", ()),
+    "diagonal": Scatter("t", "true", "estimated", ((0.1, 0.2, "a"),), diagonal=True),
+    "map": RegionMap(EVIL, (Place(9.0, 45.0, 4, EVIL), Place(9.1, 45.1, None, "b"))),
+    "one place": RegionMap("t", (Place(9.0, 45.0, 0, "a"),)),
+    "week": Week(EVIL, tuple((i % 5, EVIL) for i in range(168))),
+}
+each = pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
+
+
+def parsed(chart):
+    return ElementTree.fromstring(str(draw(chart)))
+
+
+@each
+def test_are_well_formed_and_inert(chart):
+    root = parsed(chart)
+    assert root.tag == "svg"
+    assert not [node for node in root.iter() if node.tag == "script"]
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == chart.title
+
+
+@each
+def test_need_no_style_attribute_and_no_address(chart):
+    svg = str(draw(chart))
+    assert "style=" not in svg
+    assert "href" not in svg
+    assert "://" not in svg
+
+
+@each
+def test_everything_lies_within_the_picture(chart):
+    root = parsed(chart)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for node in root.iter():
+        for name, most in (("x", width), ("cx", width), ("y", height), ("cy", height)):
+            if node.get(name) is not None:
+                assert 0 <= float(node.get(name)) <= most, ElementTree.tostring(node)
+        if node.tag == "path" and node.get("transform") is None:
+            numbers = list(map(float, re.findall(r"-?[\d.]+", node.get("d"))))
+            assert all(0 <= x <= width for x in numbers[::2])
+            assert all(0 <= y <= height for y in numbers[1::2])
+        assert "nan" not in str(node.attrib)
+
+
+def test_every_point_says_its_value():
+    titles = [node.text for node in parsed(CHARTS["dots"]).iter("title")]
+    assert EVIL in titles
+    assert "b" in titles
+    assert "ceiling: 0.900" in titles
+
+
+def test_bars_of_a_histogram_hold_everybody():
+    said = [node.text for node in parsed(CHARTS["spread"]).iter("title")]
+    assert sum(int(text.split()[0]) for text in said) == 4
+    assert "2 of 4 targets: 0.95 to 1.00" in said
+
+
+def test_series_differ_by_shape_and_not_only_by_colour():
+    series = list(numbered_series("abcdef").values())
+    assert len({one.shape for one in series}) == len({one.class_ for one in series}) == 6
+
+
+def test_a_week_has_168_hours():
+    shown = [node for node in parsed(CHARTS["week"]).iter("rect") if node.find("title") is not None]
+    assert len(shown) == 168
+
+
+def test_north_is_up():
+    south, north = parsed(CHARTS["map"]).findall("circle")
+    assert float(north.get("cy")) < float(south.get("cy"))
+
+
+def test_other_values_cannot_be_drawn():
+    with pytest.raises(TypeError, match="cannot be drawn"):
+        draw(3)
+
+
+@given(st.floats(-1, 2), st.floats(0.01, 5))
+def test_shades_grow_with_values(value, largest):
+    assert shade(value, largest) in range(5)
+    assert shade(value, largest) <= shade(min(value + 0.1, largest), largest) or value > largest
+    assert shade(largest, largest) == 4
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0.001, 1e6), st.floats(-2e6, 2e6))
+def test_linear_scales_stay_within_their_ends(low, span, value):
+    scale = Linear(low, low + span, 10, 200)
+    assert 10 <= scale(value) <= 200
+    ticks = [at for at, _ in scale.ticks()]
+    assert 2 <= len(ticks) <= 11
+    assert ticks == sorted(ticks)
+
+
+@given(st.floats(1e-5, 10), st.floats(1.5, 1e6), st.floats(0, 1e7))
+def test_logarithmic_scales_stay_within_their_ends(low, factor, value):
+    scale = Logarithmic(low, low * factor, 200, 10)
+    assert 10 - 1e-9 <= scale(value) <= 200
+    assert math.isclose(scale(low * math.sqrt(factor)), 105, rel_tol=1e-6)
+
+
+def test_ticks_are_round():
+    assert [text for _, text in Linear(0.4, 1, 0, 1).ticks()] == ["0.4", "0.6", "0.8", "1.0"]
+    assert [text for _, text in Logarithmic(0.001, 1, 0, 1).ticks()] == [
+        "0.001",
+        "0.01",
+        "0.1",
+        "1",
+    ]
+
+
+def test_elements_escape_what_comes_in():
+    made = str(element("g", EVIL, class_=EVIL, data_name=EVIL))
+    assert "<script" not in made
+    assert ElementTree.fromstring(made).get("data-name") == EVIL
+    assert "<script" not in str(text(1, 2, EVIL, class_="tick"))
+    assert "<script" not in str(picture(1, 2, EVIL))

@@ -1,0 +1,378 @@
+"""Sections: the numbers and words of a report, before there is any HTML."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.vocabulary import METRICS
+from whosthere.reporting.charts.dots import DotChart
+from whosthere.reporting.charts.tradeoff import TradeOff
+from whosthere.reporting.lookup import Lookup, group_size_of, words_of
+from whosthere.reporting.numbers import number, shortened
+from whosthere.reporting.sections.about import about_section, command_of
+from whosthere.reporting.sections.advice import advice
+from whosthere.reporting.sections.certainty import certainty_section
+from whosthere.reporting.sections.comparison import (
+    comparison_page,
+    difference,
+    distinct_names,
+)
+from whosthere.reporting.sections.overview import overview
+from whosthere.reporting.sections.people import people_section, target_numbers
+from whosthere.reporting.sections.places import LEAST_TARGETS, places_section
+from whosthere.reporting.texts import texts
+
+SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")
+
+
+def decided(audit, *decisions):
+    verdicts = tuple(
+        replace(verdict, decision=decision)
+        for verdict, decision in zip(audit.verdicts, decisions, strict=True)
+    )
+    return replace(audit, verdicts=verdicts)
+
+
+def advised(audit):
+    return " ".join(advice(audit.verdicts, Lookup.of(audit), trusted=audit.trusted))
+
+
+class TestNumbers:
+    def test_short_texts_stay(self):
+        assert shortened("suppress(k=1), m=100") == "suppress(k=1), m=100"
+
+    @pytest.mark.parametrize("longest", [3, 10, 57, 120])
+    def test_long_texts_lose_their_middle(self, longest):
+        text = "a" * 5000 + "z" * 5000
+        short = shortened(text, longest)
+        assert len(short) == longest
+        assert short.startswith("a")
+        assert "\N{HORIZONTAL ELLIPSIS}" in short
+
+    def test_lines_become_one(self):
+        assert shortened("a\n b\t c") == "a b c"
+
+    def test_numbers(self):
+        assert number(None) == "not known"
+        assert number(0.12345) == "0.123"
+        assert number(12345.6) == "12,346"
+        assert number(float("inf")) == number(1e60) == "more than a million"
+
+    def test_group_sizes_come_from_names(self):
+        assert group_size_of("raw, m=100") == 100
+        assert group_size_of("raw, m=7, knows regions(top=2)") == 7
+        assert group_size_of("something else") is None
+
+
+class TestOverview:
+    def test_a_card_for_every_verdict_with_its_own_words(self, audit):
+        cards = overview(audit).cards
+        assert [card.name for card in cards] == list(SETTINGS)
+        assert [card.decision for card in cards] == ["reject", "reject", "accept"]
+        for card, verdict in zip(cards, audit.verdicts, strict=True):
+            assert card.reasons == verdict.reasons
+            assert card.guaranteed == verdict.guaranteed
+
+    def test_people_found_are_the_largest_tpr_of_the_group(self, audit):
+        found = Lookup.of(audit)
+        for card in overview(audit).cards:
+            best = max(
+                found.find(card.name, attack, "tpr_at_fpr_1pct").estimate
+                for attack in found.attacks
+            )
+            assert f"about {best * 100:,.0f} of 100 people" in card.headline
+
+    def test_a_picture_for_each_limit_with_intervals_and_lines(self, audit):
+        screen = overview(audit)
+        assert [one.metric for one in screen.pictures] == [
+            limit.metric for limit in audit.policy.limits
+        ]
+        chart = screen.pictures[0].chart
+        assert isinstance(chart, DotChart)
+        assert chart.limit == 0.6
+        assert [row.guarantee for row in chart.rows] == [None, None, pytest.approx(0.6)]
+        for row in chart.rows:
+            assert row.dots[0].low <= row.dots[0].estimate <= row.dots[0].high
+            assert row.ceiling is not None
+
+    def test_risk_is_drawn_against_utility_where_it_was_measured(self, full_audit):
+        chart = overview(full_audit).pictures[0].chart
+        assert isinstance(chart, TradeOff)
+        assert [point.kept for point in chart.points] == pytest.approx([0.9, 0.8, 0.7])
+        assert [point.number for point in chart.points] == [1, 2, 3]
+        assert "correlation" in chart.kept
+
+    def test_the_table_has_the_worst_of_all_attacks(self, audit):
+        table = overview(audit).table
+        heads = [head.words for head in table.heads]
+        found = Lookup.of(audit)
+        for row, setting in zip(table.rows, SETTINGS, strict=True):
+            auc = row[heads.index("mean AUC")]
+            assert auc.sort == max(
+                found.find(setting, attack, "auc").estimate for attack in found.attacks
+            )
+            assert len(row) == len(heads)
+        assert [row[-1].text for row in table.rows][:2] == ["no guarantee"] * 2
+        assert table.rows[2][-1].text.endswith("2.5")
+
+    def test_warnings(self, audit):
+        assert overview(audit).warnings == ()
+        assert "no control" in overview(replace(audit, trusted=None)).warnings[0]
+        assert "control failed" in overview(replace(audit, trusted=False)).warnings[0]
+        failed = overview(replace(audit, failed_tasks=3)).warnings
+        assert failed == ("3 of 120 tasks failed; all numbers rest on the others.",)
+
+    def test_nothing_measured(self, audit):
+        nothing = replace(
+            audit,
+            findings=(),
+            verdicts=(),
+            scores=pl.DataFrame(),
+            targets=pl.DataFrame(),
+        )
+        screen = overview(nothing)
+        assert screen.cards == screen.pictures == ()
+        assert people_section(nothing) is None
+        assert certainty_section(nothing).curves == ()
+
+
+class TestAdvice:
+    def test_two_sentences_in_every_case(self):
+        for case, sentences in texts()["advice"].items():
+            assert len(sentences) == 2, case
+
+    def test_follows_from_the_verdicts(self, audit):
+        reject, unsure, accept = "reject", "cannot tell", "accept"
+        assert "whosthere recommend" in advised(decided(audit, reject, reject, reject))
+        assert "more targets" in advised(decided(audit, reject, unsure, reject))
+        one = advised(decided(audit, reject, unsure, accept))
+        assert SETTINGS[2] in one
+        assert SETTINGS[0] not in one
+        several = advised(decided(audit, accept, reject, accept))
+        assert SETTINGS[0] in several
+        assert SETTINGS[2] in several
+
+    def test_names_the_most_useful_where_utility_is_known(self, full_audit):
+        said = advised(decided(full_audit, "reject", "accept", "accept"))
+        assert f"{SETTINGS[1]} keeps most" in said
+
+    def test_no_trust_no_publication(self, audit):
+        good = decided(audit, "accept", "accept", "accept")
+        assert "controls failed" in advised(replace(good, trusted=False))
+        assert "without a control" in advised(replace(good, trusted=None))
+
+    def test_passing_by_publishing_nothing_is_no_success(self, full_audit):
+        gone = replace(
+            decided(full_audit, "reject", "reject", "accept"),
+            findings=tuple(
+                replace(one, estimate=0.0) if one.attack == "utility" else one
+                for one in full_audit.findings
+            ),
+        )
+        assert "nothing worth publishing" in advised(gone)
+
+
+class TestPeople:
+    def test_a_panel_for_each_attack_and_setting(self, audit):
+        section = people_section(audit)
+        assert len(section.panels) == 6
+        panel = section.panels[0]
+        aucs = audit.targets.filter(
+            (pl.col("setting") == SETTINGS[0]) & (pl.col("attack") == "knock-knock")
+        )["auc"]
+        assert sorted(panel.spread.values) == pytest.approx(sorted(aucs))
+        assert len(panel.by_visits.points) == 40
+        assert section.releases == 20
+
+    def test_targets_are_numbered_anew(self, audit):
+        numbers = target_numbers(audit)
+        assert sorted(numbers.values()) == list(range(1, 41))
+        by_row = [numbers[row] for row in sorted(numbers)]
+        assert by_row != sorted(by_row)
+        assert target_numbers(audit) == numbers
+
+    def test_no_row_of_the_traces_is_told(self, audit):
+        rows = set(map(str, audit.targets["target"].unique().to_list()))
+        said = [
+            point[2]
+            for panel in people_section(audit).panels
+            for point in (*panel.by_visits.points, *panel.by_uniqueness.points)
+        ]
+        assert said
+        assert not [text for text in said for row in rows if row in text]
+
+
+class TestPlaces:
+    def test_not_measured(self, audit):
+        assert places_section(audit) is None
+
+    def test_small_groups_are_hidden_whatever_the_file_says(self, full_audit):
+        panel = places_section(full_audit).panels[0]
+        few = full_audit.leaks.filter(
+            (pl.col("setting") == SETTINGS[0])
+            & (pl.col("axis") == "region")
+            & (pl.col("targets") < LEAST_TARGETS)
+        )["index"].to_list()
+        assert few
+        for i, place in enumerate(panel.map.places):
+            assert (place.shade is None) == (i in few)
+            assert ("not shown" in place.title) == (i in few)
+        shown = {row[0].text for row in panel.top.rows}
+        assert shown.isdisjoint(f"r{i}" for i in few)
+        hidden = [said for level, said in panel.week.hours if level is None]
+        assert len(hidden) == len(range(168)) * 5 // 12
+        assert all("not shown" in said for said in hidden)
+
+    def test_the_leakiest_place_is_darkest_and_first(self, full_audit):
+        panel = places_section(full_audit).panels[0]
+        assert panel.map.places[8].shade == 4
+        assert panel.top.rows[0][0].text == "r8"
+
+    def test_regions_without_positions_have_no_map(self, full_audit):
+        nowhere = full_audit.regions.with_columns(lon=pl.lit(None, pl.Float64))
+        panel = places_section(replace(full_audit, regions=nowhere)).panels[0]
+        assert panel.map is None
+        assert panel.top is not None
+        unnamed = places_section(replace(full_audit, regions=None)).panels[0]
+        assert unnamed.top.rows[0][0].text == "8"
+
+    def test_hours_that_no_target_touched(self, full_audit):
+        few = full_audit.leaks.filter((pl.col("axis") == "region") | (pl.col("index") < 24))
+        week = places_section(replace(full_audit, leaks=few)).panels[0].week
+        assert len(week.hours) == 168
+        assert all(level is None for level, _ in week.hours[24:])
+
+    def test_what_if(self, full_audit):
+        table = places_section(full_audit).what_if
+        row = [cell.text for cell in table.rows[0]]
+        assert row[3:] == ["0.900", "0.700", "0.900", "0.800"]
+        odd = places_section(replace(full_audit, what_if=({"setting": 3},))).what_if
+        assert [cell.text for cell in odd.rows[0]][3:] == ["not known"] * 4
+
+
+class TestCertainty:
+    def test_curves_of_every_attack_and_the_ceiling(self, audit):
+        section = certainty_section(audit)
+        assert len(section.curves) == 3
+        names = [curve.name for curve in section.curves[0].linear.curves]
+        assert names == ["knock-knock", "likelihood-ratio", "ceiling"]
+        assert section.curves[2].linear.guaranteed == pytest.approx(0.03)
+        assert section.curves[0].linear.guaranteed is None
+        assert section.curves[0].logarithmic.smallest == pytest.approx(0.01)
+
+    def test_the_table_has_sample_sizes_and_lines_last(self, audit):
+        table = certainty_section(audit).attacks
+        attacks = [row[1].text for row in table.rows]
+        assert attacks[:3] == ["knock-knock", "likelihood-ratio", "ceiling"]
+        assert attacks[-1] == "guarantee"
+        assert [cell.text for cell in table.rows[0][-3:]] == ["40", "400", "400"]
+
+    def test_controls(self, audit):
+        table = certainty_section(audit).controls
+        assert [row[-1].text for row in table.rows] == ["yes"]
+        broken = tuple(
+            replace(one, low=0.6) if one.metric == "control_auc" else one for one in audit.findings
+        )
+        bad = certainty_section(replace(audit, findings=broken)).controls
+        assert [row[-1].text for row in bad.rows] == ["NO"]
+        none = tuple(one for one in audit.findings if one.metric != "control_auc")
+        assert certainty_section(replace(audit, findings=none)).controls is None
+
+    def test_marginals(self, full_audit):
+        estimated = certainty_section(full_audit).marginals
+        assert len(estimated) == 3
+        assert [len(chart.points) for chart in estimated[0].charts] == [9, 168]
+
+
+class TestAbout:
+    def test_every_measure_is_explained(self, audit):
+        words = {entry.key for entry in about_section(audit).glossary}
+        assert {one.metric for one in audit.findings} <= words
+
+    def test_heads_of_all_tables_are_explained(self, full_audit):
+        known = {entry.key for entry in about_section(full_audit).glossary}
+        certain = certainty_section(full_audit)
+        tables = (
+            overview(full_audit).table,
+            people_section(full_audit).table,
+            certain.attacks,
+            certain.controls,
+        )
+        for table in tables:
+            for head in table.heads:
+                is_ours = head.term in METRICS or head.term in texts()["glossary"]
+                assert head.term is None or not is_ours or head.term in known
+
+    def test_facts_do_not_say_who_the_targets_are(self, audit):
+        facts = {entry.words: entry.meaning for entry in about_section(audit).facts}
+        assert facts["targets"] == "40"
+        rows = audit.plan["targets"]
+        assert not [row for row in rows for text in facts.values() if str(row) in text]
+
+    def test_the_command_has_everything(self, audit):
+        command = command_of(audit)
+        for part in ("'suppress(k=1)'", "--group-size 100", "--targets 40", "--seed 5"):
+            assert part in command
+        assert "\\\n" in command
+
+    def test_the_command_quotes_what_it_must(self, made_audit):
+        evil = made_audit(settings=("raw; rm -rf ~, m=9",), strengths=(1.0,), targets=5)
+        assert "--mechanism 'raw; rm -rf ~'" in command_of(evil)
+
+
+class TestComparison:
+    def test_settings_are_matched_by_name(self, audit, made_audit):
+        other = made_audit(
+            settings=("raw, m=100", "suppress(k=9), m=100"), strengths=(0.0, 0.0), name="later"
+        )
+        page = comparison_page([audit, other])
+        assert page.names == ("run", "later")
+        assert [row[0].text for row in page.verdicts.rows][-1].endswith("suppress(k=9), m=100")
+        assert [cell.text for cell in page.verdicts.rows[0][1:]] == ["REJECT", "CANNOT TELL"]
+        assert page.verdicts.rows[1][2].text == "not measured"
+        auc = page.measures[0]
+        assert auc.table.rows[0][-1].text == "lower"
+        assert auc.table.rows[1][-1].text == "not comparable"
+        assert len(auc.chart.rows[0].dots) == 2
+        assert len(auc.chart.rows[1].dots) == 1
+
+    def test_an_audit_does_not_differ_from_itself(self, audit):
+        page = comparison_page([audit, audit])
+        assert page.warnings == ()
+        assert page.names == ("1: run", "2: run")
+        for measure in page.measures:
+            assert {row[-1].text for row in measure.table.rows} == {"cannot tell"}
+
+    def test_what_must_not_be_overlooked(self, audit):
+        other = replace(
+            audit,
+            manifest={**audit.manifest, "traces": "cd"},
+            policy=Policy("strict", {"auc": 0.51}),
+            trusted=False,
+        )
+        said = " ".join(comparison_page([audit, other]).warnings)
+        assert "control failed" in said
+        assert "different policies" in said
+        assert "different data" in said
+
+    def test_names_are_distinct(self, audit):
+        names = distinct_names([audit, audit, replace(audit, name="x" * 10_000)])
+        assert len(set(names)) == 3
+        assert max(map(len, names)) <= 43
+
+    def test_differences(self, audit):
+        one = audit.findings[0]
+        low, high = replace(one, low=0.1, high=0.2), replace(one, low=0.3, high=0.4)
+        assert difference(low, high) == "higher"
+        assert difference(high, low) == "lower"
+        assert difference(low, replace(low, low=0.2)) == "cannot tell"
+        assert difference(low, replace(low, high=None)) == "cannot tell"
+        assert difference(low, None) == "not comparable"
+        assert difference(low, replace(low, estimate=None)) == "not comparable"
+
+
+def test_unknown_measures_still_have_words():
+    assert words_of("some_new_metric") == "some new metric"
+    assert words_of("auc") == METRICS["auc"].words
