@@ -13,6 +13,7 @@ from whosthere.auditing.measure import measure, per_target
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.scores import SCHEMA
 from whosthere.auditing.verdict import judge
+from whosthere.auditing.vocabulary import OF_UTILITY
 
 SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")
 STRENGTHS = (4.0, 1.0, 0.0)
@@ -45,6 +46,7 @@ def _scores(settings=SETTINGS, attacks=ATTACKS, targets=40, releases=20, strengt
                             "guaranteed_auc": 0.6 if "laplace" in setting else None,
                             "guaranteed_tpr": 0.03 if "laplace" in setting else None,
                             "odds_factor": 2.5 if "laplace" in setting else None,
+                            **dict.fromkeys(OF_UTILITY),
                         },
                         schema={name: kind for name, kind in SCHEMA.items() if name != "control"},
                     )
