@@ -67,6 +67,7 @@ def audit(
     knowledge: Familiarity | str | Sequence[Familiarity | str] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
+    extend: bool = False,
     policy: PolicyLike = None,
     scale: str | None = None,
     targets: int | None = None,
@@ -145,7 +146,7 @@ def audit(
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audit"
         else:
             folder = Path(out)
-        prepared = prepare_audit(path, options, folder)
+        prepared = prepare_audit(path, options, folder, extend=extend)
         move = stack.enter_context(progress())
         failures: list[str] = []
         result = prepared.run(

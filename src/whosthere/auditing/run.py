@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
+    from whosthere.auditing.extension import Scored
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
@@ -52,6 +53,7 @@ class PreparedAudit:
     _job: Job
     _folder: RunFolder
     _closer: CloserLook
+    _extend: bool = False
 
     def run(
         self,
@@ -81,9 +83,9 @@ class PreparedAudit:
         folder, job = self._folder, self._job
         with workers or ThisProcess() as at_work:
             identity = identity_of(self.plan, job.traces_fingerprint)
-            folder.check(identity)
+            folder.check(identity, extend=self._extend)
             with folder.alone():
-                folder.begin(identity)
+                folder.begin(identity, extend=self._extend)
                 failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
@@ -101,6 +103,7 @@ def prepare_audit(
     options: AuditOptions,
     out: str | os.PathLike[str],
     *,
+    extend: bool = False,
     estimate: bool = False,
     seconds_to_try: float = SECONDS_TO_TRY,
 ) -> PreparedAudit:
@@ -115,6 +118,9 @@ def prepare_audit(
     out
         Folder of the audit. If an audit by the same plan on the same traces has begun there, it
         is resumed; any other content is refused.
+    extend
+        Whether the folder may hold the same audit with fewer targets or releases, to which the
+        others are added.
     estimate
         Whether to try each attack, to estimate time and memory.
     seconds_to_try
@@ -124,14 +130,15 @@ def prepare_audit(
     everybody = Traces.load(path)
     plan = make_plan(options, everybody)
     job = Job.on(plan, path)
-    folder.check(identity_of(plan, job.traces_fingerprint))
+    folder.check(identity_of(plan, job.traces_fingerprint), extend=extend)
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
     people = Population.of(everybody, plan.first_epoch)
     cost = None
     if estimate:
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
-    return PreparedAudit(plan, left, cost, job, folder, CloserLook.of(plan, people.tested))
+    closer = CloserLook.of(plan, people.tested)
+    return PreparedAudit(plan, left, cost, job, folder, closer, extend)
 
 
 def _do_what_is_left(
@@ -160,11 +167,20 @@ def _do_what_is_left(
         on_failure(outcome.task, why)
 
     with _resumable(folder, lambda: n_done, len(tasks)):
-        for outcome in workers.do(job, left):
-            keep(outcome)
-            n_done += outcome.scores is not None
-            on_progress(n_done, len(tasks))
+        for scored, some in _by_what_is_done(folder, job.plan, left).items():
+            for outcome in workers.do(replace(job, done=scored), some):
+                keep(outcome)
+                n_done += outcome.scores is not None
+                on_progress(n_done, len(tasks))
     return tuple(failed)
+
+
+def _by_what_is_done(folder: RunFolder, plan: Plan, tasks: list[Task]) -> dict[Scored, list[Task]]:
+    """Group tasks by how much of them is done: mostly nothing, of all of them."""
+    groups: dict[Scored, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(folder.scored(plan, task), []).append(task)
+    return groups
 
 
 @contextmanager

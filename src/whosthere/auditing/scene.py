@@ -19,6 +19,7 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
     PastRelease,
 )
+from whosthere.auditing.extension import NOTHING, Scored
 from whosthere.auditing.game import Candidates, optimal_score
 from whosthere.auditing.omniscient import ranks
 from whosthere.auditing.scores import RELEASES_FOR_UTILITY, SCHEMA
@@ -300,30 +301,42 @@ class Scene:
         return generator(self.plan.seed, role, self.task.target, *key)
 
 
-def score_task(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
-    """Score all releases of a task with all attacks; the columns are those of `SCHEMA`."""
+def score_task(
+    population: Population, plan: Plan, task: Task, done: Scored = NOTHING
+) -> pl.DataFrame:
+    """Score all releases of a task with all attacks; the columns are those of `SCHEMA`.
+
+    What is done already, in an audit that is extended, is left out.
+    """
     scene = Scene(population, plan, task)
     players = list(_players(scene))
     settings = dict.fromkeys(player.contest.setting for player in players)
     columns: dict[str, list[Any]] = defaultdict(list)
     with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]] = []
     kept = []
+    # Its laws lie on one grid, which all releases that it looks at decide.
+    checks_anew = done.checks < Scored.wanted(plan, task.scheme).checks
     for i in range(plan.releases_under(task.scheme)):
+        at_work = [one for one in players if done.by(str(one.contest.attack)) <= i < one.releases]
+        is_new = i >= done.by(CEILING)
+        # A few releases of each target are enough for the control, whose laws take time.
+        checked = checks_anew and i % 2 == 0 and i // 2 < plan.control_releases
+        if not (at_work or is_new or checked or i < RELEASES_FOR_UTILITY):
+            continue
         trial = scene.test(i)
         if i < RELEASES_FOR_UTILITY:
             kept.append(_left_to_publish(trial))
-        # A few releases of each target are enough for the control, whose laws take time.
-        if trial.put_in and len(with_target) < plan.control_releases:
+        if checked:
             cells = scene.cells_of_target(trial)
             with_target.append((i, trial.others(cells), trial.published(cells)))
-        at_work = [player for player in players if i < player.releases]
         _score(at_work, trial, columns, release=i, control=False)
-        best = scene.optimum(i, trial)
-        row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
-        _add(columns, settings, row)
-    for i in range(plan.control_releases):
+        if is_new:
+            best = scene.optimum(i, trial)
+            row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
+            _add(columns, settings, row)
+    for i in range(done.controls, plan.control_releases):
         _score(players, scene.control(i), columns, release=i, control=True)
-    if plan.control_releases:
+    if with_target:
         _score_positive_control(scene, with_target, settings, columns)
     promised = scene.guarantee()
     of_task = {

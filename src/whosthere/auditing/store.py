@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere._version import __version__
+from whosthere.auditing.extension import NOTHING, Scored, joined, obstacle
 from whosthere.auditing.lock import LOCK, only_one
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.auditing.what_if import WhatIf
-from whosthere.data.files import existing, new_file, read_table, refuse_existing, write_table
+from whosthere.data.files import (
+    existing,
+    new_file,
+    read_metadata,
+    read_table,
+    refuse_existing,
+    write_table,
+)
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
@@ -80,10 +88,14 @@ class RunFolder:
     def _manifest(self) -> Path:
         return self.path / "manifest.json"
 
-    def check(self, identity: dict[str, Any]) -> None:
-        """Refuse a folder that holds anything but an audit with the same identity."""
+    def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
+        """Refuse a folder that holds anything but an audit with the same identity.
+
+        To extend it, the same audit with fewer targets or releases will do.
+        """
         if self._manifest.exists():
-            self._check_same(json_object(self._manifest), identity)
+            found = json_object(self._manifest)
+            self._check_same(found, self._extended(found, identity) if extend else identity)
         elif self.path.exists() and (not self.path.is_dir() or _content(self.path)):
             raise FileError(
                 "is there already and is not the folder of an audit",
@@ -93,10 +105,28 @@ class RunFolder:
         else:
             refuse_existing(self._manifest, force=False)
 
-    def begin(self, identity: dict[str, Any]) -> None:
+    def _extended(self, found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+        """Return what is wanted with the plan that was found, if it extends that one."""
+        before = found.get("plan")
+        if not isinstance(before, dict) or before == wanted["plan"]:
+            return wanted
+        why = obstacle(before, wanted["plan"])
+        if why is not None:
+            raise FileError(
+                f"holds an audit that cannot be extended like this: {why}",
+                where=self.path,
+                fix="Repeat the command that began it with more targets or releases",
+            )
+        return wanted | {"plan": before}
+
+    def begin(self, identity: dict[str, Any], *, extend: bool = False) -> None:
         """Write the manifest, unless an audit with the same identity has begun here."""
-        self.check(identity)
+        self.check(identity, extend=extend)
         if self._manifest.exists():
+            found = json_object(self._manifest)
+            if found["plan"] != identity["plan"]:
+                self._forget_results()
+                write_json(self._manifest, found | identity)
             return
         about = {
             "format": FORMAT_VERSION,
@@ -135,13 +165,33 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         return only_one(self.path)
 
+    def _forget_results(self) -> None:
+        """Remove what rests on fewer targets or releases; the tasks stay."""
+        for name in (*RESULTS, "report.html"):
+            if name not in {"manifest.json", "log.txt"}:
+                (self.path / name).unlink(missing_ok=True)
+
+    def scored(self, plan: Plan, task: Task) -> Scored:
+        """Return how much of a task is done."""
+        path = self._task_file(plan, task)
+        if not path.exists():
+            return NOTHING
+        head = read_metadata(path) or {}
+        if "scored" in head:
+            return Scored.from_json(head["scored"])
+        return Scored.of(self._read_task(plan, task))
+
     def finished(self, plan: Plan) -> set[Task]:
         """Return the tasks that are done."""
-        return {task for task in plan.tasks if self._task_file(plan, task).exists()}
+        wanted = {scheme: Scored.wanted(plan, scheme) for scheme in plan.schemes}
+        return {task for task in plan.tasks if self.scored(plan, task).covers(wanted[task.scheme])}
 
     def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
-        """Keep a finished task, whole or not at all."""
-        write_table(scores, self._task_file(plan, task), kind=KIND, metadata={}, force=True)
+        """Keep a finished task, whole or not at all, with what was done of it before."""
+        if self.scored(plan, task) != NOTHING:
+            scores = joined(self._read_task(plan, task), scores, plan, task.scheme)
+        about = {"scored": Scored.of(scores).to_json()}
+        write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
 
     def collect(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Read the finished tasks: the scores of test releases, and those of the control."""

@@ -20,6 +20,7 @@ from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
+from whosthere.auditing.extension import NOTHING, Scored
 from whosthere.auditing.leaks import look_closer
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import score_task
@@ -58,6 +59,8 @@ class Job:
         Whether the tasks are to look where and when scores come from, instead of scoring.
     coarsening
         A change of regions and epochs to try; none by default.
+    done
+        How much of each task is done already, where an audit is extended.
     """
 
     plan: Plan
@@ -66,6 +69,7 @@ class Job:
     versions: dict[str, str]
     closer_look: bool = False
     coarsening: Coarsening = AS_IT_IS
+    done: Scored = NOTHING
 
     @classmethod
     def on(cls, plan: Plan, traces: Path) -> Self:
@@ -198,8 +202,9 @@ def work_on(job: Job, task: Task) -> Outcome:
             people = _population(
                 job.traces, job.traces_fingerprint, job.plan.first_epoch, job.coarsening
             )
-            do = look_closer if job.closer_look else score_task
-            return Outcome(task, do(people, job.plan, task))
+            if job.closer_look:
+                return Outcome(task, look_closer(people, job.plan, task))
+            return Outcome(task, score_task(people, job.plan, task, job.done))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())
 

@@ -115,6 +115,14 @@ def audit(
     ] = True,
     workers: WorkerCount = None,
     cluster: Cluster = None,
+    extend: Annotated[
+        bool,
+        typer.Option(
+            "--extend",
+            help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
+            "numbers. Nothing is done twice.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
@@ -162,7 +170,7 @@ def audit(
     judged_by = Policy.of(policy)
     talk = not json
     with console.working("Checking the plan, and trying each attack to estimate the time ..."):
-        prepared = prepare_audit(traces, options, out, estimate=talk)
+        prepared = prepare_audit(traces, options, out, extend=extend, estimate=talk)
     n = worker_count(workers)
     if talk:
         _show_plan(prepared.plan)

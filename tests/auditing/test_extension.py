@@ -1,0 +1,169 @@
+"""A larger audit holds a smaller one: what is added to it gives the same as asked for at once."""
+
+import polars as pl
+import pytest
+
+import whosthere as wt
+from whosthere.auditing.extension import NOTHING, Scored, obstacle
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.work import ThisProcess
+from whosthere.errors import FileError
+
+FEW = "groups=20, validation=10"
+CHOSEN = {
+    "mechanisms": ["suppress(k=1)", "laplace(eps=1, unit=event)"],
+    "group_sizes": 20,
+    "knowledge": ["all", "share(0.5)"],
+    "attacks": [
+        f"knock-knock({FEW})",
+        f"zero-knowledge({FEW}, fit=per-target)",
+        "likelihood-ratio",
+    ],
+    "seed": 3,
+}
+SMALL = {"targets": 3, "releases": 4, "control_releases": 4, "releases_of": {"likelihood-ratio": 8}}
+LARGE = {
+    "targets": 5,
+    "releases": 10,
+    "control_releases": 6,
+    "releases_of": {"likelihood-ratio": 8},
+}
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    path = tmp_path_factory.mktemp("city") / "traces.parquet"
+    wt.simulate("milan-like", seed=2, users=500, regions=9, days=1).traces().save(path)
+    return path
+
+
+def prepared(traces, out, *, extend=False, **sizes):
+    return prepare_audit(traces, AuditOptions.of(**CHOSEN, **sizes), out, extend=extend)
+
+
+def scores(folder, name):
+    return pl.read_parquet(folder / f"{name}.parquet").drop("seconds")
+
+
+@pytest.fixture(scope="module")
+def at_once(traces, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("at-once") / "run"
+    prepared(traces, folder, **LARGE).run(what_if=False)
+    return folder
+
+
+def same(one, other):
+    for name in ("scores", "control"):
+        assert scores(one, name).equals(scores(other, name))
+    for name in ("targets", "leaks", "marginals"):
+        assert pl.read_parquet(one / f"{name}.parquet").equals(
+            pl.read_parquet(other / f"{name}.parquet")
+        )
+    for name in ("findings.json", "verdicts.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_path):
+    folder = tmp_path / "run"
+    prepared(traces, folder, **SMALL).run(what_if=False)
+    before = scores(folder, "scores")
+    larger = prepared(traces, folder, extend=True, **LARGE)
+    assert len(larger.left) == len(larger.plan.tasks)
+    larger.run(what_if=False)
+    same(folder, at_once)
+    # And what was there is still there.
+    assert (
+        before.join(
+            scores(folder, "scores"), on=before.columns, how="semi", nulls_equal=True
+        ).height
+        == before.height
+    )
+    assert not prepared(traces, folder, **LARGE).left
+
+
+def test_nothing_is_scored_twice(traces, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    first = prepared(traces, folder, **SMALL)
+    first.run(what_if=False)
+    scored = []
+    kind = first.plan.attacks[-1].__class__
+    fit = kind.fit
+
+    def counting(self, *given, **more):
+        fitted = fit(self, *given, **more)
+        score = fitted.score
+        object.__setattr__(fitted, "score", lambda release: (scored.append(1), score(release))[1])
+        return fitted
+
+    monkeypatch.setattr(kind, "fit", counting)
+    prepared(traces, folder, extend=True, **SMALL | {"control_releases": 6}).run(
+        workers=ThisProcess(), what_if=False
+    )
+    # Two more control releases for each target, scheme and knowledge.
+    assert len(scored) == 2 * 3 * 2 * 2
+
+
+class Interrupted(ThisProcess):
+    """Stops after a few tasks, as a user might."""
+
+    def do(self, job, tasks):
+        for i, outcome in enumerate(super().do(job, tasks)):
+            if i == 3:
+                raise KeyboardInterrupt
+            yield outcome
+
+
+def test_an_interrupted_extension_resumes(traces, at_once, tmp_path):
+    folder = tmp_path / "run"
+    prepared(traces, folder, **SMALL).run(what_if=False)
+    with pytest.raises(KeyboardInterrupt):
+        prepared(traces, folder, extend=True, **LARGE).run(workers=Interrupted(), what_if=False)
+    assert not (folder / "verdicts.json").exists()
+    resumed = prepared(traces, folder, **LARGE)
+    assert 0 < len(resumed.left) < len(resumed.plan.tasks)
+    resumed.run(what_if=False)
+    same(folder, at_once)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"targets": 2}, "other people"),
+        ({"releases": 2}, "2 releases instead of 4"),
+        ({"control_releases": 2}, "2 control releases instead of 4"),
+        ({"releases_of": {}}, "score 4 releases instead of 8"),
+        ({"seed": 4}, "seed would change"),
+        ({"mechanisms": "raw"}, "contests would change"),
+    ],
+)
+def test_what_is_no_extension_is_refused(traces, tmp_path, changed, said):
+    folder = tmp_path / "run"
+    prepared(traces, folder, **SMALL).run(what_if=False)
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    options = AuditOptions.of(**CHOSEN | SMALL | changed)
+    with pytest.raises(FileError, match=said):
+        prepare_audit(traces, options, folder, extend=True)
+    assert {path: path.read_bytes() for path in kept} == kept
+    with pytest.raises(FileError, match="by another plan"):
+        prepared(traces, folder, **LARGE)
+
+
+def test_how_much_is_done():
+    assert not NOTHING.covers(NOTHING)
+    some = Scored((("a", 4), ("ceiling", 4)), 2, 2)
+    assert some.covers(some)
+    assert Scored.from_json(some.to_json()) == some
+    for more in (
+        Scored((("a", 6), ("ceiling", 6)), 2, 2),
+        Scored(some.releases, 3, 2),
+        Scored(some.releases, 2, 3),
+    ):
+        assert not some.covers(more)
+    # An attack that does not apply to a target has no rows.
+    assert some.covers(Scored((("a", 4), ("b", 4), ("ceiling", 4)), 2, 2))
+
+
+def test_an_equal_plan_is_an_extension():
+    plan = {"targets": [1], "releases": 2, "control_releases": 0, "seed": 1}
+    assert obstacle(plan, plan) is None
