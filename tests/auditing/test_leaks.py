@@ -10,9 +10,8 @@ import pytest
 from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.auditing import leaks
-from whosthere.auditing.leaks import LEAKS, LEAST_TARGETS, add_up, look_closer, tasks_to_look_at
+from whosthere.auditing.leaks import LEAKS, LEAST_TARGETS, add_up, look_closer, others_to_look_at
 from whosthere.auditing.options import AuditOptions
-from whosthere.auditing.plan import Task
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene
@@ -39,8 +38,13 @@ def plan_of(traces, **chosen):
 def looked(traces, plan):
     """Return all closer looks, the leaks and the marginals."""
     people = Population.of(traces, plan.first_epoch)
-    looks = {t: look_closer(people, plan, t) for t in tasks_to_look_at(plan, people.tested)}
+    others = dict(zip(plan.targets, others_to_look_at(plan, people.tested), strict=True))
+    looks = {task: look_closer(people, plan, task, others[task.target]) for task in plan.tasks}
     return looks, *add_up(plan, looks)
+
+
+def look_alone(traces, plan, task):
+    return look_closer(Population.of(traces), plan, task, ())
 
 
 @pytest.fixture(scope="module")
@@ -74,28 +78,41 @@ class TestTerms:
 
 
 class TestPeople:
-    def test_targets_first_then_others_with_as_many_visits(self, city, plan, monkeypatch):
+    def test_others_with_as_many_visits_each_once(self, city, plan, monkeypatch):
         monkeypatch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 20)
-        tasks = tasks_to_look_at(plan, city)
-        people = list(dict.fromkeys(task.target for task in tasks))
-        assert tuple(people[: len(plan.targets)]) == plan.targets
-        assert len(people) == 20
+        others = others_to_look_at(plan, city)
+        assert len(others) == len(plan.targets)
+        assert max(map(len, others)) - min(map(len, others)) <= 1
+        people = [*plan.targets, *(row for some in others for row in some)]
+        assert len(people) == len(set(people)) == 20
         visits = city.visits_per_user()
-        assert visits[people].min() >= visits[list(plan.targets)].min()
-        assert set(tasks) == {Task(one, scheme) for one in people for scheme in plan.schemes}
+        assert visits[people].min() == visits[list(plan.targets)].min()
 
-    def test_as_many_as_there_are(self, traces):
+    def test_as_many_as_there_are(self, traces, monkeypatch):
         plan = plan_of(traces, group_sizes=10)
-        people = {task.target for task in tasks_to_look_at(plan, traces)}
-        assert set(plan.targets) <= people
-        assert len(people) <= traces.n_users
+        visits = traces.visits_per_user()
+        enough = (visits >= visits[list(plan.targets)].min()).sum()
+        others = others_to_look_at(plan, traces)
+        assert len(plan.targets) + sum(map(len, others)) == enough
+        monkeypatch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 3)
+        assert others_to_look_at(plan, traces) == ((),) * len(plan.targets)
+
+    def test_all_are_looked_at_under_every_scheme(self, city, plan, found):
+        looks = found[0]
+        everybody = {
+            *plan.targets,
+            *(row for some in others_to_look_at(plan, city) for row in some),
+        }
+        for scheme in plan.schemes:
+            own = [look for task, look in looks.items() if task.scheme == scheme]
+            assert set(pl.concat(own)["person"]) == everybody
 
 
 class TestOneLook:
     def test_leaks_add_up_to_the_distance_of_scores(self, city, plan):
         """Of one person, over regions as over hours."""
         person = plan.tasks[0]
-        look = look_closer(Population.of(city), plan, person)
+        look = look_alone(city, plan, person)
         scene = Scene(Population.of(city), plan, person)
         trials = [scene.test(i) for i in range(leaks.RELEASES_TO_LOOK_AT)]
         for contest in plan.contests_under(person.scheme):
@@ -104,24 +121,33 @@ class TestOneLook:
             assert [trial.put_in for trial in trials] == [True, False]
             for axis in ("region", "hour"):
                 own = look.filter(setting=str(contest.setting), axis=axis)
-                assert own["leak"].sum() == pytest.approx(scores[0] - scores[1])
+                assert own["leak"].drop_nans().sum() == pytest.approx(scores[0] - scores[1])
 
     def test_only_known_places_leak(self, city, plan):
         person = plan.tasks[0]
-        look = look_closer(Population.of(city), plan, person)
+        look = look_alone(city, plan, person)
         everywhere = look.filter(setting=str(plan.settings[0]), axis="region")
         visited = np.unique(city.trace(person.target) // city.epochs.n)
-        assert everywhere.drop_nulls("leak")["index"].to_list() == visited.tolist()
+        assert everywhere.drop_nans("leak")["index"].to_list() == visited.tolist()
 
-    def test_of_others_no_more_than_the_leaks(self, city, plan):
-        other = tasks_to_look_at(plan, city)[-1]
-        assert other.target not in plan.targets
-        assert look_closer(Population.of(city), plan, other)["leak"].null_count() == 0
+    def test_of_others_no_more_than_the_leaks(self, city, plan, found):
+        for task, look in found[0].items():
+            others = look.filter(pl.col("person") != task.target)
+            assert others["leak"].is_finite().all()
+            assert others["truth"].null_count() == others["estimated"].null_count() == others.height
+
+    def test_an_other_leaks_as_a_target_would(self, city, plan, found):
+        task, look = next(iter(found[0].items()))
+        other = look.filter(pl.col("person") != task.target)["person"][0]
+        alone = look_alone(city, plan, replace(task, target=other)).drop_nans("leak")
+        same = look.filter(person=other)
+        assert same["leak"].to_list() == alone["leak"].to_list()
+        assert same["index"].to_list() == alone["index"].to_list()
 
     def test_one_who_is_ruled_out_leaks_a_finite_amount(self, city):
         plan = plan_of(city, mechanisms="raw")
-        look = look_closer(Population.of(city), plan, plan.tasks[0])
-        assert look["leak"].drop_nulls().is_finite().all()
+        look = look_alone(city, plan, plan.tasks[0])
+        assert look["leak"].drop_nans().is_finite().all()
 
 
 class TestSums:
@@ -138,7 +164,7 @@ class TestSums:
 
     def test_are_over_all_who_were_there(self, plan, found):
         looks, found_leaks, _ = found
-        together = pl.concat(looks.values()).drop_nulls("leak")
+        together = pl.concat(looks.values()).drop_nans("leak")
         by_place = together.group_by("setting", "axis", "index").agg(
             pl.len().alias("n"), pl.col("leak").sum().alias("sum")
         )
@@ -172,9 +198,9 @@ class TestSums:
             own = marginals.filter(axis=axis)
             assert np.corrcoef(own["truth"], own["estimated"])[0, 1] > 0.99
 
-    def test_the_order_in_which_looks_end_does_not_matter(self, city, plan, found):
+    def test_the_order_in_which_looks_end_does_not_matter(self, plan, found):
         looks, found_leaks, _ = found
-        again = {task: looks[task] for task in tasks_to_look_at(plan, city)}
+        again = dict(reversed(looks.items()))
         assert add_up(plan, again)[0].equals(found_leaks)
 
 
@@ -209,7 +235,6 @@ class TestHidden:
 
     def test_all_targets_together_may_be_too_few(self, city):
         plan = replace(plan_of(city), targets=plan_of(city).targets[:1])
-        people = Population.of(city)
-        looks = {task: look_closer(people, plan, task) for task in plan.tasks}
+        looks = {task: look_alone(city, plan, task) for task in plan.tasks}
         table, _ = add_up(plan, looks)
         assert table["leak"].null_count() == table.height

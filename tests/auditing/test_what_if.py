@@ -191,6 +191,13 @@ class TestKept:
         assert self.files(tmp_path / "run") == self.files(result.folder)
         assert run.what_if == result.what_if
 
+    def test_nothing_of_one_person_is_written(self, result):
+        tables = {path.name: pl.read_parquet(path) for path in result.folder.glob("**/*.parquet")}
+        assert tables["leaks.parquet"].drop_nulls()["targets"].min() >= leaks.LEAST_TARGETS
+        for name, table in tables.items():
+            assert "person" not in table.columns, name
+            assert ("leak" in table.columns) == (name == "leaks.parquet")
+
     def test_nothing_is_done_twice(self, path, result):
         before = self.files(result.folder)
         again = Counting()
@@ -202,9 +209,9 @@ class TestKept:
         assert found.what_if == result.what_if
 
     def test_an_interruption_at_any_stage_is_made_up_for(self, path, result, tmp_path):
-        looks = len(prepare_audit(path, OPTIONS, result.folder)._closer.tasks)
         out = tmp_path / "run"
-        for most in (5, 12 + 3, 7 + looks + 2):
+        # While scoring; while looking closer, after the rest of the scores; while trying changes.
+        for most in (5, 7 + 3, 12 + 2):
             with pytest.raises(InterruptedAudit, match=r"(12|5) of 12 tasks are"):
                 prepare_audit(path, OPTIONS, out).run(workers=Counting(most))
         prepare_audit(path, OPTIONS, out).run()
@@ -214,7 +221,7 @@ class TestKept:
         class Clumsy(ThisProcess):
             def do(self, job, tasks):
                 for outcome in super().do(job, tasks):
-                    failed = job.closer_look and outcome.task == tasks[3]
+                    failed = job.others is not None and outcome.task == tasks[3]
                     yield replace(outcome, scores=None, failure="a test") if failed else outcome
 
         out = tmp_path / "run"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from whosthere.auditing.leaks import LEAKS, MARGINALS, add_up, tasks_to_look_at
+from whosthere.auditing.leaks import LEAKS, MARGINALS, add_up, others_to_look_at
 from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
 
 if TYPE_CHECKING:
-    from whosthere.auditing.plan import Plan, Task
+    from whosthere.auditing.plan import Plan
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.what_if import WhatIf
@@ -31,20 +31,20 @@ class CloserLook:
 
     Attributes
     ----------
-    tasks
-        Whom to look at, under which schemes.
+    others
+        Whom to look at besides each target of the plan.
     regions, epochs
         Of the tested time.
     """
 
-    tasks: tuple[Task, ...]
+    others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
         """Choose whom to look at."""
-        return cls(tasks_to_look_at(plan, tested), tested.regions, tested.epochs)
+        return cls(others_to_look_at(plan, tested), tested.regions, tested.epochs)
 
     def leaks(
         self, job: Job, folder: RunFolder, workers: Workers
@@ -55,15 +55,16 @@ class CloserLook:
         if leaks is not None and marginals is not None:
             return leaks, marginals
         looks = {}
-        for outcome in workers.do(replace(job, closer_look=True), self.tasks):
+        for outcome in workers.do(replace(job, others=self.others), job.plan.tasks):
             if outcome.scores is None:
                 folder.log(f"failed: a closer look at {outcome.task}\n{outcome.failure}")
                 return pl.DataFrame(schema=LEAKS), pl.DataFrame(schema=MARGINALS)
             looks[outcome.task] = outcome.scores
-        leaks, marginals = add_up(job.plan, {task: looks[task] for task in self.tasks})
+        leaks, marginals = add_up(job.plan, looks)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
-        folder.log(f"looked closer at {len({task.target for task in self.tasks})} people")
+        n = len(job.plan.targets) + sum(map(len, self.others))
+        folder.log(f"looked closer at {n} people")
         return leaks, marginals
 
     def what_if(

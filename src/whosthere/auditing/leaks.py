@@ -9,7 +9,7 @@ What is written are sums over many people, and none over too few of them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,16 +17,15 @@ import polars as pl
 
 from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
-from whosthere.auditing.plan import Task
 from whosthere.auditing.scene import Scene
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.population import Population
     from whosthere.data.traces import Traces
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 LEAST_TARGETS = 5
 """Sums over fewer people are not shown: they would say where single people were."""
-PEOPLE_TO_LOOK_AT = 200
+PEOPLE_TO_LOOK_AT = 400
 """How many people are looked at: the targets of the audit and, as a map needs more, others."""
 RELEASES_TO_LOOK_AT = 2
 """How many test releases are looked at for each person and scheme, half of them with the person."""
@@ -53,21 +52,20 @@ LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
 of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_TARGETS`,
 or where the sum would tell that of so few.
 """
-_LOOK = MARGINALS | {"leak": pl.Float64()}
+_LOOK = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
 
 
-def tasks_to_look_at(plan: Plan, tested: Traces) -> tuple[Task, ...]:
-    """Return whom to look at, under which schemes: the targets, and others drawn at random.
+def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]:
+    """Return whom to look at besides each target: people drawn at random, everybody once.
 
-    The others made at least as many visits as the target who made the fewest.
+    They made at least as many visits as the target who made the fewest.
     """
     visits = tested.visits_per_user()
     enough = np.flatnonzero(visits >= visits[list(plan.targets)].min())
     others = np.setdiff1d(enough, plan.targets)
-    drawn = generator(plan.seed, "closer look").permutation(others)
-    more = max(PEOPLE_TO_LOOK_AT - len(plan.targets), 0)
-    people = (*plan.targets, *drawn[:more].tolist())
-    return tuple(Task(person, scheme) for person in people for scheme in plan.schemes)
+    n = len(plan.targets)
+    drawn = generator(plan.seed, "closer look").permutation(others)[: max(PEOPLE_TO_LOOK_AT - n, 0)]
+    return tuple(tuple(drawn[i::n].tolist()) for i in range(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +109,26 @@ class _Axis:
         return np.where(np.bincount(place, minlength=self.index.size) > 0, added, np.nan)
 
 
-def look_closer(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
-    """Look at a few releases of a task, with the likelihood ratio in all settings of the scheme.
+def look_closer(
+    population: Population, plan: Plan, task: Task, others: Sequence[int]
+) -> pl.DataFrame:
+    """Look at a target of the plan and at some others, with the likelihood ratio.
 
     Returns
     -------
     pl.DataFrame
-        A row for each setting, axis and place. `leak` is null where the person is not known to
-        have been. Of people who are no targets of the plan, only the others are returned.
+        For each person and setting of the scheme a row for each place, with `person`, `setting`,
+        `axis`, `index` and `leak`, which is NaN where the person is not known to have been. Others
+        than the target have rows only where they were. The rows of the target have the columns of
+        `MARGINALS` as well, which are null in all others.
     """
+    looks = [_look_at(population, plan, task, whole=True)]
+    looks += [_look_at(population, plan, replace(task, target=row), whole=False) for row in others]
+    return pl.concat(looks, how="diagonal")
+
+
+def _look_at(population: Population, plan: Plan, task: Task, *, whole: bool) -> pl.DataFrame:
+    """Look at one person; with all rows and the marginals only if `whole`."""
     scene = Scene(population, plan, task)
     axes = _Axis.both(scene.traces)
     known = {
@@ -128,50 +137,50 @@ def look_closer(population: Population, plan: Plan, task: Task) -> pl.DataFrame:
         if setting.scheme == task.scheme
     }
     estimated = [np.zeros(axis.index.size) for axis in axes]
-    leaks = {setting: [np.zeros(axis.index.size) for axis in axes] for setting in known}
+    leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
     for i in range(RELEASES_TO_LOOK_AT):
         trial = scene.test(i)
         rates = fit_rates(trial.release)
-        dense = rates.dense()
         # Releases take turns with and without the person, so that each kind is half of them.
         weight = (1 if trial.put_in else -1) / (RELEASES_TO_LOOK_AT / 2)
-        for place, axis in enumerate(axes):
-            estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
         for setting, knowledge in known.items():
             cells, terms = terms_by_cell(trial.release, knowledge, rates)
-            for place, axis in enumerate(axes):
+            for axis in axes:
                 added = axis.sums(cells, np.maximum(terms, _LEAST_TERM))
-                leaks[setting][place] += weight * added
-    counts = scene.traces.counts()
-    table = pl.concat(
-        pl.DataFrame(
-            {
-                "setting": [str(setting)] * axis.index.size,
-                "axis": [axis.name] * axis.index.size,
-                "index": axis.index,
-                "truth": axis.shares(counts),
-                "estimated": found,
-                "leak": leak,
-            },
-            schema=_LOOK,
-        ).with_columns(pl.col("leak").fill_nan(None))
-        for setting in known
-        for axis, found, leak in zip(axes, estimated, leaks[setting], strict=True)
+                leaks[setting, axis] += weight * added
+        if whole:
+            dense = rates.dense()
+            for place, axis in enumerate(axes):
+                estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
+    there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
+    table = pl.DataFrame(
+        {
+            "person": task.target,
+            "setting": [str(setting) for (setting, _), rows in there.items() for _ in rows],
+            "axis": [axis.name for (_, axis), rows in there.items() for _ in rows],
+            "index": np.concatenate([axis.index[rows] for (_, axis), rows in there.items()]),
+            "leak": np.concatenate([leaks[place][rows] for place, rows in there.items()]),
+        },
+        schema=_LOOK,
     )
-    return table if task.target in plan.targets else table.drop_nulls("leak")
+    if not whole:
+        return table
+    counts, times = scene.traces.counts(), len(known)
+    return table.with_columns(
+        truth=np.tile(np.concatenate([axis.shares(counts) for axis in axes]), times),
+        estimated=np.tile(np.concatenate(estimated), times),
+    )
 
 
 def add_up(plan: Plan, looks: Mapping[Task, pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add up closer looks over all people, in their order; the plan's targets must be among them.
+    """Add up closer looks over all people, in the order of the plan, whose tasks must all be there.
 
     Returns
     -------
     tuple[pl.DataFrame, pl.DataFrame]
         The leaks with the columns `LEAKS`, and the marginals with the columns `MARGINALS`.
     """
-    rows = pl.concat(
-        table.with_columns(person=pl.lit(task.target)) for task, table in looks.items()
-    )
+    rows = pl.concat([looks[task] for task in plan.tasks])
     parts = rows.partition_by("setting", "axis", as_dict=True, maintain_order=True)
     leaks, marginals = [], []
     for setting in plan.settings:
@@ -179,7 +188,7 @@ def add_up(plan: Plan, looks: Mapping[Task, pl.DataFrame]) -> tuple[pl.DataFrame
             part = parts[str(setting), axis]
             of_targets = part.filter(pl.col("person").is_in(plan.targets))
             places = of_targets.filter(person=plan.targets[0]).select(list(_PLACE))
-            leaks.append(_summed(places, part.drop_nulls("leak")))
+            leaks.append(_summed(places, part.drop_nans("leak")))
             marginals.append(_averaged(places, of_targets))
     return pl.concat(leaks), pl.concat(marginals)
 

@@ -55,8 +55,9 @@ class Job:
         Of the file's content, so that no worker reads another one.
     versions
         Of the software, so that no worker uses another one.
-    closer_look
-        Whether the tasks are to look where and when scores come from, instead of scoring.
+    others
+        Whom to look at besides each target of the plan, if the tasks are a closer look
+        (`whosthere.auditing.leaks`); None if they are to be scored.
     coarsening
         A change of regions and epochs to try; none by default.
     done
@@ -67,7 +68,7 @@ class Job:
     traces: str
     traces_fingerprint: str
     versions: dict[str, str]
-    closer_look: bool = False
+    others: tuple[tuple[int, ...], ...] | None = None
     coarsening: Coarsening = AS_IT_IS
     done: Scored = NOTHING
 
@@ -81,7 +82,7 @@ class Job:
 class Outcome:
     """What came of a task: its scores, or why there are none.
 
-    After a closer look, the table of `whosthere.auditing.leaks` stands in place of the scores.
+    After a closer look, its table stands in place of the scores.
     """
 
     task: Task
@@ -202,9 +203,10 @@ def work_on(job: Job, task: Task) -> Outcome:
             people = _population(
                 job.traces, job.traces_fingerprint, job.plan.first_epoch, job.coarsening
             )
-            if job.closer_look:
-                return Outcome(task, look_closer(people, job.plan, task))
-            return Outcome(task, score_task(people, job.plan, task, job.done))
+            if job.others is None:
+                return Outcome(task, score_task(people, job.plan, task, job.done))
+            others = job.others[job.plan.targets.index(task.target)]
+            return Outcome(task, look_closer(people, job.plan, task, others))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())
 

@@ -134,8 +134,8 @@ def audit(
     Shows beforehand what will be run and how long it will take. Ctrl-C loses only the tasks that
     are running at that moment: the same command resumes the audit. Ends with a table and a verdict
     for each protection. FOLDER holds report.html, to be opened in a browser, findings.json,
-    verdicts.json, tables of all scores, and a log.
-    Exit code 1 means that tasks failed, or that the control did.
+    verdicts.json, tables of all scores and of where people are found, and a log. Exit code 1 means
+    that tasks failed, or that the control did.
 
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
