@@ -70,7 +70,7 @@ def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """A way to group cells into places.
+    """A way to group cells into places: by their region, or by the hour of their epoch.
 
     Attributes
     ----------
@@ -79,12 +79,18 @@ class _Axis:
     index
         What each place is called in tables, shape (n_places,).
     place
-        The place of each cell, shape (n_cells,).
+        The place of each region, or of each epoch.
+    dimension
+        Which of the two it is: 0 for regions, 1 for epochs.
+    n_epochs
+        How many epochs there are.
     """
 
     name: str
     index: NDArray[np.int64]
     place: NDArray[np.int64]
+    dimension: int
+    n_epochs: int
 
     @classmethod
     def both(cls, traces: Traces) -> tuple[_Axis, _Axis]:
@@ -93,18 +99,19 @@ class _Axis:
         regions = np.arange(n_regions)
         hours, hour_of_epoch = np.unique(traces.epochs.hours_of_week, return_inverse=True)
         return (
-            cls("region", regions, np.repeat(regions, n_epochs)),
-            cls("hour", hours.astype(np.int64), np.tile(hour_of_epoch, n_regions)),
+            cls("region", regions, regions, 0, n_epochs),
+            cls("hour", hours.astype(np.int64), hour_of_epoch, 1, n_epochs),
         )
 
     def shares(self, counts: NDArray[np.int32] | Floats) -> Floats:
         """Return which share of counts, shape (n_regions, n_epochs), is in each place."""
-        by_place = np.bincount(self.place, counts.reshape(-1), self.index.size)
+        sums = counts.sum(axis=1 - self.dimension, dtype=np.float64)
+        by_place = np.bincount(self.place, sums, self.index.size)
         return np.asarray(by_place / max(float(by_place.sum()), 1e-300))
 
     def sums(self, cells: NDArray[np.int32], terms: Floats) -> Floats:
         """Add up the terms of some cells in each place; NaN where there are none."""
-        place = self.place[cells]
+        place = self.place[np.divmod(cells, self.n_epochs)[self.dimension]]
         added = np.bincount(place, terms, self.index.size)
         return np.where(np.bincount(place, minlength=self.index.size) > 0, added, np.nan)
 
