@@ -85,6 +85,21 @@ def test_the_usual_tolerance_is_close_to_the_optimum(rng):
     assert usual.cells.size <= 200
 
 
+def test_no_condition_of_the_optimum_is_violated_by_more_than_the_tolerance(rng):
+    """In double precision, whatever precision the solver works in."""
+    for tolerance in (1e-3, 1e-6):
+        counts, labels = _problem(rng, 200, 3000, 1)
+        found = ExactL1(tolerance=tolerance).fit(CountMatrix.single(counts), labels)
+        x = StandardScaler().fit_transform(counts.astype(float))
+        signs = np.where(labels, 1.0, -1.0)
+        slopes = -signs / (1 + np.exp(signs * found(counts[:, found.cells])))
+        gradient = slopes @ x
+        used = np.isin(np.arange(3000), found.cells)
+        assert np.abs(gradient[~used]).max() < 1 + 1.1 * tolerance + 1e-5
+        off = np.abs(gradient[found.cells] + np.sign(found.weights))
+        assert off.max() < tolerance
+
+
 def test_both_solvers_give_the_same_auc_within_noise(rng):
     """Scores of 400 further aggregates; their AUC has a standard error of about 0.02."""
     counts, labels = _problem(rng, 600, 1000, 2)

@@ -44,8 +44,10 @@ def test_pairs_are_their_dense_matrix(rng, n_pairs, p, dtype):
         sums = found.standardised_sums(weights, mean.astype(np.float32), scale.astype(np.float32))
         np.testing.assert_allclose(sums, weights @ standardised, atol=1e-3)
         cells = rng.permutation(p)[:4]
-        columns = found.standardised(cells, mean, scale)
-        np.testing.assert_allclose(columns, standardised.T[cells], rtol=1e-12)
+        for precision, rtol in ((np.float64, 1e-12), (np.float32, 1e-5)):
+            chosen = found.standardised(cells, mean, scale, precision)
+            assert chosen.dtype == precision
+            np.testing.assert_allclose(chosen, standardised.T[cells], rtol=rtol)
 
 
 def test_sums_of_the_largest_counts_are_exact(rng):

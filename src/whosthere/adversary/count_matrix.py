@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.kernels.count_matrix import Counts
+
+_Float = TypeVar("_Float", bound=np.floating)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,13 +68,19 @@ class CountMatrix:
         return np.asarray(kernels.standardised_sums(self.counts, weights, mean, scale))
 
     def standardised(
-        self, cells: NDArray[np.int64], mean: NDArray[np.float64], scale: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+        self,
+        cells: NDArray[np.int64],
+        mean: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        dtype: type[_Float],
+    ) -> NDArray[_Float]:
         """Return (count - mean) / scale of some cells, shape (n_chosen, n_groups).
 
         Means and scales are those of all cells.
         """
-        return np.asarray(kernels.standardised_cells(self.counts, cells, mean, scale))
+        rows = np.empty((cells.size, self.shape[0]), dtype)
+        kernels.standardised_cells(self.counts, cells, mean, scale, rows)
+        return rows
 
     def dense(self) -> NDArray[np.unsignedinteger]:
         """Return all counts, shape (n_groups, n_cells); without a copy where none are paired."""

@@ -91,12 +91,28 @@ def standardised_sums(
         for i in range(counts.bounds[b], counts.bounds[b + 1]):
             total[counts.changed[i]] += own * np.float32(counts.changes[i])
     all_weights = np.float32(weights.sum())
-    for cell in range(p):
-        row = base[cell]
-        added = np.float32(0)
+    in_fours = p - p % 4
+    for cell in range(0, in_fours, 4):
+        # Four at a time, so that weights are fetched less often.
+        r0, r1, r2, r3 = base[cell], base[cell + 1], base[cell + 2], base[cell + 3]
+        s0, s1, s2, s3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+        for b in range(n):
+            weight = shared[b]
+            s0 += weight * np.float32(r0[b])
+            s1 += weight * np.float32(r1[b])
+            s2 += weight * np.float32(r2[b])
+            s3 += weight * np.float32(r3[b])
+        total[cell] += s0
+        total[cell + 1] += s1
+        total[cell + 2] += s2
+        total[cell + 3] += s3
+    for cell in range(in_fours, p):
+        row, added = base[cell], np.float32(0)
         for b in range(n):
             added += shared[b] * np.float32(row[b])
-        total[cell] = (total[cell] + added - all_weights * mean[cell]) / scale[cell]
+        total[cell] += added
+    for cell in range(p):
+        total[cell] = (total[cell] - all_weights * mean[cell]) / scale[cell]
     return total
 
 
@@ -106,11 +122,11 @@ def standardised_cells(
     cells: NDArray[np.int64],
     mean: NDArray[np.float64],
     scale: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the counts of some cells less their means, over their scales: (n_cells, n_groups)."""
+    rows: NDArray[np.floating],
+) -> None:
+    """Fill in the counts of some cells less their means, over their scales: (n_cells, n_groups)."""
     base, copies = counts.base, counts.copies
     p, n = base.shape
-    rows = np.empty((cells.size, n * copies))
     place = np.full(p, -1, np.int32)
     for k in range(cells.size):
         cell = cells[k]
@@ -124,4 +140,3 @@ def standardised_cells(
             k = place[counts.changed[i]]
             if k >= 0:
                 rows[k, b * copies] += counts.changes[i] / scale[cells[k]]
-    return rows

@@ -32,8 +32,8 @@ def _slopes(
     margins: NDArray[np.float64],
     signs: NDArray[np.float64],
     c: float,
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    slope: NDArray[np.floating],
+    curvature: NDArray[np.floating],
 ) -> None:
     """Fill in the first and second derivative of the loss by each margin."""
     for i in range(margins.size):
@@ -55,26 +55,27 @@ def _worst_violation(w: NDArray[np.float64], gradient: NDArray[np.float64]) -> f
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _dot(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     # Written out, so that no library wakes its threads for so little.
-    total = 0.0
+    total = a.dtype.type(0)
     for i in range(a.size):
         total += a[i] * b[i]
-    return total
+    return float(total)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _products(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the weighted products of all pairs of rows."""
     k, n = x.shape
-    products = np.empty((k, k))
+    products = np.empty((k, k), x.dtype)
+    zero = x.dtype.type(0)
     for j in range(k):
         weighted = x[j] * weights
         # Four at a time, so that each number is fetched less often.
         in_fours = (j + 1) - (j + 1) % 4
         for i in range(0, in_fours, 4):
             x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+            s0, s1, s2, s3 = zero, zero, zero, zero
             for t in range(n):
                 s0 += weighted[t] * x0[t]
                 s1 += weighted[t] * x1[t]
@@ -103,10 +104,10 @@ def _shrunk(weight: float, slope: float, radius: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _descend(
-    x: NDArray[np.float64],
+    x: NDArray[np.floating],
     w: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    slope: NDArray[np.floating],
+    curvature: NDArray[np.floating],
     tolerance: float,
 ) -> float:
     """Improve weights by a few sweeps over the penalised quadratic model, in place.
@@ -127,8 +128,9 @@ def _descend(
             change = new - w[j]
             if change != 0.0:
                 w[j] = new
+                step = x.dtype.type(change)
                 for i in range(n):
-                    slope[i] += change * curvature[i] * feature[i]
+                    slope[i] += step * curvature[i] * feature[i]
                 largest = max(largest, abs(change) / radii[j])
         if largest <= tolerance:
             break
@@ -137,15 +139,15 @@ def _descend(
 
 @njit(cache=True, nogil=True)
 def _descend_by_products(
-    x: NDArray[np.float64],
+    x: NDArray[np.floating],
     w: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    slope: NDArray[np.floating],
+    curvature: NDArray[np.floating],
     tolerance: float,
 ) -> None:
     """Do the same in many sweeps, by the products of all pairs of features."""
     k = w.size
-    hessian, by_feature, radii = _products(x, curvature), np.empty(k), np.empty(k)
+    hessian, by_feature, radii = _products(x, curvature), np.empty(k, x.dtype), np.empty(k)
     for j in range(k):
         by_feature[j] = _dot(x[j], slope)
         hessian[j, j] += 1e-12
@@ -157,8 +159,9 @@ def _descend_by_products(
             change = new - w[j]
             if change != 0.0:
                 w[j] = new
+                step, products = x.dtype.type(change), hessian[j]
                 for i in range(k):
-                    by_feature[i] += change * hessian[j, i]
+                    by_feature[i] += step * products[i]
                 largest = max(largest, abs(change) * hessian[j, j])
         if largest <= tolerance:
             break
@@ -166,10 +169,10 @@ def _descend_by_products(
 
 @njit(cache=True, nogil=True)
 def _newton_target(
-    x: NDArray[np.float64],
+    x: NDArray[np.floating],
     w: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    slope: NDArray[np.floating],
+    curvature: NDArray[np.floating],
     tolerance: float,
 ) -> NDArray[np.float64]:
     """Return the weights that minimise the penalised quadratic model, by coordinate descent.
@@ -190,7 +193,7 @@ def _newton_target(
 
 @njit(cache=True, nogil=True)
 def minimise(
-    x: NDArray[np.float64],
+    x: NDArray[np.floating],
     signs: NDArray[np.float64],
     c: float,
     w: NDArray[np.float64],
@@ -203,7 +206,8 @@ def minimise(
     Parameters
     ----------
     x
-        Features as rows, shape (n_features, n_samples).
+        Features as rows, shape (n_features, n_samples). All sums over samples are done in their
+        precision: single precision knows a violation to about 1e-5.
     signs
         +1 or -1 for each sample.
     w
@@ -220,7 +224,8 @@ def minimise(
     for j in range(w.size):
         if w[j] != 0.0:
             margins += w[j] * x[j]
-    slope, curvature, gradient = np.empty(n), np.empty(n), np.empty(w.size)
+    slope, curvature = np.empty(n, x.dtype), np.empty(n, x.dtype)
+    gradient = np.empty(w.size)
     for _ in range(_MOST_STEPS):
         _slopes(margins, signs, c, slope, curvature)
         for j in range(w.size):

@@ -22,6 +22,8 @@ _LEAST_ROOM = 128
 _MOST_ROUNDS = 60
 # How exact the working set is solved, as a share of the worst violation outside of it.
 _COARSENESS = 0.3
+# Tolerances from which on single precision is far more exact than needed.
+_FINE = 3e-4
 # Violations from which on few cells are still missing: the next set is mostly the last one.
 _SMALL = 0.03
 
@@ -92,7 +94,8 @@ class ExactL1(Classifier):
             mean, scale = np.zeros_like(mean), np.ones_like(scale)
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
         # What is worked on: first the intercept, a feature that is always 1, then some cells.
-        cells, weights, features = np.empty(0, np.int64), np.zeros(1), np.ones((1, n))
+        precision = np.float32 if self.tolerance >= _FINE else np.float64
+        cells, weights, features = np.empty(0, np.int64), np.zeros(1), np.ones((1, n), precision)
         margins = np.zeros(n)
         finest = 0.3 * self.tolerance
         reached = np.inf
@@ -114,7 +117,7 @@ class ExactL1(Classifier):
                     missing = missing[np.argpartition(-gradient[missing], room)[:room]]
                 cells = np.concatenate([cells[kept[1:]], missing])
                 weights = np.concatenate([weights[kept], np.zeros(missing.size)])
-                new = counts.standardised(missing, mean, scale)
+                new = counts.standardised(missing, mean, scale, precision)
                 features = np.concatenate([features[kept], new])
             # As long as cells are missing that matter, there is no use in being much more exact.
             reached = max(finest, _COARSENESS * worst) if worst > _SMALL else finest
