@@ -59,7 +59,7 @@ class MissingExtraError(InputError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
             f"{what} needs packages that are not installed",
-            fix=f"Install them with: pip install 'whosthere[{extra}]'",
+            fix=f"Install them with: pip install '{_installed_from()}[{extra}]'",
         )
 
 
@@ -67,5 +67,48 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Say which of the known words was probably meant, and list them all."""
     choices = list(known)
     close = get_close_matches(wrong, choices, n=1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known: {', '.join(choices)}"
+    hint = f"Did you mean {quote(close[0])}? " if close else ""
+    return f"{hint}Known: {listed(choices)}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Write words one after the other; of very many, only the first."""
+    every = [shown(word) for word in words]
+    if len(every) <= _MOST_LISTED:
+        return ", ".join(every) or "none"
+    return f"{', '.join(every[:_FIRST_LISTED])}, ... ({len(every):,} in all)"
+
+
+def quote(word: str) -> str:
+    """Write a word in quotes, shortened if it is very long."""
+    return repr(_shortened(word))
+
+
+def shown(word: str) -> str:
+    """Shorten a very long word, and write what is no letter or sign as an escape."""
+    word = _shortened(word)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in word)
+
+
+def _shortened(word: str) -> str:
+    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 3]}..."
+
+
+_MOST_LISTED, _FIRST_LISTED, _LONGEST_WORD = 40, 12, 60
+
+
+def _installed_from() -> str:
+    """Return what pip calls this package: its name, or the folder that it was installed from."""
+    import json  # noqa: PLC0415 - only for this message
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415
+
+    try:
+        record = distribution("whosthere").read_text("direct_url.json")
+        where = json.loads(record or "{}")
+    except (PackageNotFoundError, ValueError, OSError):
+        return "whosthere"
+    url = str(where.get("url", ""))
+    if "dir_info" not in where or not url.startswith("file://"):
+        return "whosthere"
+    return unquote(urlsplit(url).path)

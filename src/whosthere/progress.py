@@ -79,7 +79,7 @@ def _terminal_bar(console: Console | None) -> Iterator[Move]:
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
             tasks[what] = bars.add_task(what, total=total)
-        bars.update(tasks[what], completed=done)
+        bars.update(tasks[what], completed=done, total=total)
 
     with bars:
         yield move

@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from whosthere.progress import Move
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, markup=False, emoji=False)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 _WIDTH_OF_NAMES = 26
+# What changes how a terminal shows the text around it: controls, and marks of direction.
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def inert(text: str) -> str:
+    """Return text from anywhere so that a terminal only shows it; the rest is seen as escapes."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(text: str) -> None:
-    """Print a line; nothing in it is taken for markup."""
-    out.print(text, markup=False)
+    """Print a line; nothing in it is taken for markup. On a terminal it is wrapped at words."""
+    _print(out, Text(inert(text)))
 
 
 def complain(text: str) -> None:
     """Print what went wrong to the error stream."""
-    err.print(f"[bold red]error:[/] {escape(text)}")
+    _print(err, Text.assemble(("error:", "bold red"), " ", inert(text)))
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table; numbers stand on the right, all else on the left."""
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table(
-        title=Text(title) if title else None,
+        title=Text(inert(title)) if title else None,
         title_justify="left",
         title_style="bold",
         show_header=any(header),
@@ -47,32 +58,31 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
         # Names are hard to read in pieces, so that the first column gives way last.
         longest = max((len(str(row[i])) for row in rows), default=0) if i == 0 else 0
         grid.add_column(
-            Text(name),
+            Text(inert(name)),
             justify="right" if numeric else "left",
             overflow="fold",
             min_width=min(longest, _WIDTH_OF_NAMES) or None,
         )
     for row in rows:
-        grid.add_row(*(Text(_shown(value)) for value in row))
-    out.print(grid)
+        grid.add_row(*(Text(inert(_shown(value))) for value in row))
+    out.print(grid, soft_wrap=not out.is_terminal)
 
 
 def heading(text: str) -> None:
     """Print a heading, with a line left free before it."""
-    out.print(f"\n[bold]{escape(text)}[/]")
+    _print(out, Text.assemble("\n", (inert(text), "bold")))
 
 
 def entry(name: str, meaning: str, *, indent: int = 2, width: int = 28) -> None:
     """Print a name and what it means, side by side, wrapped to the width of the terminal."""
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(min_width=width, max_width=width, overflow="fold")
     grid.add_column(overflow="fold")
     style = "bold" if indent == 2 else ""
-    grid.add_row(Text(" " * indent + name, style=style), Text(meaning))
-    out.print(grid)
+    grid.add_row(Text(" " * indent + inert(name), style=style), Text(inert(meaning)))
+    out.print(grid, soft_wrap=not out.is_terminal)
 
 
 def _shown(value: object) -> str:
@@ -119,7 +129,7 @@ def steps(what: str) -> Iterator[Callable[[int, int], None]]:
         if first < done < total:
             seconds = (time.monotonic() - begun) / (done - first) * (total - done)
             left = f", about {duration(seconds)} left"
-        err.print(f"{done} of {total} {what} done{left}", markup=False)
+        _print(err, Text(inert(f"{done} of {total} {what} done{left}")))
 
     yield say_now_and_then
 
@@ -139,17 +149,18 @@ _COLOURS = {"accept": "green", "reject": "red"}
 def verdict(decision: str, about: str) -> None:
     """Print a decision, in its colour, and what it is about."""
     colour = _COLOURS.get(decision, "yellow")
-    out.print(f"  [bold {colour}]{decision.upper()}[/]  {escape(about)}")
+    shown = Text.assemble("  ", (decision.upper(), f"bold {colour}"), "  ", inert(about))
+    _print(out, shown)
 
 
 @contextmanager
 def narrator() -> Iterator[Callable[[str], None]]:
     """Give a function that says what goes on: in place on a terminal, as lines elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda text: err.print(text, markup=False)
+        yield lambda text: _print(err, Text(inert(text)))
         return
     with err.status("") as status:
-        yield lambda text: status.update(escape(text))
+        yield lambda text: status.update(Text(inert(text)))
 
 
 @contextmanager
@@ -158,7 +169,7 @@ def working(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with err.status(what):
+    with err.status(Text(inert(what))):
         yield
 
 

@@ -6,6 +6,10 @@ Messages come from rooms that know nothing of a command line. Here their words m
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 _OPTIONS = {
     "invalid rows to be dropped": "--drop-invalid",
@@ -16,6 +20,12 @@ _OPTIONS = {
     "column holds the time": "--time-column",
     "column holds the count": "--count-column",
     "column holds the user": "--user-column",
+    "column holds the date": "--date-column",
+    "how times are written": "--time-format",
+    "hours of a clock change": "--clock-change",
+    "Name its encoding": "--encoding",
+    "stands between thousands": "--thousands",
+    "which mechanism was really used": "--mechanism",
     "start and end of the time window": "--from and --to",
     "a box quantile": "--box-quantile",
     "such as Europe/Rome": "--timezone",
@@ -32,8 +42,14 @@ _OPTIONS = {
 }
 
 
-def with_options(message: str) -> str:
-    """Return a message with the options that it speaks of named in it."""
+def with_options(message: str, known: Container[str]) -> str:
+    """Return a message with the options that it speaks of named in it.
+
+    `known` holds the options of the command that was given: no other is named.
+    """
     for words, option in _OPTIONS.items():
-        message = re.sub(f"({re.escape(words)})", rf"\1 ({option})", message, count=1, flags=re.I)
+        if all(one in known for one in option.split(" and ")):
+            message = re.sub(
+                f"({re.escape(words)})", rf"\1 ({option})", message, count=1, flags=re.IGNORECASE
+            )
     return message

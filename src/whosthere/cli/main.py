@@ -27,6 +27,7 @@ from whosthere.cli.simulate import simulate
 from whosthere.cli.target import target
 from whosthere.errors import InputError
 
+SYSTEM_ERROR = 1
 USER_ERROR = 2
 INTERRUPTED = 130
 
@@ -88,11 +89,38 @@ def _options(
 def main() -> None:
     """Run the command line; what a user's input caused ends in one message and exit code 2."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except InputError as error:
-        console.complain(with_options(str(error)))
+        console.complain(with_options(str(error), _options_of(sys.argv[1:])))
         sys.exit(USER_ERROR)
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _give_up_output()
+        sys.exit(SYSTEM_ERROR)
+    except OSError as error:
+        _give_up_output()
+        console.complain(_fault(error))
+        sys.exit(SYSTEM_ERROR)
+    except MemoryError:
+        console.complain("there is not enough memory. Use less data, or a larger machine.")
+        sys.exit(SYSTEM_ERROR)
+
+
+def _give_up_output() -> None:
+    """Send what is still to be written nowhere, for Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fault(error: OSError) -> str:
+    where = "" if error.filename is None else f" ({error.filename})"
+    return f"the system refused: {error.strerror or error}{where}. Free some space, or try again."
+
+
+def _options_of(arguments: list[str]) -> set[str]:
+    """Return the options of the command that was given."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    name = next((one for one in arguments if one in commands), None)
+    return set() if name is None else {o for one in commands[name].params for o in one.opts}

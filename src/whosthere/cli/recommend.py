@@ -86,7 +86,7 @@ def recommend(
 
     for path in (out, report):
         if path is not None:
-            refuse_existing(path, force=force)
+            refuse_existing(path, force=force, inputs=(traces,))
     given = given_only(
         group_sizes=group_size,
         knowledge=knowledge,

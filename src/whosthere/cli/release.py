@@ -42,9 +42,11 @@ def release(
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish
+    from whosthere.privacy.release import description_path
     from whosthere.privacy.utility import UTILITY_WORDS, utility
 
-    refuse_existing(out, force=force)
+    for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
+        refuse_existing(path, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
     made = publish(Traces.load(traces), mechanism=chosen, group_size=group_size, seed=seed)
     made.release.save(out, force=force)

@@ -41,7 +41,7 @@ def target(
     from whosthere.seeds import generator
 
     known_of = familiarity(knowledge)
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
     rng = generator(seed, "target")
     if user is not None:

@@ -5,6 +5,7 @@ Nothing here follows the model that an attack assumes of people (see docs/cities
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -27,8 +28,6 @@ from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
 
     from whosthere.data.neighbours import Neighbours
@@ -47,6 +46,9 @@ _HOURS_A_DAY = 24
 # People are drawn in groups of about this many person-days, which bounds the working memory.
 # Part of what a seed means: another value gives other cities.
 _GROUP_PERSON_DAYS = 2_000_000
+# What a city takes at least, in bytes: choices between regions, people, and their records.
+_BYTES_PER_PAIR, _BYTES_PER_PERSON, _BYTES_PER_DAY = 24, 100, 60
+_MEMORY_IF_UNKNOWN = 1 << 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +210,7 @@ def simulate(
         raise InputError(f"the seed must be a whole number from 0, not {seed}")
     check_regions(model, n_regions)
     check_cell_space(n_regions, n_days * _HOURS_A_DAY)
+    _check_memory(n_users, n_regions, n_days)
 
     places_seed, people_seed, positions_seed = np.random.SeedSequence(seed).spawn(3)
     places = make_places(model, n_regions, np.random.default_rng(places_seed))
@@ -266,3 +269,18 @@ def _size(what: str, asked: int | None, usual: int) -> int:
     if size < 1:
         raise InputError(f"a city needs at least one of its {what}, not {size}")
     return size
+
+
+def _check_memory(users: int, regions: int, days: int) -> None:
+    """Refuse a city that this machine cannot hold, before any work is done."""
+    needed = _BYTES_PER_PAIR * regions**2 + users * (_BYTES_PER_PERSON + _BYTES_PER_DAY * days)
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        there = _MEMORY_IF_UNKNOWN
+    if needed > there or users > np.iinfo(np.int32).max:
+        raise InputError(
+            f"a city of {users:,} users, {regions:,} regions and {days:,} days takes about "
+            f"{needed / 1e9:,.0f} GB of memory, of {there / 1e9:,.0f} GB that are there",
+            fix="Ask for fewer users, regions or days",
+        )

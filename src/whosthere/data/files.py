@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,11 +15,11 @@ import polars as pl
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
+_LONGEST_SHOWN = 120
 
 
 @contextmanager
@@ -33,18 +35,33 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         os.replace(temporary, path)  # noqa: PTH105 - the atomic one, also onto an existing file
-    except OSError as error:
-        raise FileError(f"cannot be written ({error.strerror or error})", where=path) from error
+    except (OSError, pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
+        reason = getattr(error, "strerror", None) or _reason(error)
+        raise FileError(f"cannot be written ({reason})", where=path) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse an output that is there already or cannot be made, before any work is done."""
-    if path.is_dir():
-        raise FileError("is a folder", where=path, fix="Name a file")
-    if path.exists() and not force:
+def refuse_existing(
+    path: Path, *, force: bool, inputs: Iterable[str | os.PathLike[str] | None] = ()
+) -> None:
+    """Refuse an output that is there already or cannot be made, before any work is done.
+
+    An output that is one of the inputs, or a file in one, is refused even if it may be replaced.
+    """
+    try:
+        if path.is_dir():
+            raise FileError("is a folder", where=path, fix="Name a file")
+        exists = path.exists()
+        # The name may be too long for the file system, or once the temporary ending is added.
+        path.with_name(f".{path.name}.{'0' * 8}.part").exists()
+    except (OSError, ValueError) as error:
+        raise _no_path(error, path) from error
+    if exists:
+        for given in inputs:
+            _refuse_input(path, given)
+    if exists and not force:
         raise FileError(
             "exists already", where=path, fix="Choose another name, or allow it to be replaced"
         )
@@ -53,6 +70,32 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise FileError(
             "cannot be written there", where=path, fix=f"Make {nearest} a folder you may write to"
         )
+
+
+def _refuse_input(path: Path, given: str | os.PathLike[str] | None) -> None:
+    if given is None:
+        return
+    try:
+        source = Path(given)
+        below = source.is_dir() and path.resolve().is_relative_to(source.resolve())
+        same = below or path.samefile(source)
+    except (OSError, ValueError):
+        return
+    if same:
+        raise FileError("is an input of this command", where=path, fix="Choose another name")
+
+
+def _no_path(error: OSError | ValueError, path: Path) -> FileError:
+    reason = getattr(error, "strerror", None) or str(error)
+    name = str(path) if len(str(path)) < _LONGEST_SHOWN else f"{str(path)[:_LONGEST_SHOWN]}..."
+    return FileError(f"cannot be used ({reason})", where=name, fix="Check the path")
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system said, of all that polars says around it."""
+    text = next(iter(str(error).splitlines()), type(error).__name__)
+    found = re.search(r"([A-Z][a-z ]+) \(os error \d+\)", text)
+    return text if found is None else found[1]
 
 
 def write_table(
@@ -99,7 +142,11 @@ def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 def existing(path: Path) -> Path:
     """Return `path` if something readable is there, and refuse it otherwise."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        raise _no_path(error, path) from error
+    if not there:
         raise FileError("does not exist", where=path, fix="Check the path")
     if not os.access(path, os.R_OK):
         raise FileError("cannot be read (permission denied)", where=path)
