@@ -6,6 +6,7 @@ from .auditing.result import AuditResult
 from .data.cities import simulate
 from .data.columns import Columns
 from .data.epochs import Epochs
+from .data.queries import Query
 from .data.read import Filters, read_records
 from .data.regions import Regions
 from .data.traces import Traces
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "Mechanism",
     "Policy",
+    "Query",
     "Regions",
     "Release",
     "TableReader",

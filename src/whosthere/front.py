@@ -31,6 +31,7 @@ from whosthere.paper.experiments import chosen
 from whosthere.paper.study import prepare_study, size_of
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.possible import refuse_impossible
 from whosthere.privacy.release import Release
 from whosthere.progress import progress
 from whosthere.reporting.report import (
@@ -393,6 +394,7 @@ def attack(
         The same seed gives the same answer.
     """
     published = release if isinstance(release, Release) else Release.load(release)
+    refuse_impossible(published)
     chosen = attacks_room.attack(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)

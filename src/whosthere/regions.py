@@ -7,6 +7,15 @@ from whosthere.data.partition import (
     NearestAntenna,
     Polygons,
     RegionIds,
+    ThroughAntennas,
 )
 
-__all__ = ["Grid", "GridShape", "H3Cells", "NearestAntenna", "Polygons", "RegionIds"]
+__all__ = [
+    "Grid",
+    "GridShape",
+    "H3Cells",
+    "NearestAntenna",
+    "Polygons",
+    "RegionIds",
+    "ThroughAntennas",
+]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from whosthere.data.partition import (
     NOWHERE,
+    UNKNOWN,
     Box,
     Grid,
     GridShape,
@@ -89,7 +90,7 @@ def test_antennas_need_positions():
 def test_ids_are_found_in_the_table(names):
     places = Places(region=pl.Series(names, dtype=pl.String))
     found = RegionIds(Regions(["7", "a", "é"])).locator(None).locate(places)
-    assert found.tolist() == [["7", "a", "é"].index(n) if n in "7aé" else NOWHERE for n in names]
+    assert found.tolist() == [["7", "a", "é"].index(n) if n in "7aé" else UNKNOWN for n in names]
 
 
 @given(st.lists(st.lists(st.integers(-50, 50), min_size=1), min_size=1, max_size=4))

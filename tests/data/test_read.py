@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whosthere.data import sources, visits
+from whosthere.data import source, sources, visits
 from whosthere.data.batches import RowReader
 from whosthere.data.columns import Columns
 from whosthere.data.ledger import FriendEntry, Ledger
@@ -162,8 +162,7 @@ def test_the_order_of_records_does_not_matter(records, tmp_path, random):
 def test_small_batches_and_merges_change_nothing(records, tmp_path, monkeypatch):
     path = _write_parquet(records, tmp_path)
     whole = _read(path)
-    monkeypatch.setattr(sources, "BATCH_ROWS", 7)
-    monkeypatch.setattr(sources.Source.batches, "__defaults__", (7,))
+    monkeypatch.setattr(source.FrameSource.batches, "__defaults__", (7,))
     monkeypatch.setattr(visits, "_BLOCK", 20)
     pieces = _read(path)
     assert np.array_equal(whole.indptr, pieces.indptr)
@@ -239,6 +238,7 @@ def test_the_quantile_box_holds_its_share(rng, tmp_path):
     n = 20_000
     lon, lat = rng.normal(9, 0.1, n), rng.normal(45, 0.1, n)
     table = pl.DataFrame({"user": np.arange(n) % 50, "time": np.arange(n), "lon": lon, "lat": lat})
+    table = table.with_columns(pl.col("time") + int(START.timestamp()))
     filters = Filters(box_quantile=0.9)
     ledger = read_records(
         _write_parquet(table, tmp_path), partition=GridShape(2, 2), filters=filters
@@ -327,7 +327,7 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
             r"reach from 1970.*start and end of the time window",
         ),
         ("", {}, "is empty"),
-        ("user,time,lon,lat\n", {}, "no record lies in the time window"),
+        ("user,time,lon,lat\n", {}, "the files hold no rows"),
     ],
 )
 def test_bad_records_are_refused(tmp_path, content, options, message):
@@ -344,7 +344,9 @@ def test_unknown_regions_are_refused_by_row(records, tmp_path):
     path = _write_parquet(other, tmp_path)
     with pytest.raises(RecordsError, match=r"row 78: region 'Z' is not in the regions table"):
         _read(path)
-    assert _read(path, drop_invalid=True).ledger.entries[0].reason == "in no region"
+    assert _read(path, drop_invalid=True).ledger.entries[0].reason == (
+        "in a region that is not in the table"
+    )
 
 
 def test_no_error_shows_a_user(records, tmp_path):
@@ -362,9 +364,9 @@ def test_unreadable_files_are_refused(records, tmp_path):
         _read(path)
     with pytest.raises(FileError, match="does not exist"):
         _read(tmp_path / "none.csv")
-    (tmp_path / "x.xlsx").write_text("x")
+    (tmp_path / "x.txt").write_text("x")
     with pytest.raises(FileError, match="ending that is not known"):
-        _read(tmp_path / "x.xlsx")
+        _read(tmp_path / "x.txt")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="folder without files"):
         _read(tmp_path / "empty")
@@ -380,7 +382,7 @@ def test_inputs_are_left_alone(records, tmp_path):
 def test_progress_reaches_the_end(records, tmp_path):
     calls = []
     _read(_write_parquet(records, tmp_path), progress=lambda *call: calls.append(call))
-    assert calls[-1] == ("Reading", 500, 500)
+    assert calls[-1] == ("Reading records", 500, 500)
 
 
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
@@ -468,6 +470,7 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 
 
 def test_batches_show_no_user(records, tmp_path):
-    [source] = sources.open_sources(_write_parquet(records, tmp_path))
-    [batch] = RowReader().batches(source)
+    opened = sources.open_sources(_write_parquet(records, tmp_path))
+    [table] = RowReader().tables(opened.sources)
+    [batch] = table.batches()
     assert "u0" not in repr(batch)

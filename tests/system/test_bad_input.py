@@ -79,7 +79,7 @@ WRONG = [
     (INGEST.format("hollow"), "hollow", "Expected endings"),
     (INGEST.format("notes.txt"), "notes.txt", "Expected: .csv"),
     (INGEST.format("nothing.csv"), "nothing.csv", "is empty"),
-    (INGEST.format("header.csv"), "no record", "Check its start and end"),
+    (INGEST.format("header.csv"), "hold no rows", "the right files"),
     (INGEST.format("nouser.csv"), "nouser.csv", "which column holds the user"),
     (INGEST.format("records.csv --user-column usr"), "records.csv", "Did you mean 'user'?"),
     (INGEST.format("naive.csv"), "naive.csv", "such as Europe/Rome"),

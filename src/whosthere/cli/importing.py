@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, MechanismSpec, RegionsTable, Timezone
+from whosthere.cli.options import (
+    ClockChange,
+    Force,
+    MechanismSpec,
+    RegionsTable,
+    TimeFormat,
+    Timezone,
+)
 
 
 def import_table(
@@ -24,28 +31,39 @@ def import_table(
     ],
     mechanism: MechanismSpec,
     wide: Annotated[
-        bool,
-        typer.Option("--wide", help="One row per region, one column per epoch, named by its time."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--wide/--long",
+            help="One row per region and a column per epoch, named by its time; or a row per "
+            "region and epoch. Found out from the names of the columns.",
+        ),
+    ] = None,
     epoch: Annotated[
         str | None,
         typer.Option(help="Length of an epoch; default the smallest step between times."),
     ] = None,
     timezone: Timezone = None,
+    time_format: TimeFormat = None,
+    clock_change: ClockChange = "refuse",
     regions: RegionsTable = None,
     withheld: Annotated[
         list[str] | None,
-        typer.Option(help="What stands for a withheld count, such as '<15'; read as 0."),
+        typer.Option(help="What stands for a withheld count, such as '<15'; can be repeated."),
+    ] = None,
+    thousands: Annotated[
+        str | None,
+        typer.Option(metavar="MARK", help="Mark between thousands, such as ',' in 1,234."),
     ] = None,
     region_column: Annotated[str | None, typer.Option()] = None,
     time_column: Annotated[str | None, typer.Option()] = None,
+    date_column: Annotated[str | None, typer.Option()] = None,
     count_column: Annotated[str | None, typer.Option()] = None,
     force: Force = False,
 ) -> None:
     """Read a table of counts made by another program as a release.
 
-    Missing rows and withheld counts are 0. Say with --mechanism what is known of how the counts
-    were protected.
+    Missing rows are 0. Withheld counts are marked. Say with --mechanism how the counts were
+    protected; counts that it cannot have published are refused.
 
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
@@ -53,25 +71,50 @@ def import_table(
     from whosthere.data.columns import Columns
     from whosthere.data.epochs import parse_length
     from whosthere.data.files import refuse_existing
+    from whosthere.data.numbers import THOUSANDS
     from whosthere.data.regions import Regions
+    from whosthere.data.times import clock_change as known_change
+    from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.release import description_path
     from whosthere.privacy.tables import TableReader
 
-    refuse_existing(out, force=force)
+    outputs = (out, description_path(out)) if out.suffix == ".csv" else (out,)
+    for path in outputs:
+        refuse_existing(path, force=force, inputs=(counts, regions))
+    at_change = known_change(clock_change)
+    if at_change == "drop":
+        raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
+    if thousands is not None and thousands not in THOUSANDS:
+        raise InputError(f"{thousands!r} is no mark between thousands", fix="Use , . ' or a space")
+    if wide and any(one is not None for one in (time_column, date_column, count_column)):
+        raise InputError(
+            "--time-column, --date-column and --count-column do nothing with --wide",
+            fix="Leave them out",
+        )
     reader = TableReader(
-        columns=Columns(region=region_column, time=time_column, count=count_column),
+        columns=Columns(
+            region=region_column, time=time_column, date=date_column, count=count_column
+        ),
         wide=wide,
         epoch_length=None if epoch is None else parse_length(epoch),
         timezone=timezone,
+        time_format=time_format,
+        at_clock_change=at_change,
         regions=None if regions is None else Regions.read(regions),
         markers=tuple(withheld or ()),
+        thousands=thousands,
     )
-    release = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
+    imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
+    release = imported.release
     release.save(out, force=force)
     console.say(
         f"{len(release.regions):,} regions, {release.epochs}, "
-        f"{int((release.counts > 0).sum()):,} cells with somebody in them"
+        f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
+        f"{imported.n_withheld:,} withheld"
     )
+    for note in imported.notes:
+        console.say(f"Note: {note}.")
     console.say(
         "Guarantee: unknown. Whether the noise of another program can be relied on is not in its "
         "table."

@@ -8,34 +8,59 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Timezone
+from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, refuse_useless
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from whosthere.data.columns import Columns
     from whosthere.data.ledger import Ledger
     from whosthere.data.partition import Partition
+    from whosthere.data.queries import Query
 
 _REGIONS = "Regions (one of these)"
+_SQL = "Databases"
 _COLUMNS = "Columns (guessed from the usual names)"
 _FILTERS = "Filters"
 
 
 def ingest(
     records: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="RECORDS",
-            help="A file or folder: .csv, .tsv, .csv.gz, .ndjson, .jsonl, .geojson, .parquet.",
+            help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods; "
+            "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
         ),
-    ],
+    ] = None,
     *,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The traces to write (.parquet).")
     ],
     epoch: Annotated[str, typer.Option(help="Length of an epoch: 15min, 1h, 1d, ...")] = "1h",
     timezone: Timezone = None,
+    time_format: TimeFormat = None,
+    clock_change: ClockChange = "refuse",
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of text files; UTF-8, UTF-16 with a mark and Latin-1 are found out."),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SELECT", help="Read the rows of a query (extra sql).", rich_help_panel=_SQL
+        ),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
+            "names files itself.",
+            rich_help_panel=_SQL,
+        ),
+    ] = None,
     friends: Annotated[
         Path | None,
         typer.Option(
@@ -66,14 +91,17 @@ def ingest(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Table with lon and lat; each record goes to the nearest.",
+            help="Table with lon and lat; each record goes to the nearest. With --grid, "
+            "--grid-km, --polygons or --h3: the records name their antenna, and go where it "
+            "stands.",
             rich_help_panel=_REGIONS,
         ),
     ] = None,
     reach_km: Annotated[
         float | None,
         typer.Option(
-            help="With --antennas: places farther away are in no region.", rich_help_panel=_REGIONS
+            help="With --antennas alone: places farther away are in no region.",
+            rich_help_panel=_REGIONS,
         ),
     ] = None,
     polygons: Annotated[
@@ -93,10 +121,20 @@ def ingest(
         typer.Option(help="H3 hexagons of this resolution, 0 to 15.", rich_help_panel=_REGIONS),
     ] = None,
     user_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
-    time_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Times, or times of day if the date has a column of its own.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    date_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
     lon_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
     lat_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
-    region_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
+    region_column: Annotated[
+        str | None,
+        typer.Option(help="One column, or two such as LAC+CI.", rich_help_panel=_COLUMNS),
+    ] = None,
     start: Annotated[
         str | None,
         typer.Option(
@@ -146,17 +184,31 @@ def ingest(
 
     A trace holds the (region, epoch) cells that a user visited, each once.
 
-    Example: `whosthere ingest calls/ --antennas antennas.csv --timezone America/Bogota
-    --out traces.parquet`
+    Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
+    --timezone America/Bogota --out traces.parquet`
     """
     from whosthere.data.columns import Columns
     from whosthere.data.epochs import parse_length
     from whosthere.data.files import refuse_existing
     from whosthere.data.read import Filters, read_records
+    from whosthere.data.times import clock_change as known_change
 
     if out.suffix != ".parquet":
         raise FileError("has an ending that is not known", where=out, fix="Use .parquet")
-    refuse_existing(out, force=force)
+    inputs = (records, None if database is None else Path(database), friends, regions, antennas,
+              polygons)  # fmt: skip
+    refuse_existing(out, force=force, inputs=inputs)
+    areas = next((one for one in (grid_km, grid, polygons, h3) if one is not None), None)
+    refuse_useless(
+        database__sql=(database, sql),
+        reach_km__antennas=(reach_km, antennas),
+        polygon_id__polygons=(polygon_id, polygons),
+    )
+    if reach_km is not None and areas is not None:
+        raise InputError(
+            "--reach-km does nothing where records name their antenna", fix="Leave it out"
+        )
+    origin = _origin(records, sql, database, encoding)
     partition = _partition(
         regions=regions,
         grid_km=grid_km,
@@ -176,16 +228,25 @@ def ingest(
         mostly_inside=mostly_inside,
     )
     columns = Columns(
-        user=user_column, time=time_column, lon=lon_column, lat=lat_column, region=region_column
+        user=user_column,
+        time=time_column,
+        date=date_column,
+        lon=lon_column,
+        lat=lat_column,
+        region=region_column,
     )
+    _refuse_useless_columns(columns, partition)
     with console.progress() as move:
         traces = read_records(
-            records,
+            origin,
             partition=partition,
             epoch_length=parse_length(epoch),
             timezone=timezone,
             columns=columns,
             filters=filters,
+            time_format=time_format,
+            at_clock_change=known_change(clock_change),
+            encoding=encoding,
             drop_invalid=drop_invalid,
             friends=friends,
             progress=move,
@@ -195,6 +256,32 @@ def ingest(
         _show(traces.ledger)
     console.say(f"{len(traces.regions):,} regions, {traces.epochs}")
     console.say(f"Written: {out}")
+
+
+def _origin(
+    records: Path | None, sql: str | None, database: str | None, encoding: str | None
+) -> Path | Query:
+    """Return what to read: files, or a query."""
+    from whosthere.data.queries import Query
+
+    if (records is None) == (sql is None):
+        given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
+        raise InputError(f"{given} given", fix="Give one of them")
+    if sql is None and records is not None:
+        return records
+    if encoding is not None:
+        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
+    return Query(str(sql), database)
+
+
+def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
+    useless = ("region",) if partition.uses_points else ("lon", "lat")
+    for role in useless:
+        if getattr(columns, role) is not None:
+            needed = "the records' points" if partition.uses_points else "the regions they name"
+            raise InputError(
+                f"--{role}-column does nothing here, where {needed} are used", fix="Leave it out"
+            )
 
 
 def _partition(
@@ -212,29 +299,29 @@ def _partition(
     from whosthere.data import partition as ways
     from whosthere.data.regions import Regions
 
-    chosen = {
-        "--regions": regions,
-        "--grid-km": grid_km,
-        "--grid": grid,
-        "--antennas": antennas,
-        "--polygons": polygons,
-        "--h3": h3,
-    }
-    given = [name for name, value in chosen.items() if value is not None]
+    areas = {"--grid-km": grid_km, "--grid": grid, "--polygons": polygons, "--h3": h3}
+    given = [name for name, value in areas.items() if value is not None]
+    if regions is not None:
+        given.insert(0, "--regions")
+        given += [] if antennas is None else ["--antennas"]
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
+    made: Partition | None = None
     if grid_km is not None:
-        return ways.Grid(grid_km)
-    if grid is not None:
-        return ways.GridShape(*_shape(grid))
-    if antennas is not None:
-        reach = {} if reach_km is None else {"reach_km": reach_km}
-        return ways.NearestAntenna(Regions.read(antennas), **reach)
-    if polygons is not None:
-        return ways.Polygons(polygons, polygon_id)
-    if h3 is not None:
-        return ways.H3Cells(h3)
-    return ways.RegionIds(None if regions is None else Regions.read(regions))
+        made = ways.Grid(grid_km)
+    elif grid is not None:
+        made = ways.GridShape(*_shape(grid))
+    elif polygons is not None:
+        made = ways.Polygons(polygons, polygon_id)
+    elif h3 is not None:
+        made = ways.H3Cells(h3)
+    if antennas is None:
+        return made or ways.RegionIds(None if regions is None else Regions.read(regions))
+    table = Regions.read(antennas)
+    if made is not None:
+        return ways.ThroughAntennas(table, made)
+    reach = {} if reach_km is None else {"reach_km": reach_km}
+    return ways.NearestAntenna(table, **reach)
 
 
 def _shape(text: str) -> tuple[int, int]:
@@ -259,10 +346,16 @@ def _moment(text: str | None, option: str) -> datetime | None:
 
 
 def _show(ledger: Ledger) -> None:
+    from whosthere.errors import listed
+
     rows: list[tuple[object, ...]] = [("read", ledger.records_read, ledger.users_read)]
     rows += [(f"- {entry.reason}", -entry.records, -entry.users) for entry in ledger.entries]
     rows.append(("visits kept", ledger.visits, ledger.users))
     console.table("From records to visits", ("", "records", "users"), rows)
+    for note in ledger.notes:
+        console.say(f"Note: {note}.")
+    if ledger.not_read:
+        console.say(f"Not read, for their endings are not known: {listed(ledger.not_read)}")
     if ledger.friends is not None:
         console.say(
             f"{ledger.friends.kept:,} friendships kept of {ledger.friends.rows_read:,} rows "

@@ -82,26 +82,25 @@ def _release(file: Path) -> dict[str, Any]:
         "has_positions": release.regions.have_positions,
         "cells": release.counts.size,
         "nonzero_cells": int((release.counts > 0).sum()),
+        "withheld_cells": None if release.withheld is None else int(release.withheld.sum()),
         "total_count": int(release.counts.sum(dtype="int64")),
         "largest_count": int(release.counts.max()),
     }
 
 
 def _records(file: Path) -> dict[str, Any]:
-    import polars as pl
+    from whosthere.data.sources import open_sources
+    from whosthere.errors import listed
 
-    from whosthere.data.sources import open_sources, readable
-
-    sources = open_sources(file)
-    rows = 0
-    for source in sources:
-        with readable(source.path):
-            rows += source.frame.select(pl.len()).collect(engine="streaming").item()
+    opened = open_sources(file)
+    sources = opened.sources
+    names = list(sources[0].columns)
     return {
         "kind": "table of another program, or records",
         "files": len(sources),
-        "rows": rows,
-        "columns": list(sources[0].columns),
+        "files_not_read": list(opened.not_read),
+        "rows": sum(source.count() for source in sources),
+        "columns": names if len(names) <= 40 else [listed(names)],
     }
 
 
@@ -111,7 +110,7 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
         "regions": n_regions,
         "epochs": epochs.n,
         "epoch_length": described["length"],
-        "first_epoch": described["start"],
+        "first_epoch": epochs.local_start,
         "days": epochs.n_days,
         "timezone": epochs.timezone,
     }

@@ -42,6 +42,23 @@ Timezone = Annotated[
         help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
     ),
 ]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--time-format",
+        metavar="FORM",
+        help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
+        "'%Y%m%d%H%M'. Found out where only one reading is possible.",
+    ),
+]
+ClockChange = Annotated[
+    str,
+    typer.Option(
+        "--clock-change",
+        metavar="HOW",
+        help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
+    ),
+]
 GroupSizes = Annotated[
     list[int] | None,
     typer.Option("--group-size", "-m", help="People in a release; can be repeated."),
@@ -85,6 +102,25 @@ Cluster = Annotated[
         metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
     ),
 ]
+
+
+def refuse_useless(**pairs: tuple[object, object]) -> None:
+    """Refuse options that do nothing without another one.
+
+    Parameters
+    ----------
+    pairs
+        For each option, by its name with ``_`` for ``-``: its value and that of the option it
+        needs, whose name follows after ``__``.
+    """
+    from whosthere.errors import InputError
+
+    for names, (given, needed) in pairs.items():
+        option, other = (f"--{name.replace('_', '-')}" for name in names.split("__"))
+        if given is not None and needed is None:
+            raise InputError(
+                f"{option} does nothing without {other}", fix=f"Give {other} too, or leave it out"
+            )
 
 
 def worker_count(given: int | None) -> int:

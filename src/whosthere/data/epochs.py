@@ -109,8 +109,8 @@ class Epochs:
         """Cover [start, end) by epochs that begin at `start`; the last may reach past `end`."""
         if end <= start:
             raise InputError(
-                f"the time window ends ({end:%Y-%m-%d %H:%M}) before it starts "
-                f"({start:%Y-%m-%d %H:%M})",
+                f"the time window ends ({_local(end, timezone)}) before it starts "
+                f"({_local(start, timezone)})",
                 fix="Swap its start and end",
             )
         # In UTC: Python subtracts times of one zone by the clock on the wall.
@@ -204,25 +204,29 @@ class Epochs:
         )
 
     def __str__(self) -> str:
-        return f"{self.n} epochs of {format_length(self.length)} from {self._local_start}"
+        return f"{self.n} epochs of {format_length(self.length)} from {self.local_start}"
 
     def __repr__(self) -> str:
         return in_one_line(
-            "Epochs", f"{self.n:,} of {format_length(self.length)} from {self._local_start}"
+            "Epochs", f"{self.n:,} of {format_length(self.length)} from {self.local_start}"
         )
 
     def _repr_html_(self) -> str:
         return facts_table(
             "Epochs",
-            {"epochs": self.n, "length": format_length(self.length), "from": self._local_start},
+            {"epochs": self.n, "length": format_length(self.length), "from": self.local_start},
         )
 
     @property
-    def _local_start(self) -> str:
-        local = self.start.astimezone(zone(self.timezone))
-        return f"{local:%Y-%m-%d %H:%M} {self.timezone}"
+    def local_start(self) -> str:
+        """When the first epoch begins, as messages have it: local time and its zone."""
+        return _local(self.start, self.timezone)
 
     @cached_property
     def _start_micros(self) -> NDArray[np.int64]:
         step = self.length // _MICROSECOND
         return own(to_micros(self.start) + step * np.arange(self.n), np.int64)
+
+
+def _local(moment: datetime, timezone: str) -> str:
+    return f"{moment.astimezone(zone(timezone)):%Y-%m-%d %H:%M} {timezone}"

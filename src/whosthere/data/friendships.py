@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.data.layout import joined_ids
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.sources import read_single
-from whosthere.errors import EmptyError, RecordsError
+from whosthere.errors import EmptyError, RecordsError, listed
 
 if TYPE_CHECKING:
     import os
@@ -38,14 +39,15 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
     chosen = named if len(named) == len(COLUMNS) else table.columns[: len(COLUMNS)]
     if len(chosen) < len(COLUMNS):
         raise RecordsError(
-            f"has no two columns of user ids (found {', '.join(table.columns) or 'none'})",
+            f"has no two columns of user ids (found {listed(table.columns)})",
             where=path,
             fix="Give a table with the columns user and friend",
         )
     if not table.height:
         raise EmptyError("has no rows", where=path)
     return table.select(
-        pl.col(name).cast(pl.String).alias(role) for role, name in zip(COLUMNS, chosen, strict=True)
+        joined_ids([name], table.schema).cast(pl.String).alias(role)
+        for role, name in zip(COLUMNS, chosen, strict=True)
     )
 
 

@@ -51,6 +51,11 @@ class Ledger:
         What the traces hold.
     friends
         What became of a table of friends, where one was read.
+    notes
+        What else should be known of the reading, in short sentences: encodings, local times of a
+        clock change that were read.
+    not_read
+        Names of files in the folder whose ending is not known.
     """
 
     records_read: int
@@ -59,6 +64,8 @@ class Ledger:
     visits: int
     users: int
     friends: FriendEntry | None = None
+    notes: tuple[str, ...] = ()
+    not_read: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Describe the account in plain values."""
@@ -70,4 +77,5 @@ class Ledger:
         entries = tuple(Entry(**entry) for entry in described["entries"])
         friends = described.get("friends")
         entry = None if friends is None else FriendEntry(**friends)
-        return cls(**{**described, "entries": entries, "friends": entry})
+        lists = {name: tuple(described.get(name, ())) for name in ("notes", "not_read")}
+        return cls(**{**described, "entries": entries, "friends": entry, **lists})

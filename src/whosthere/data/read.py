@@ -14,15 +14,17 @@ from whosthere import kernels
 from whosthere.data import friendships
 from whosthere.data.ahead import one_ahead
 from whosthere.data.arrays import own
-from whosthere.data.batches import Batch, RowReader
+from whosthere.data.batches import Batch, RowReader, Table
 from whosthere.data.columns import Columns
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
 from whosthere.data.gather import Fate, Gathering
 from whosthere.data.labels import Labels, sorted_order
 from whosthere.data.ledger import Entry, Ledger
-from whosthere.data.partition import NOWHERE, Box, Locator, Partition
-from whosthere.data.sources import Source, open_sources
+from whosthere.data.partition import NOWHERE, UNKNOWN, Box, Locator, Partition
+from whosthere.data.queries import Query
+from whosthere.data.sources import Opened, open_sources
 from whosthere.data.survey import Survey, Window, survey
+from whosthere.data.times import SKIPPED, TWICE, ClockChange, time_form
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, InputError, RecordsError
 
@@ -74,13 +76,16 @@ class Filters:
 
 
 def read_records(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Query,
     *,
     partition: Partition,
     epoch_length: timedelta = timedelta(hours=1),
     timezone: str | None = None,
     columns: Columns | None = None,
     filters: Filters | None = None,
+    time_format: str | None = None,
+    at_clock_change: ClockChange = "refuse",
+    encoding: str | None = None,
     drop_invalid: bool = False,
     friends: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -90,7 +95,8 @@ def read_records(
     Parameters
     ----------
     path
-        A file, or a folder of files: CSV, NDJSON, GeoJSON points or Parquet.
+        A file, or a folder of files: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or zip files
+        of these. Or a `Query` of a database.
     partition
         How places become regions.
     epoch_length
@@ -103,6 +109,15 @@ def read_records(
         Names of the columns where they are unusual.
     filters
         Which records and users to keep.
+    time_format
+        How times are written: ``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern such
+        as ``%Y%m%d%H%M``. By default found out from the times, and refused where they can be read
+        in two ways.
+    at_clock_change
+        What becomes of local times that a change of the clock skipped or repeated: ``refuse``,
+        ``drop``, or read as the ``earlier`` or ``later`` of the two possible moments.
+    encoding
+        Encoding of text files other than UTF-8, UTF-16 with a mark, and Latin-1.
     drop_invalid
         Leave out rows that cannot be used, instead of refusing the file.
     friends
@@ -117,25 +132,28 @@ def read_records(
     """
     filters = filters or Filters()
     zone(timezone or "UTC")
+    time_format = None if time_format is None else time_form(time_format)
     # Before the records, which can take long, so that a bad table is refused at once.
     pairs = None if friends is None else friendships.read_pairs(friends)
-    reading = _Reading(
-        sources=open_sources(path),
-        rows=RowReader(
-            columns=columns or Columns(),
-            use_points=partition.uses_points,
-            timezone=timezone,
-            drop_invalid=drop_invalid,
-        ),
-        progress=progress or (lambda *_: None),
+    early = None if partition.needs_box else partition.locator(None)
+    opened = path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
+    rows = RowReader(
+        columns=columns or Columns(),
+        use_points=partition.uses_points,
+        learns_regions=partition.is_open,
+        timezone=timezone,
+        time_format=time_format,
+        at_clock_change=at_clock_change,
+        drop_invalid=drop_invalid,
     )
+    reading = _Reading(opened, rows.tables(opened.sources), progress or (lambda *_: None))
     local = timezone or reading.zone_of_times() or "UTC"
     window = filters.window(local)
     look = reading.survey_if_needed(partition, window, filters.box_quantile)
     epochs = _epochs(window, look, epoch_length, local)
     box = None if look is None or filters.box_quantile is None else look.box
-    locator = partition.locator(None if look is None else look.box)
-    gathered = reading.gather(locator, partition, epochs=epochs, window=window, box=box)
+    locator = early or partition.locator(None if look is None else look.box)
+    gathered = reading.gather(locator, drop=drop_invalid, epochs=epochs, window=window, box=box)
     traces = _assemble(gathered, partition, locator, epochs, filters)
     return traces if pairs is None else _with_friends(traces, pairs)
 
@@ -145,26 +163,30 @@ class _Gathered:
     users: Labels
     gathering: Gathering
     invalid: Counter[str]
+    unknown: int
+    notes: tuple[str, ...]
+    not_read: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
     """Passes over the same files."""
 
-    sources: list[Source]
-    rows: RowReader
+    opened: Opened
+    tables: list[Table]
     progress: Progress = field(repr=False)
 
     def batches(self, what: str) -> Iterator[Batch]:
-        known = [source.rows for source in self.sources]
+        known = [source.rows or source.about_rows for source in self.opened.sources]
         total = None if None in known else sum(rows for rows in known if rows is not None)
         done = 0
         self.progress(what, done, total)
-        for source in self.sources:
-            for batch in one_ahead(self.rows.batches(source)):
+        for table in self.tables:
+            for batch in one_ahead(table.batches()):
                 yield batch
                 done += batch.rows_read
-                self.progress(what, done, total)
+                # The number of rows in a text file is a guess until all are read.
+                self.progress(what, done, None if total is None else max(total, done))
 
     def survey_if_needed(
         self, partition: Partition, window: Window, box_quantile: float | None
@@ -174,13 +196,20 @@ class _Reading:
         bounded = window.first is not None and window.end is not None
         if bounded and not partition.needs_box and box_quantile is None:
             return None
-        return survey(self.batches("Looking over"), window=window, box_quantile=box_quantile)
+        seen: Counter[str] = Counter()
+        batches = _counted(self.batches("Looking over records"), seen)
+        try:
+            return survey(batches, window=window, box_quantile=box_quantile)
+        except EmptyError:
+            if seen[_USABLE]:
+                raise
+            raise _nothing_usable(seen) from None
 
     def gather(
         self,
         locator: Locator,
-        partition: Partition,
         *,
+        drop: bool,
         epochs: Epochs,
         window: Window,
         box: Box | None,
@@ -188,8 +217,11 @@ class _Reading:
         users = Labels(self._user_dtype())
         gathering = Gathering()
         invalid: Counter[str] = Counter()
-        for batch in self.batches("Reading"):
+        resolved: Counter[str] = Counter()
+        n_unknown = 0
+        for batch in self.batches("Reading records"):
             invalid.update(batch.invalid)
+            resolved.update(batch.resolved)
             numbers = users.encode(batch.users)
             epoch = epochs.index_of(batch.micros)
             fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
@@ -201,17 +233,30 @@ class _Reading:
             if not kept.all():
                 places, epoch = places.where(kept), epoch[kept]
             region = locator.locate(places)
-            lost = region == NOWHERE
+            lost = region < 0
             if lost.any():
                 at = np.flatnonzero(kept)[lost]
-                if partition.is_complete and not self.rows.drop_invalid:
-                    raise _unknown_region(batch, int(at[0]))
+                unknown = region[lost] == UNKNOWN
+                if unknown.any() and not drop:
+                    raise _unknown_region(batch, int(at[np.argmax(unknown)]))
+                n_unknown += int(unknown.sum())
                 fates[at] = Fate.OUT_OF_REGIONS
                 region, epoch = region[~lost], epoch[~lost]
             check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
             cells = region * np.int32(epochs.n) + epoch
             gathering.add(numbers, fates, cells, n_users=len(users))
-        return _Gathered(users, gathering, invalid)
+        notes = [note for source in self.opened.sources for note in source.notes]
+        notes += self._notes_on_times(resolved)
+        return _Gathered(users, gathering, invalid, n_unknown, tuple(notes), self.opened.not_read)
+
+    def _notes_on_times(self, resolved: Counter[str]) -> Iterator[str]:
+        times = self.tables[0].times
+        for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
+            if resolved[problem]:
+                yield (
+                    f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
+                    f"as the {times.at_clock_change} moment"
+                )
 
     def zone_of_times(self) -> str | None:
         """Return the time zone of the columns of datetimes, where they agree on one."""
@@ -224,10 +269,27 @@ class _Reading:
         return pl.Int64 if fits else pl.String
 
     def _dtypes(self, role: str) -> list[pl.DataType]:
-        """Return what the column of a role holds in each file."""
-        return [
-            source.frame.collect_schema()[self.rows.names(source)[role]] for source in self.sources
-        ]
+        """Return what the column of a role holds in each file; text where it is made of several."""
+        return [table.kind(role) or pl.String() for table in self.tables]
+
+
+def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
+    for batch in batches:
+        seen[_USABLE] += len(batch)
+        seen.update(batch.invalid)
+        yield batch
+
+
+_USABLE = "usable"
+
+
+def _nothing_usable(seen: Counter[str]) -> EmptyError:
+    if not seen.total():
+        return EmptyError("the files hold no rows", fix="Check that these are the right files")
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in seen.items() if n)
+    return EmptyError(
+        f"no row can be used ({reasons})", fix="Check the columns and how their values are written"
+    )
 
 
 def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
@@ -236,8 +298,9 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
         return Epochs.between(start, end, length=length, timezone=timezone)
     if look is None:
         raise InputError("an open time window needs a first look over the records")
-    first = from_micros(look.first if window.first is None else window.first)
-    last = from_micros(look.last)
+    local = zone(timezone)
+    first = from_micros(look.first if window.first is None else window.first).astimezone(local)
+    last = from_micros(look.last).astimezone(local)
     if window.first is not None:
         just_after = last + timedelta(microseconds=1)
         epochs = Epochs.between(first, just_after, length=length, timezone=timezone)
@@ -245,7 +308,8 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
         epochs = Epochs.covering(first, last, length=length, timezone=timezone)
     if epochs.n > _MOST_UNASKED_EPOCHS:
         raise RecordsError(
-            f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d}, {epochs.n} epochs",
+            f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
+            f"{epochs.n:,} epochs",
             fix="Give the start and end of the time window",
         )
     return epochs
@@ -258,10 +322,7 @@ def _assemble(
     ids = gathered.users.texts()
     indptr, cells = gathering.visits()
     steps = [Entry(reason, count, 0) for reason, count in sorted(gathered.invalid.items())]
-    steps += [
-        Entry(reason, int(gathering.records[fate]), gathering.users_lost_to(fate))
-        for fate, reason in _REASONS.items()
-    ]
+    steps += _dropped_records(gathering, gathered.unknown)
     steps.append(
         Entry("repeats of a visit", int(gathering.records[Fate.KEPT]) - int(cells.size), 0)
     )
@@ -287,8 +348,21 @@ def _assemble(
         entries=tuple(step for step in steps if step.records or step.users),
         visits=chosen.n_visits,
         users=chosen.n_users,
+        notes=gathered.notes,
+        not_read=gathered.not_read,
     )
     return replace(chosen, ledger=ledger)
+
+
+def _dropped_records(gathering: Gathering, unknown: int) -> Iterator[Entry]:
+    for fate, reason in _REASONS.items():
+        records, users = int(gathering.records[fate]), gathering.users_lost_to(fate)
+        if fate == Fate.OUT_OF_REGIONS and unknown:
+            # A user may have had both; they are listed under the last.
+            both = records > unknown
+            yield Entry("in a region that is not in the table", unknown, 0 if both else users)
+            records, users = records - unknown, users if both else 0
+        yield Entry(reason, records, users)
 
 
 def _with_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:
@@ -342,7 +416,7 @@ def _only_visited_regions(rows: Traces) -> Traces:
 def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
         f"region {batch.places.ids[index]!r} is not in the regions table",
-        where=batch.source.place(batch.first_row + index),
+        where=batch.place(index),
         fix="Add it to the table, or ask for invalid rows to be dropped",
     )
 

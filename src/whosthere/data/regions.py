@@ -12,12 +12,14 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.arrays import frozen, own
-from whosthere.data.columns import Columns
+from whosthere.data.columns import Columns, parts_of
 from whosthere.data.files import new_file
+from whosthere.data.layout import joined_ids
 from whosthere.data.neighbours import Neighbours, delaunay, project
+from whosthere.data.numbers import degrees_of
 from whosthere.data.sources import read_single
 from whosthere.display import facts_table, in_one_line
-from whosthere.errors import InputError, RecordsError
+from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
     import os
@@ -168,11 +170,12 @@ class Regions:
         id_name = Columns().find("region", found) or ("id" if "id" in found else None)
         if id_name is None:
             raise RecordsError(
-                f"has no region column (found {', '.join(found)})",
+                f"has no region column (found {listed(found)})",
                 where=path,
                 fix="Name the column with the ids 'region'",
             )
-        ids = table[id_name].cast(pl.String)
+        expr = joined_ids(parts_of(id_name, found), table.schema)
+        ids = table.select(expr.cast(pl.String)).to_series()
         if ids.null_count():
             raise RecordsError(f"row {_first_null(ids) + 1} has no region id", where=path)
         axes = (Columns().find(axis, found) for axis in ("lon", "lat"))
@@ -216,7 +219,7 @@ def _first_null(column: pl.Series) -> int:
 
 
 def _degrees(column: pl.Series, path: Path) -> NDArray[np.float64]:
-    degrees = column.cast(pl.Float64, strict=False)
+    degrees = degrees_of(column)
     if degrees.null_count():
         row = _first_null(degrees)
         raise RecordsError(

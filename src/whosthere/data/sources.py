@@ -1,85 +1,76 @@
-"""Opening other programs' tables: CSV, NDJSON, GeoJSON points, Parquet, and folders of them."""
+"""Opening other programs' tables: text, JSON, Parquet, workbooks, archives, and folders of them."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import zipfile
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING
+from urllib.parse import unquote
 
 import polars as pl
 
+from whosthere.data.delimited import DelimitedSource, open_delimited
 from whosthere.data.files import existing
+from whosthere.data.geojson import open_geojson
+from whosthere.data.geoparquet import point_column
+from whosthere.data.source import FrameSource, Source, readable
+from whosthere.data.workbooks import open_workbook
 from whosthere.errors import EmptyError, FileError, RecordsError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable
 
-BATCH_ROWS = 1_000_000
-_SEPARATORS = ",;\t|"
+    Stored = Callable[[], IO[bytes]]
+
+_TEXTS = (".csv", ".tsv", ".csv.gz", ".csv.zst")
+_ZIP = ".zip"
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """One file of rows, not read yet.
+class Opened:
+    """What was opened, and the files of a folder that were not.
 
     Attributes
     ----------
-    path
-        The file.
-    frame
-        Its rows, lazily. All columns of a CSV file are text.
-    rows
-        How many there are, where that is known without reading them.
-    columns
-        The names of the columns.
-    row_word, first_row
-        How a message counts rows: "line" 2 is the first record of a CSV file.
+    sources
+        The tables, in the order of their names.
+    not_read
+        Names of the files in the folder whose ending is not known, relative to it.
     """
 
-    path: Path
-    frame: pl.LazyFrame
-    rows: int | None
-    columns: tuple[str, ...]
-    row_word: str = "row"
-    first_row: int = 1
-
-    def place(self, index: int) -> str:
-        """Name the row at an index, counted from 0, as the user would find it."""
-        return f"{self.path}, {self.row_word} {index + self.first_row}"
-
-    def batches(self, names: Mapping[str, str], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Read some columns, in order, a bounded number of rows at a time.
-
-        `names` maps the name that each wanted column is to have to its name in the file.
-        """
-        chosen = self.frame.select(pl.col(name).alias(role) for role, name in names.items())
-        with readable(self.path):
-            yield from chosen.collect_batches(
-                chunk_size=rows, maintain_order=True, engine="streaming"
-            )
+    sources: list[Source]
+    not_read: tuple[str, ...] = ()
 
 
-def open_sources(path: str | os.PathLike[str]) -> list[Source]:
-    """Open a file, or every readable file of a folder and its subfolders in name order."""
+def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -> Opened:
+    """Open a file, or every readable file of a folder and its subfolders in name order.
+
+    Folders called ``name=value``, as databases write them, give their files a column of that name.
+    """
     path = existing(Path(path))
     if not path.is_dir():
-        return [_open(path)]
-    files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and _format(file) is not None and not file.name.startswith((".", "_"))
-    ]
-    if not files:
+        sources = _open(path, encoding)
+        return Opened(sources)
+    sources, not_read = [], []
+    for file in _files_below(path):
+        if _ending(file.name) is None or file.name.startswith((".", "_")):
+            not_read.append(str(file.relative_to(path)))
+            continue
+        keys = _partition_keys(file.relative_to(path))
+        sources += [_with_keys(source, keys) for source in _open(file, encoding)]
+    if not sources:
         raise FileError(
             "is a folder without files of records",
             where=path,
-            fix=f"Expected endings: {', '.join(_OPENERS)}",
+            fix=f"Expected endings: {', '.join(_ENDINGS)}",
         )
-    return [_open(file) for file in files]
+    return Opened(sources, tuple(not_read))
 
 
 def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -87,108 +78,162 @@ def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
     path = existing(Path(path))
     if path.is_dir():
         raise FileError("is a folder", where=path, fix="Name a file")
-    source = _open(path)
-    with readable(path):
-        return source.frame.collect()
+    return single(_open(path, None), path).whole()
 
 
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn what polars says about a file it cannot read into a message for the user."""
-    try:
-        yield
-    except pl.exceptions.NoDataError as error:
-        raise EmptyError("is empty", where=path) from error
-    except (pl.exceptions.PolarsError, OSError, EOFError, UnicodeDecodeError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "damaged"
-        raise RecordsError(
-            f"cannot be read ({reason})", where=path, fix="Is the file whole and its ending right?"
-        ) from error
+def single(sources: list[Source], path: Path) -> Source:
+    """Return the one table that was opened, refusing several."""
+    if len(sources) != 1:
+        raise RecordsError(f"holds {len(sources)} tables", where=path, fix="Name one file")
+    return sources[0]
 
 
-def _format(path: Path) -> str | None:
-    name = path.name.lower().removesuffix(".gz")
-    return next((ending for ending in _OPENERS if name.endswith(ending)), None)
+def _files_below(folder: Path) -> list[Path]:
+    """Return all files in a folder, but marks that other programs left for themselves."""
+    found = []
+    for file in sorted(folder.rglob("*")):
+        parts = file.relative_to(folder).parts
+        if not file.is_file() or any(part.startswith((".", "_")) for part in parts[:-1]):
+            continue
+        if file.name.startswith((".", "_")) and _ending(file.name) is None:
+            continue
+        found.append(file)
+    return found
 
 
-def _open(path: Path) -> Source:
-    ending = _format(path)
+def _ending(name: str) -> str | None:
+    lower = name.lower()
+    if lower.endswith((_ZIP, *_TEXTS)):
+        return _ZIP if lower.endswith(_ZIP) else ".csv"
+    lower = lower.removesuffix(".gz")
+    return next((ending for ending in _OPENERS if lower.endswith(ending)), None)
+
+
+def _open(path: Path, encoding: str | None) -> list[Source]:
+    ending = _ending(path.name)
     if ending is None:
         raise FileError(
             f"has an ending that is not known ({path.suffix or 'none'})",
             where=path,
-            fix=f"Expected: {', '.join(_OPENERS)}",
+            fix=f"Expected: {', '.join(_ENDINGS)}",
         )
     with readable(path):
         if path.stat().st_size == 0:
             raise EmptyError("is empty", where=path)
-        return _OPENERS[ending](path)
+        if ending == _ZIP:
+            return _open_zip(path, encoding)
+        return [_open_one(path, ending, encoding, None)]
 
 
-def _open_csv(path: Path) -> Source:
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
-    separator = max(_SEPARATORS, key=header.count)
-    frame = pl.scan_csv(path, separator=separator, infer_schema=False)
-    return Source(path, frame, None, _names(frame), "line", 2)
+def _open_one(path: Path, ending: str, encoding: str | None, stored: Stored | None) -> Source:
+    if ending == ".csv":
+        return open_delimited(path, stored=stored, encoding=encoding)
+    return _OPENERS[ending](path, stored=stored)
 
 
-def _open_ndjson(path: Path) -> Source:
-    frame = pl.scan_ndjson(path, infer_schema_length=10_000)
-    return Source(path, frame, None, _names(frame), "line")
-
-
-def _open_parquet(path: Path) -> Source:
-    frame = pl.scan_parquet(path)
-    rows = frame.select(pl.len()).collect().item()
-    return Source(path, frame, rows, _names(frame))
-
-
-def _open_geojson(path: Path) -> Source:
-    """Read a GeoJSON file of points; the format cannot be read in pieces, so all at once."""
-    rows = [
-        {**(feature.get("properties") or {}), **_point(feature, path, number)}
-        for number, feature in enumerate(geojson_features(path), start=1)
-    ]
-    table = pl.from_dicts(rows, infer_schema_length=None)
-    return Source(path, table.lazy(), table.height, tuple(table.columns), "feature")
-
-
-def _point(feature: dict[str, Any], path: Path, number: int) -> dict[str, float]:
-    geometry = feature.get("geometry") or {}
-    if geometry.get("type") != "Point" or len(geometry.get("coordinates", ())) < 2:
-        raise RecordsError(
-            f"a {geometry.get('type', 'missing geometry')} where a Point was expected",
-            where=f"{path}, feature {number}",
-        )
-    lon, lat = geometry["coordinates"][:2]
-    return {"lon": lon, "lat": lat}
-
-
-def geojson_features(path: Path) -> list[dict[str, Any]]:
-    """Read the features of a GeoJSON FeatureCollection."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
+def _open_zip(path: Path, encoding: str | None) -> list[Source]:
+    """Open all tables in an archive."""
     try:
-        with opener(existing(path), "rt", encoding="utf-8") as file:
-            collection = json.load(file)
-        features = collection["features"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RecordsError("is not a GeoJSON FeatureCollection", where=path) from error
-    if not features or not all(isinstance(feature, dict) for feature in features):
-        raise EmptyError("has no features", where=path)
-    return list(features)
+        with zipfile.ZipFile(path) as archive:
+            members = [m for m in archive.infolist() if not m.is_dir()]
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise RecordsError("is no whole zip file", where=path, fix="Copy it again") from error
+    locked = next((m for m in members if m.flag_bits & 1), None)
+    if locked is not None:
+        raise RecordsError("is locked by a password", where=path, fix="Unpack it first")
+    sources = []
+    for member in sorted(members, key=lambda m: m.filename):
+        ending = _ending(member.filename)
+        name = PurePosixPath(member.filename).name
+        if ending is None or ending == _ZIP or name.startswith((".", "_")) or not member.file_size:
+            continue
+        stored = partial(_member, path, member.filename)
+        sources.append(_open_one(path / member.filename, ending, encoding, stored))
+    if not sources:
+        raise RecordsError(
+            "is a zip file without tables", where=path, fix=f"Expected: {', '.join(_ENDINGS)}"
+        )
+    return sources
 
 
-def _names(frame: pl.LazyFrame) -> tuple[str, ...]:
-    return tuple(frame.collect_schema().names())
+def _member(path: Path, name: str) -> IO[bytes]:
+    try:
+        return zipfile.ZipFile(path).open(name)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise RecordsError("is no whole zip file", where=path, fix="Copy it again") from error
 
 
-_OPENERS = {
-    ".csv": _open_csv,
-    ".tsv": _open_csv,
+def _partition_keys(file: Path) -> dict[str, str | None]:
+    """Return the columns that the names of folders give, as in ``day=2024-03-30``."""
+    pairs = (part.split("=", 1) for part in file.parts[:-1] if "=" in part)
+    missing = "__HIVE_DEFAULT_PARTITION__"
+    return {
+        unquote(name): None if value == missing else unquote(value) for name, value in pairs if name
+    }
+
+
+def _with_keys(source: Source, keys: dict[str, str | None]) -> Source:
+    constants = {name: value for name, value in keys.items() if name not in source.schema}
+    if not constants:
+        return source
+    schema = {**source.schema, **dict.fromkeys(constants, pl.String())}
+    literals = [pl.lit(value, pl.String).alias(name) for name, value in constants.items()]
+    if isinstance(source, FrameSource):
+        return replace(source, schema=schema, frame=source.frame.with_columns(literals))
+    if isinstance(source, DelimitedSource):
+        return replace(source, schema=schema, constants=constants)
+    return source
+
+
+def _open_ndjson(path: Path, *, stored: Stored | None = None) -> FrameSource:
+    origin = path if stored is None else io.BytesIO(_content(stored))
+    try:
+        frame = pl.scan_ndjson(origin, infer_schema_length=10_000)
+        schema = frame.collect_schema()
+    except pl.exceptions.ComputeError as error:
+        raise RecordsError(
+            "is not a table of JSON objects, one a line",
+            where=_first_bad_line(path, stored),
+            fix="Correct the line",
+        ) from error
+    return FrameSource(path=path, schema=schema, row_word="line", frame=frame)
+
+
+def _first_bad_line(path: Path, stored: Stored | None) -> str:
+    with stored() if stored is not None else path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        lines = gzip.GzipFile(fileobj=file) if packed else file
+        for number, line in enumerate(lines, start=1):
+            try:
+                good = not line.strip() or isinstance(json.loads(line), dict)
+            except (ValueError, RecursionError):
+                good = False
+            if not good:
+                return f"{path}, line {number:,}"
+    return str(path)
+
+
+def _open_parquet(path: Path, *, stored: Stored | None = None) -> FrameSource:
+    origin = path if stored is None else io.BytesIO(_content(stored))
+    frame = pl.scan_parquet(origin, glob=False, hive_partitioning=False)
+    rows = frame.select(pl.len()).collect().item()
+    schema = frame.collect_schema()
+    points = point_column(origin, path) if pl.Binary in schema.values() else None
+    return FrameSource(path=path, schema=schema, rows=rows, frame=frame, points=points)
+
+
+def _content(stored: Stored) -> bytes:
+    with stored() as file:
+        return file.read()
+
+
+_OPENERS: dict[str, Callable[..., FrameSource]] = {
     ".ndjson": _open_ndjson,
     ".jsonl": _open_ndjson,
-    ".geojson": _open_geojson,
+    ".geojson": open_geojson,
     ".parquet": _open_parquet,
+    ".xlsx": open_workbook,
+    ".ods": open_workbook,
 }
+_ENDINGS = (*_TEXTS, *_OPENERS, _ZIP)

@@ -2,49 +2,244 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
 import polars as pl
 
-from whosthere.errors import RecordsError
+from whosthere.data.epochs import zone
+from whosthere.errors import InputError, RecordsError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # A number is taken for seconds, milliseconds, microseconds or nanoseconds by its size: each
 # bound is the year 5138 in its own unit and 1973 in the next.
 _LARGEST_SECONDS = 1e11
+# Unix times outside these years are more likely something else, such as a date without dashes.
+_FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE = 631_152_000_000_000, 4_102_444_800_000_000
+PLAUSIBLE_YEARS = "1990 to 2099"
 _OFFSET = r"\s*(Z|z|[+-]\d{2}:?\d{2})$"
 _NAIVE_FIX = "Name the time zone they were recorded in, such as Europe/Rome"
+_HOUR = 3_600_000_000
+_EXAMPLE = datetime(2024, 12, 30, 10, 15, 20, tzinfo=UTC)
+
+ISO, UNIX, DAY_FIRST, MONTH_FIRST = "iso", "unix", "day-first", "month-first"
+FORMS = (ISO, UNIX, DAY_FIRST, MONTH_FIRST)
+
+ClockChange = Literal["refuse", "earlier", "later", "drop"]
+CLOCK_CHANGES: tuple[ClockChange, ...] = get_args(ClockChange)
+
+SKIPPED, TWICE, IMPLAUSIBLE = "skipped", "twice", "implausible"
 
 
-def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
-    """Read a column of times; those that cannot be understood become null.
+def clock_change(text: str) -> ClockChange:
+    """Read how the hours of a clock change are to be taken."""
+    if text not in CLOCK_CHANGES:
+        raise InputError(
+            f"{text!r} is no way to read a clock change", fix=suggestion(text, CLOCK_CHANGES)
+        )
+    return text
+
+
+def time_form(text: str) -> str:
+    """Check a form of times: one of `FORMS`, or a pattern such as ``%d/%m/%Y %H:%M``."""
+    if text in FORMS:
+        return text
+    if "%" not in text:
+        raise InputError(
+            f"{text!r} is no form of times",
+            fix=f"Use {', '.join(FORMS)}, or a pattern such as '%d/%m/%Y %H:%M'",
+        )
+    try:
+        read = _by_pattern(pl.Series([_EXAMPLE.strftime(text)]), text)[0]
+    except (pl.exceptions.PolarsError, ValueError):
+        read = None
+    if read is None or (read.year, read.month, read.day) != (2024, 12, 30):
+        raise InputError(f"{text!r} is no pattern of times", fix="Write it like '%Y%m%d%H%M%S'")
+    return text
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """A column of times that was read.
+
+    Attributes
+    ----------
+    micros
+        Microseconds since 1970 UTC, null where a time cannot be understood or used.
+    problems
+        What is wrong with some that could be understood, true where it is: `SKIPPED` and `TWICE`
+        for local times that a change of the clock skipped or repeated, `IMPLAUSIBLE` for Unix
+        times of another age.
+    resolved
+        How many local times of a clock change were read nevertheless, by problem.
+    """
+
+    micros: pl.Series
+    problems: dict[str, pl.Series] = field(default_factory=dict)
+    resolved: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeReader:
+    """How times are read.
 
     Parameters
     ----------
-    column
-        Datetimes, dates, Unix times as numbers, or ISO 8601 text (or Unix times as text).
     timezone
         IANA name of the zone that times without a zone were recorded in; without it such times
         are refused.
+    form
+        How times are written: one of `FORMS`, or a pattern as `strftime` has it. Datetimes and
+        dates need none.
+    at_clock_change
+        What becomes of local times that do not exist or exist twice. `earlier` and `later` read
+        one of the two possible moments; `refuse` and `drop` make them null.
+    any_age
+        Whether Unix times of any age are taken, for numbers that are known to be Unix times.
+    """
+
+    timezone: str | None = None
+    form: str = ISO
+    at_clock_change: ClockChange = "refuse"
+    any_age: bool = False
+
+    def read(self, column: pl.Series) -> Moments:
+        """Read a column of datetimes, dates, numbers or text."""
+        if "%" in self.form:
+            return self._read_pattern(_as_text(column))
+        if column.dtype == pl.String:
+            return self._read_text(column.str.strip_chars())
+        if column.dtype.is_numeric():
+            return self._read_numbers(column)
+        if column.dtype == pl.Date:
+            column = column.cast(pl.Datetime("us"))
+        if not isinstance(column.dtype, pl.Datetime):
+            raise RecordsError(
+                f"the column of times holds {column.dtype}",
+                fix="Give ISO 8601 text, datetimes or Unix seconds",
+            )
+        if column.dtype.time_zone is None:
+            return self._local(column.cast(pl.Datetime("us")))
+        return Moments(column.dt.timestamp("us"))
+
+    def _read_text(self, text: pl.Series) -> Moments:
+        if self.form == UNIX:
+            whole = text.cast(pl.Int64, strict=False)
+            exact = whole.null_count() == text.null_count()
+            return self._read_numbers(whole if exact else text.cast(pl.Float64, strict=False))
+        if self.form == DAY_FIRST:
+            text = text.str.replace(_DAY_AND_MONTH, "$3-$2-$1")
+        elif self.form == MONTH_FIRST:
+            text = text.str.replace(_DAY_AND_MONTH, "$3-$1-$2")
+        return self._read_iso(text)
+
+    def _read_numbers(self, column: pl.Series) -> Moments:
+        if self.form != UNIX:
+            raise RecordsError(
+                "the times are numbers",
+                fix=f"Say how times are written: {UNIX}, or a pattern such as '%Y%m%d'",
+            )
+        micros = from_numbers(column)
+        low, high = cast("int | None", micros.min()), cast("int | None", micros.max())
+        if self.any_age or low is None or high is None:
+            return Moments(micros)
+        if low >= _FIRST_PLAUSIBLE and high < _END_OF_PLAUSIBLE:
+            return Moments(micros)
+        strange = ~plausible(micros).fill_null(value=True)
+        return Moments(_null_where(micros, strange), {IMPLAUSIBLE: strange})
+
+    def _read_iso(self, text: pl.Series) -> Moments:
+        offset = text.str.extract(_OFFSET)
+        clock = text.str.replace(_OFFSET, "").str.replace("T", " ", literal=True)
+        moments = clock.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
+        for attempt in _OTHER_CLOCKS:
+            missed = moments.is_null()
+            if missed.sum() == clock.null_count():
+                break
+            moments = moments.zip_with(~missed, attempt(clock))
+
+        zoned = offset.is_not_null() & moments.is_not_null()
+        naive = offset.is_null() & moments.is_not_null()
+        if zoned.any() and naive.any():
+            raise RecordsError(
+                "times with and without a time zone are mixed "
+                f"({text.filter(zoned)[0]!r} and {text.filter(naive)[0]!r})",
+                fix="Write all of them with their offset from UTC, or none",
+            )
+        if not zoned.any():
+            return self._local(moments)
+        shifts = {text: _offset_micros(text) for text in offset.unique().drop_nulls()}
+        shift = offset.replace_strict(shifts, default=None, return_dtype=pl.Int64)
+        return Moments(moments.dt.timestamp("us") - shift)
+
+    def _read_pattern(self, text: pl.Series) -> Moments:
+        moments = _by_pattern(text.str.strip_chars(), self.form)
+        if isinstance(moments.dtype, pl.Datetime) and moments.dtype.time_zone is not None:
+            return Moments(moments.dt.timestamp("us"))
+        return self._local(moments.cast(pl.Datetime("us")))
+
+    def _local(self, moments: pl.Series) -> Moments:
+        """Read naive datetimes as local times of the zone."""
+        if self.timezone is None and moments.null_count() == len(moments):
+            return Moments(moments.cast(pl.Int64))
+        if self.timezone is None:
+            raise RecordsError("the times have no time zone", fix=_NAIVE_FIX)
+        zoned = moments.dt.replace_time_zone(self.timezone, ambiguous="null", non_existent="null")
+        micros = zoned.dt.timestamp("us")
+        if micros.null_count() == moments.null_count():
+            return Moments(micros)
+        earliest, latest = (_placed(moments, self.timezone, end) for end in ("earliest", "latest"))
+        changed = micros.is_null() & moments.is_not_null()
+        twice = changed & earliest.is_not_null()
+        skipped = changed & earliest.is_null()
+        found = {name: mask for name, mask in ((SKIPPED, skipped), (TWICE, twice)) if mask.any()}
+        if self.at_clock_change not in {"earlier", "later"}:
+            return Moments(micros, found)
+        # A skipped time is read with the offset after the change, which is the earlier moment,
+        # or with that before it.
+        early = self.at_clock_change == "earlier"
+        away = 3 if early else -3
+        beyond = _placed(moments.dt.offset_by(f"{away}h"), self.timezone, "earliest")
+        micros = micros.zip_with(~twice, earliest if early else latest)
+        micros = micros.zip_with(~skipped, beyond - away * _HOUR)
+        return Moments(micros, {}, Counter({name: int(mask.sum()) for name, mask in found.items()}))
+
+
+def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
+    """Read a column of times that we or an attacker wrote: ISO 8601 text, datetimes or Unix times.
+
+    Times that cannot be understood become null, and so do local times that a change of the clock
+    skipped. Of two moments with the same local time the earlier is meant.
 
     Returns
     -------
     Int64 series of the same length.
     """
+    form, text = ISO, column
     if column.dtype == pl.String:
-        return _from_text(column, timezone)
-    if column.dtype.is_numeric():
-        return _from_numbers(column)
-    if column.dtype == pl.Date:
-        column = column.cast(pl.Datetime("us"))
-    if not isinstance(column.dtype, pl.Datetime):
-        raise RecordsError(
-            f"the column of times holds {column.dtype}",
-            fix="Give ISO 8601 text, datetimes or Unix seconds",
-        )
-    if column.dtype.time_zone is None:
-        column = _in_zone(column, timezone)
-    return column.dt.timestamp("us")
+        text = column.str.strip_chars()
+        is_numbers = text.cast(pl.Float64, strict=False).null_count() == text.null_count()
+        form = UNIX if is_numbers else ISO
+    elif column.dtype.is_numeric():
+        form = UNIX
+    if timezone is not None:
+        zone(timezone)
+    reader = TimeReader(timezone=timezone, form=form, any_age=True)
+    moments = reader.read(text)
+    if TWICE not in moments.problems:
+        return moments.micros
+    earlier = TimeReader(timezone=timezone, form=form, at_clock_change="earlier", any_age=True)
+    skipped = moments.problems.get(SKIPPED)
+    micros = earlier.read(text).micros
+    return micros if skipped is None else _null_where(micros, skipped)
 
 
-def _from_numbers(column: pl.Series) -> pl.Series:
+def from_numbers(column: pl.Series) -> pl.Series:
+    """Read Unix times, whose size decides whether they are seconds or parts of a second."""
     number = pl.col("number")
     size = number.abs()
     micros = (
@@ -61,45 +256,66 @@ def _from_numbers(column: pl.Series) -> pl.Series:
     else:
         numbers = column.cast(pl.Float64, strict=False)
         micros = pl.when(number.is_finite()).then(micros).round()
-    return numbers.alias("number").to_frame().select(micros.cast(pl.Int64)).to_series()
+    return (
+        numbers.alias("number").to_frame().select(micros.cast(pl.Int64, strict=False)).to_series()
+    )
 
 
-def _from_text(column: pl.Series, timezone: str | None) -> pl.Series:
-    text = column.str.strip_chars()
-    numbers = text.cast(pl.Float64, strict=False)
-    if numbers.null_count() == text.null_count():
-        whole = text.cast(pl.Int64, strict=False)
-        return _from_numbers(whole if whole.null_count() == text.null_count() else numbers)
-
-    offset = text.str.extract(_OFFSET)
-    clock = text.str.replace(_OFFSET, "").str.replace("T", " ", literal=True)
-    moments = clock.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-    for shorter in ("%Y-%m-%d %H:%M", "%Y-%m-%d"):
-        missed = moments.is_null()
-        if not missed.any():
-            break
-        moments = moments.zip_with(~missed, _strict_length(clock, shorter))
-
-    zoned = offset.is_not_null() & moments.is_not_null()
-    naive = offset.is_null() & moments.is_not_null()
-    if zoned.any() and naive.any():
-        raise RecordsError(
-            "times with and without a time zone are mixed "
-            f"({text.filter(zoned)[0]!r} and {text.filter(naive)[0]!r})",
-            fix="Write all of them with their offset from UTC, or none",
-        )
-    if not zoned.any():
-        return _in_zone(moments, timezone).dt.timestamp("us")
-    shifts = {text: _offset_micros(text) for text in offset.unique().drop_nulls()}
-    shift = offset.replace_strict(shifts, default=None, return_dtype=pl.Int64)
-    return moments.dt.timestamp("us") - shift
+def plausible(micros: pl.Series) -> pl.Series:
+    """Tell which moments lie within `PLAUSIBLE_YEARS`."""
+    return micros.is_between(_FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE, closed="left")
 
 
-def _strict_length(clock: pl.Series, form: str) -> pl.Series:
-    """Parse `form`, which may hold a date alone: polars parses that as a date."""
-    if "%H" in form:
-        return clock.str.to_datetime(form, strict=False, time_unit="us")
-    return clock.str.to_date(form, strict=False).cast(pl.Datetime("us"))
+_DAY_AND_MONTH = r"^(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4})"
+
+
+def _datetimes(form: str) -> Callable[[pl.Series], pl.Series]:
+    return lambda clock: clock.str.to_datetime(form, strict=False, time_unit="us")
+
+
+def _dates(clock: pl.Series) -> pl.Series:
+    # polars parses a date alone as a date only.
+    return clock.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+
+
+def _unusual(clock: pl.Series) -> pl.Series:
+    """Read dates with other marks between the parts or none, and clocks with AM and PM."""
+    text = clock.str.replace(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", "$1-$2-$3")
+    text = text.str.replace(r"^(\d{4})(\d{2})(\d{2}) ", "$1-$2-$3 ")
+    text = text.str.replace(r" (\d{2})(\d{2})(\d{2}(?:[.,]\d+)?)?$", " $1:$2:${3}")
+    text = text.str.replace(r":$", "").str.replace(r",(\d+)$", ".$1")
+    moments = _datetimes("%Y-%m-%d %H:%M:%S%.f")(text)
+    for attempt in (
+        *(
+            _datetimes(f"%Y-%m-%d {form}")
+            for form in ("%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p")
+        ),
+        _dates,
+    ):
+        moments = moments.zip_with(moments.is_not_null(), attempt(text))
+    return moments
+
+
+_OTHER_CLOCKS = (_datetimes("%Y-%m-%d %H:%M"), _dates, _unusual)
+
+
+def _by_pattern(text: pl.Series, pattern: str) -> pl.Series:
+    has_hour = any(part in pattern for part in ("%H", "%I", "%T", "%R", "%X", "%c"))
+    if not has_hour and "%s" not in pattern:
+        return text.str.to_date(pattern, strict=False)
+    if not any(part in pattern for part in ("%M", "%T", "%R", "%X", "%c", "%s")):
+        # An hour without minutes is no time to polars.
+        text, pattern = text + "|00", f"{pattern}|%M"
+    if "%z" in pattern or "%Z" in pattern or "%:z" in pattern:
+        return text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone="UTC")
+    return text.str.to_datetime(pattern, strict=False, time_unit="us")
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    """Return a column of dates that are written in digits, as text."""
+    if column.dtype.is_float():
+        column = column.cast(pl.Int64, strict=False)
+    return column.cast(pl.String)
 
 
 def _offset_micros(offset: str) -> int:
@@ -110,8 +326,13 @@ def _offset_micros(offset: str) -> int:
     return minutes * 60_000_000 * (-1 if offset[0] == "-" else 1)
 
 
-def _in_zone(moments: pl.Series, timezone: str | None) -> pl.Series:
-    """Read naive datetimes as local times; times that a clock change skipped become null."""
-    if timezone is None:
-        raise RecordsError("the times have no time zone", fix=_NAIVE_FIX)
-    return moments.dt.replace_time_zone(timezone, ambiguous="earliest", non_existent="null")
+def _placed(moments: pl.Series, timezone: str, end: Literal["earliest", "latest"]) -> pl.Series:
+    return moments.dt.replace_time_zone(timezone, ambiguous=end, non_existent="null").dt.timestamp(
+        "us"
+    )
+
+
+def _null_where(values: pl.Series, mask: pl.Series) -> pl.Series:
+    return values.zip_with(
+        ~mask, pl.Series([None], dtype=values.dtype).new_from_index(0, len(mask))
+    )

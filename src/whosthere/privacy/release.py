@@ -44,11 +44,15 @@ class Release:
     ledger
         What they guarantee, and on what that rests; None where that is unknown, as for counts of
         another program. Two releases are equal whatever their ledgers say.
+    withheld
+        Which cells a table of another program withholds, shape of `counts`; their counts are 0.
+        None where a 0 cannot be told from a withheld count.
     """
 
     counts: NDArray[np.int32]
     facts: Facts
     ledger: GuaranteeLedger | None = None
+    withheld: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         counts = np.asarray(self.counts)
@@ -67,6 +71,12 @@ class Release:
                 fix="Correct the group size, or the counts",
             )
         object.__setattr__(self, "counts", frozen(counts, np.int32))
+        if self.withheld is None:
+            return
+        withheld = np.asarray(self.withheld, dtype=bool)
+        if withheld.shape != expected or counts[withheld].any():
+            raise InputError("withheld cells must be cells with a count of 0")
+        object.__setattr__(self, "withheld", frozen(withheld, np.bool_))
 
     @property
     def regions(self) -> Regions:
@@ -144,11 +154,14 @@ class Release:
         return stated
 
     def to_table(self) -> pl.DataFrame:
-        """Return one row per cell: region, epoch_start (in the local zone) and count."""
+        """Return one row per cell: region, epoch_start (in the local zone) and count.
+
+        With a column withheld where some counts are.
+        """
         starts = pl.Series(self.epochs.starts).dt.replace_time_zone("UTC")
         local = starts.dt.convert_time_zone(self.epochs.timezone)
         cell = np.arange(self.counts.size)
-        return pl.DataFrame(
+        table = pl.DataFrame(
             {
                 "region": pl.Series(self.regions.ids, dtype=pl.String).gather(
                     cell // self.epochs.n
@@ -157,6 +170,9 @@ class Release:
                 "count": self.counts.reshape(-1),
             }
         )
+        if self.withheld is None:
+            return table
+        return table.with_columns(withheld=pl.Series(self.withheld.reshape(-1)))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one row per cell, as Parquet or CSV by the path's ending.
@@ -200,6 +216,9 @@ class Release:
                 table["count"].to_numpy().reshape(facts.shape),
                 facts,
                 None if ledger is None else GuaranteeLedger.from_json(ledger),
+                table["withheld"].to_numpy().reshape(facts.shape)
+                if "withheld" in table.columns
+                else None,
             )
             release._check_rows(table)
         except _DAMAGES as error:
@@ -260,7 +279,8 @@ def _read_description(path: Path) -> dict[str, Any]:
 def _read_csv(path: Path) -> pl.DataFrame:
     schema = {"region": pl.String, "epoch_start": pl.String, "count": pl.Int32}
     try:
-        return pl.read_csv(path, columns=list(schema), schema_overrides=schema)
+        table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
+        return table.select(*schema, *(["withheld"] if "withheld" in table.columns else []))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(
             "cannot be read as a release", where=path, fix="Write or copy it again"

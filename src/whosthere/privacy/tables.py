@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,22 +14,46 @@ import polars as pl
 from whosthere.data.columns import Columns
 from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.labels import sorted_order
+from whosthere.data.numbers import whole_numbers_of
 from whosthere.data.regions import Regions
-from whosthere.data.sources import open_sources, readable
-from whosthere.data.times import to_utc_micros
+from whosthere.data.sources import open_sources, single
+from whosthere.data.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import EmptyError, InputError, RecordsError
+from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
+from whosthere.privacy.possible import fitting, hides, impossible
 from whosthere.privacy.release import Release
+from whosthere.privacy.table_rows import Rows, rows_of
 
 if TYPE_CHECKING:
     import os
 
-    from whosthere.data.sources import Source
+    from whosthere.data.source import Source
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
-USUAL_MARKERS = ("", "*", "-", ".", "NA", "N/A", "NaN", "null", "suppressed", "redacted")
+USUAL_MARKERS = ("*", "-", ".", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
+_BELOW = re.compile(r"<\s*(\d+)")
+_FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A table that was read.
+
+    Attributes
+    ----------
+    release
+        Its counts and what is public about them; withheld ones are marked.
+    n_withheld
+        How many cells the table withholds.
+    notes
+        What was left out of it, in short sentences.
+    """
+
+    release: Release
+    n_withheld: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,111 +65,147 @@ class TableReader:
     columns
         Names of the columns where they are unusual.
     wide
-        Whether each epoch has a column of its own, not a row for each region and epoch.
+        Whether each epoch has a column of its own, not a row for each region and epoch; None to
+        find out from the names of the columns.
     epoch_length
         How long each epoch lasts; by default the smallest step between two times.
     timezone
         IANA name of the local zone, needed where times carry none. By default the zone that a
         column of datetimes carries, else UTC.
+    time_format
+        How times are written: ``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None
+        to find out.
+    at_clock_change
+        What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused.
     regions
         All regions that were published; by default those that the table names.
     markers
-        What stands for a withheld count, beside `USUAL_MARKERS`; it is read as 0, as is a
-        missing row.
+        What stands for a withheld count, besides `USUAL_MARKERS`.
+    thousands
+        The mark between thousands, where a comma or point could also stand before decimals.
     """
 
     columns: Columns = field(default_factory=Columns)
-    wide: bool = False
+    wide: bool | None = None
     epoch_length: timedelta | None = None
     timezone: str | None = None
+    time_format: str | None = None
+    at_clock_change: ClockChange = "refuse"
     regions: Regions | None = None
     markers: tuple[str, ...] = ()
+    thousands: str | None = None
 
     def read(
         self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
-    ) -> Release:
-        """Read a table and what is public about it as a Release."""
+    ) -> Imported:
+        """Read a table and what is public about it; missing rows and empty cells are 0.
+
+        Counts that the mechanism cannot have published are refused.
+        """
         try:
-            source, *others = open_sources(path)
-            if others:
-                raise RecordsError("is a folder of several tables", fix="Name one file")
-            rows = self._rows(source)
-            local = self.timezone or getattr(rows["time"].dtype, "time_zone", None) or "UTC"
+            source = single(open_sources(path).sources, Path(path))
+            form = None if self.time_format is None else time_form(self.time_format)
+            rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
+            local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             cells = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local)
-            return self._release(cells, epochs, group_size, mechanism)
+            release = self._release(cells, epochs, group_size, mechanism)
+            self._check_mechanism(cells, source, release)
         except InputError as error:
             if error.where is not None:
                 raise
             raise RecordsError(error.problem, where=Path(path), fix=error.fix) from error
+        n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
+        return Imported(release, n_withheld, (*source.notes, *rows.notes))
 
-    def _rows(self, source: Source) -> pl.DataFrame:
-        """Return region, time and count as the table has them, and the row that they stand in."""
-        with readable(source.path):
-            table = source.frame.collect()
-        rows = self._melted(table) if self.wide else self._named(table)
-        if not rows.height:
-            raise EmptyError("has no counts")
-        return rows
-
-    def _cells(self, rows: pl.DataFrame, source: Source) -> pl.DataFrame:
-        """Return a row for each published count: region (text), micros (UTC) and count."""
+    def _cells(self, rows: Rows, source: Source) -> pl.DataFrame:
+        """Return a row for each published count: region, micros (UTC), count, withheld, row."""
         zone(self.timezone or "UTC")
-        with readable(source.path):
-            regions = rows["region"].cast(pl.String)
-            micros = to_utc_micros(rows["time"], self.timezone)
-            counts = self._counts(rows["count"])
+        table = rows.frame
+        micros = self._micros(rows, source)
+        withheld = self._withheld(table["count"])
+        counts = self._counts(table["count"], withheld)
         for column, bad, problem in (
-            ("region", regions.is_null(), "is no region"),
+            ("region", table["region"].is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
             ("count", counts.is_null(), "is not a count"),
         ):
             if bad.any():
                 first = bad.arg_max() or 0
+                value = table[column][first]
+                found = quote(value) if isinstance(value, str) else value
                 raise RecordsError(
-                    f"{rows[column][first]!r} {problem}",
-                    where=source.place(rows["row"][first]),
+                    f"{found} {problem}",
+                    where=source.place(table["row"][first]),
                     fix=_FIXES[column],
                 )
-        cells = pl.DataFrame({"region": regions, "micros": micros, "count": counts})
+        cells = pl.DataFrame(
+            {
+                "region": table["region"],
+                "micros": micros,
+                "count": counts,
+                "withheld": withheld,
+                "row": table["row"],
+                "marker": table["count"].cast(pl.String),
+            }
+        )
         twice = cells.select("region", "micros").is_duplicated()
         if twice.any():
             first = twice.arg_max() or 0
             raise RecordsError(
-                f"region {regions[first]!r} has more than one count for {rows['time'][first]}",
+                f"region {quote(table['region'][first])} has more than one count for "
+                f"{table['time'][first]}",
                 fix="Sum or remove the repeated rows",
             )
         return cells
 
-    def _named(self, table: pl.DataFrame) -> pl.DataFrame:
-        names = self.columns.require(("region", "time", "count"), table.columns)
-        return table.select(
-            pl.col(name).alias(role) for role, name in names.items()
-        ).with_row_index("row")
-
-    def _melted(self, table: pl.DataFrame) -> pl.DataFrame:
-        region = self.columns.find("region", table.columns) or table.columns[0]
-        times = [name for name in table.columns if name != region]
-        if not times:
-            raise EmptyError("has no counts")
-        columns = (
-            pl.DataFrame({"region": table[region], "count": table[time].cast(pl.String)})
-            .with_row_index("row")
-            .with_columns(pl.lit(time).alias("time"))
-            for time in times
+    def _micros(self, rows: Rows, source: Source) -> pl.Series:
+        """Return when each count is of, null where that cannot be understood."""
+        table = rows.frame
+        reader = TimeReader(
+            timezone=self.timezone,
+            form=rows.form,
+            at_clock_change=self.at_clock_change,
+            any_age=self.time_format == UNIX,
         )
-        return pl.concat(columns)
+        moments = reader.read(table["time"])
+        if TWICE in moments.problems and _all_in_pairs(table.filter(moments.problems[TWICE])):
+            # The hour that the clock shows twice has two rows: the first is the earlier.
+            second = pl.int_range(pl.len()).over("region", "time") == 1
+            early, late = (
+                replace(reader, at_clock_change=which).read(table["time"]).micros
+                for which in ("earlier", "later")
+            )
+            twice = moments.problems.pop(TWICE)
+            later = table.select(second).to_series()
+            moments = replace(
+                moments,
+                micros=moments.micros.zip_with(~twice, early.zip_with(~later, late)),
+            )
+        for problem, words in ((SKIPPED, "does not exist"), (TWICE, "exists twice")):
+            if problem in moments.problems:
+                first = moments.problems[problem].arg_max() or 0
+                raise RecordsError(
+                    f"{table['time'][first]} {words} in {self.timezone}: the clocks were changed",
+                    where=source.place(table["row"][first]),
+                    fix="Say how to read hours of a clock change: earlier or later",
+                )
+        return moments.micros
 
-    def _counts(self, column: pl.Series) -> pl.Series:
+    def _withheld(self, column: pl.Series) -> pl.Series:
+        if column.dtype.is_numeric():
+            return pl.repeat(value=False, n=len(column), eager=True, dtype=pl.Boolean)
+        text = column.cast(pl.String).str.strip_chars()
+        marked = text.is_in([*USUAL_MARKERS, *(marker.strip() for marker in self.markers)])
+        return marked.fill_null(value=False)
+
+    def _counts(self, column: pl.Series, withheld: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
             return column.fill_null(0).cast(pl.Int64, strict=False)
         text = column.cast(pl.String).str.strip_chars()
-        withheld = text.is_null() | text.is_in([*USUAL_MARKERS, *self.markers])
-        whole = text.cast(pl.Float64, strict=False)
-        whole = pl.select(pl.when(whole == whole.round()).then(whole)).to_series()
-        return whole.cast(pl.Int64, strict=False).zip_with(
-            ~withheld, pl.repeat(0, len(text), eager=True)
-        )
+        empty = withheld | text.is_null() | (text == "").fill_null(value=False)
+        numbers = text.zip_with(~empty, pl.repeat("0", len(text), eager=True))
+        return whole_numbers_of(numbers, self.thousands)
 
     def _release(
         self, cells: pl.DataFrame, epochs: Epochs, group_size: int, mechanism: Mechanism
@@ -154,7 +215,7 @@ class TableReader:
         if (row < 0).any():
             unknown = cells["region"].filter(row < 0)[0]
             raise RecordsError(
-                f"region {unknown!r} is not in the regions table", fix="Add it to the table"
+                f"region {quote(unknown)} is not in the regions table", fix="Add it to the table"
             )
         column = epochs.index_of(cells["micros"].to_numpy())
         check_cell_space(len(regions), epochs.n)
@@ -165,7 +226,37 @@ class TableReader:
             )
         counts = np.zeros((len(regions), epochs.n), dtype=np.int32)
         counts[row.to_numpy(), column] = given
-        return Release(counts, Facts(regions, epochs, group_size, mechanism))
+        withheld = np.zeros(counts.shape, dtype=bool)
+        withheld[row.to_numpy(), column] = cells["withheld"].to_numpy()
+        return Release(
+            counts,
+            Facts(regions, epochs, group_size, mechanism),
+            withheld=withheld if withheld.any() else None,
+        )
+
+    def _check_mechanism(self, cells: pl.DataFrame, source: Source, release: Release) -> None:
+        """Refuse counts, or withheld cells, that the claimed mechanism cannot have made."""
+        mechanism, m = release.mechanism, release.group_size
+        marked = cells.filter("withheld")
+        hidden = marked["marker"].unique(maintain_order=True).to_list()
+        largest = max(map(_largest_behind, hidden), default=0)
+        strange = impossible(release.counts, mechanism, m)
+        if strange.size:
+            bad = cells.filter(pl.col("count").is_in(strange.tolist()))
+            others = "" if bad.height == 1 else f"; {bad.height:,} counts cannot"
+            raise RecordsError(
+                f"a count of {bad['count'][0]} cannot come from {mechanism}{others}",
+                where=source.place(bad["row"][0]),
+                fix=_fit_words(release, largest),
+            )
+        if not hides(mechanism, largest, m):
+            marker = next(one for one in hidden if _largest_behind(one) == largest)
+            raise RecordsError(
+                f"{quote(marker.strip())} stands for a withheld count, and {mechanism} would "
+                f"have published a count of {largest}",
+                where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
+                fix=_fit_words(release, largest),
+            )
 
     def _epochs(self, micros: pl.Series, timezone: str) -> Epochs:
         times = micros.unique().sort()
@@ -186,9 +277,30 @@ class TableReader:
 
 _FIXES = {
     "region": "Fill the region in, or say which column holds it",
-    "time": "Use ISO 8601 text or Unix seconds, or say which column holds it",
+    "time": "Use ISO 8601 text or Unix seconds, say how times are written, or which column holds "
+    "the time",
     "count": "Use whole numbers; say what stands for a withheld count",
 }
+
+
+def _all_in_pairs(table: pl.DataFrame) -> bool:
+    counted = table.group_by("region", "time").len()["len"]
+    return bool((counted == 2).all())
+
+
+def _largest_behind(marker: str) -> int:
+    """Return the largest true count that a marker may stand for: 14 for ``<15``, else 1."""
+    if found := _FEWER.fullmatch(marker.strip()):
+        return int(found[1])
+    found = _BELOW.fullmatch(marker.strip())
+    return 1 if found is None else int(found[1]) - 1
+
+
+def _fit_words(release: Release, hidden: int) -> str:
+    fits = fitting(release.counts, release.group_size, hidden=hidden)
+    if not fits:
+        return "Say which mechanism was really used, or correct the counts"
+    return f"Say which mechanism was really used; these would fit: {', '.join(fits)}"
 
 
 def _in_order(ids: list[str]) -> list[str]:

@@ -34,7 +34,6 @@ class NearestAntenna:
     uses_points = True
     needs_box = False
     is_open = False
-    is_complete = False
 
     def locator(self, box: Box | None) -> Locator:  # noqa: ARG002 - antennas lie where they lie
         """Index the antennas."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from whosthere.data.regions import Regions
 
 NOWHERE = -1
+UNKNOWN = -2
+"""For a place whose id means nothing: an error in the records."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Locator(Protocol):
     """Finds the region of each place. One that learns its regions along the way keeps them."""
 
     def locate(self, places: Places) -> NDArray[np.int32]:
-        """Return the region of each place, `NOWHERE` where there is none."""
+        """Return the region of each place, `NOWHERE` where there is none, or `UNKNOWN`."""
 
     def regions(self) -> Regions:
         """Return the regions, those learned so far where they are learned."""
@@ -85,10 +87,6 @@ class Partition(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether regions are learned from the data; then only visited ones are kept."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a place without a region is an error in the records."""
 
     def locator(self, box: Box | None) -> Locator:
         """Begin locating; `box` surrounds the data where `needs_box`."""

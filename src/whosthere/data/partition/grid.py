@@ -34,7 +34,6 @@ class Grid:
     uses_points = True
     needs_box = True
     is_open = False
-    is_complete = False
 
     def __post_init__(self) -> None:
         if not 0 < self.km < np.inf:
@@ -66,7 +65,6 @@ class GridShape:
     uses_points = True
     needs_box = True
     is_open = False
-    is_complete = False
 
     def __post_init__(self) -> None:
         if min(self.rows, self.columns) < 1 or self.rows * self.columns > _MOST_SQUARES:

@@ -28,7 +28,6 @@ class H3Cells:
     uses_points = True
     needs_box = False
     is_open = True
-    is_complete = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.resolution <= 15:

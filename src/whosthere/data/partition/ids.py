@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from whosthere.data.labels import Labels
+from whosthere.data.partition.base import UNKNOWN
 from whosthere.data.regions import Regions
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from whosthere.data.partition.base import Box, Locator, Places
@@ -38,11 +39,6 @@ class RegionIds:
         """Whether the regions are learned from the records."""
         return self.table is None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether a record may only name regions of the table."""
-        return self.table is not None
-
     def locator(self, box: Box | None) -> Locator:  # noqa: ARG002 - ids need no box
         """Begin looking ids up."""
         return _LearnedIds() if self.table is None else _KnownIds(self.table)
@@ -55,7 +51,8 @@ class _KnownIds:
         self._labels.encode(pl.Series(table.ids, dtype=pl.String))
 
     def locate(self, places: Places) -> NDArray[np.int32]:
-        return self._labels.look_up(places.ids)
+        found = self._labels.look_up(places.ids)
+        return np.where(found < 0, np.int32(UNKNOWN), found)
 
     def regions(self) -> Regions:
         return self._table

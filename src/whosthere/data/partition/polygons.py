@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whosthere.data.geojson import geojson_features
 from whosthere.data.partition.base import NOWHERE, Box, Locator, Places
 from whosthere.data.regions import Regions
-from whosthere.data.sources import geojson_features
 from whosthere.errors import InputError, MissingExtraError, RecordsError
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class Polygons:
     uses_points = True
     needs_box = False
     is_open = False
-    is_complete = False
 
     def locator(self, box: Box | None) -> Locator:  # noqa: ARG002 - areas lie where they lie
         """Read and index the areas."""
