@@ -57,5 +57,5 @@ $(VENV)/.package: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package
-	@$(PIP) --editable '.[cluster,geo,learn,pandas,plot,dev]'
+	@$(PIP) --editable '.[cluster,geo,learn,pandas,plot,sheets,sql,dev]'
 	@touch $@

@@ -16,7 +16,8 @@ from whosthere.errors import InputError, MissingExtraError, RecordsError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_URLS = {"postgres": ("postgres://", "postgresql://"), "mysql": ("mysql://",)}
+_SERVER = "whosthere_server"
+_URLS = {"postgres": ("postgres://", "postgresql://")}
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,20 @@ class Query:
             schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
         except _module().Error as error:
             raise _refusal(error) from error
-        return Opened([QuerySource(path=Path("the query"), schema=schema, connection=connection,
-                                   sql=self._as_table())])  # fmt: skip
+        source = QuerySource(
+            path=Path("the query"),
+            schema=schema,
+            connection=connection,
+            sql=self._as_table(),
+            is_server=self._server is not None,
+        )
+        return Opened([source])
+
+    @property
+    def _server(self) -> str | None:
+        """The kind of server that the address leads to, None for a file."""
+        address = self.database or ""
+        return next((kind for kind, starts in _URLS.items() if address.startswith(starts)), None)
 
     def _as_table(self, limit: int | None = None) -> str:
         query = self.sql.strip().rstrip(";")
@@ -55,10 +68,7 @@ class Query:
 
     def _connect(self) -> Any:  # noqa: ANN401 - duckdb is untyped where it is missing
         duckdb = _module()
-        server = next(
-            (kind for kind, starts in _URLS.items()
-             if self.database is not None and self.database.startswith(starts)), None,
-        )  # fmt: skip
+        server = self._server
         # Extensions would be downloaded while data are read.
         config = {"autoinstall_known_extensions": "false"}
         try:
@@ -80,12 +90,13 @@ class QuerySource(Source):
 
     connection: Any
     sql: str
+    is_server: bool = False
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         """Run the query and read expressions over its columns, `rows` rows at a time."""
         duckdb = _module()
         try:
-            for batch in self.connection.cursor().execute(self.sql).to_arrow_reader(rows):
+            for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
                 yield pl.DataFrame(batch).select(chosen)
         except duckdb.Error as error:
             raise _refusal(error) from error
@@ -102,10 +113,14 @@ class QuerySource(Source):
         """Let the database count the rows."""
         return int(self._run(f"SELECT count(*) FROM ({self.sql})").item())
 
+    def _cursor(self) -> Any:  # noqa: ANN401
+        cursor = self.connection.cursor()
+        return cursor.execute(f"USE {_SERVER}") if self.is_server else cursor
+
     def _run(self, sql: str) -> pl.DataFrame:
         duckdb = _module()
         try:
-            return pl.DataFrame(self.connection.cursor().execute(sql).to_arrow_table())
+            return pl.DataFrame(self._cursor().execute(sql).to_arrow_table())
         except duckdb.Error as error:
             raise _refusal(error) from error
 
@@ -129,8 +144,8 @@ def _attach(connection: Any, server: str, url: str) -> None:  # noqa: ANN401
             fix=f"Install it once, with a connection to the internet: duckdb -c 'INSTALL {server}'",
         ) from error
     quoted = url.replace("'", "''")
-    connection.execute(f"ATTACH '{quoted}' AS source (TYPE {server}, READ_ONLY)")
-    connection.execute("USE source")
+    connection.execute(f"ATTACH '{quoted}' AS {_SERVER} (TYPE {server}, READ_ONLY)")
+    connection.execute(f"USE {_SERVER}")
 
 
 def _refusal(error: Exception, where: str | None = None) -> InputError:

@@ -1,0 +1,296 @@
+"""Records of databases and workbooks give the same traces as the same records in a file."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from whosthere.data.traces import Traces
+
+duckdb = pytest.importorskip("duckdb", reason="the extra sql is not installed")
+
+N = 3_000
+START = datetime(2024, 4, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def records(rng, folder):
+    frame = pl.DataFrame(
+        {
+            "msisdn": [f"u{i:03d}" for i in rng.integers(0, 60, N)],
+            "start_time": [START + timedelta(seconds=int(s)) for s in rng.integers(0, 172_800, N)],
+            "cell_id": [f"c{i}" for i in rng.integers(0, 9, N)],
+        }
+    )
+    frame.write_parquet("records.parquet")
+    return frame
+
+
+@pytest.fixture
+def database(records):
+    with duckdb.connect("calls.duckdb") as connection:
+        connection.execute("CREATE TABLE calls AS SELECT * FROM 'records.parquet'")
+    return "calls.duckdb"
+
+
+@pytest.fixture
+def ingested(whosthere):
+    def run(*arguments):
+        code, out, err = whosthere("ingest", *arguments, "-o", "out.parquet", "--force")
+        assert code == 0, err
+        return Traces.load("out.parquet"), out
+
+    return run
+
+
+def same(one, other):
+    return (
+        one.users == other.users
+        and one.regions == other.regions
+        and np.array_equal(one.cells, other.cells)
+        and one.epochs == other.epochs
+    )
+
+
+def test_a_query_gives_the_traces_of_the_file(ingested, database):
+    options = ("--timezone", "Europe/Rome")
+    expected, _ = ingested("records.parquet", *options)
+    found, out = ingested("--sql", "SELECT * FROM calls", "--database", database, *options)
+    assert same(found, expected)
+    assert f"{N:,}" in out
+    # Without a database the query names files; a comment at its end does no harm.
+    query = "SELECT * FROM 'records.parquet' -- all"
+    assert same(ingested("--sql", query, *options)[0], expected)
+    columns = "msisdn AS who, cell_id AS place, epoch(start_time)::BIGINT AS moment"
+    named = ("--user-column", "who", "--region-column", "place", "--time-column", "moment")
+    query = f"SELECT {columns} FROM calls"
+    assert same(ingested("--sql", query, "--database", database, *named, *options)[0], expected)
+
+
+def test_rows_can_be_made_distinct_by_the_database(ingested, database):
+    hours = "SELECT DISTINCT msisdn, cell_id, date_trunc('hour', start_time) AS time FROM calls"
+    options = ("--timezone", "UTC")
+    expected, _ = ingested("records.parquet", *options)
+    found, _ = ingested("--sql", hours, "--database", database, *options)
+    assert same(found, expected)
+    assert found.ledger.records_read == found.n_visits
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "said"),
+    [
+        ("SELECT * FROM nothing", "calls.duckdb", "nothing"),
+        ("SELEC 1", "calls.duckdb", "syntax error"),
+        ("DROP TABLE calls", "calls.duckdb", "refused"),
+        ("SELECT 1 AS one", "calls.duckdb", "no column for the user"),
+        ("SELECT 1", "none.duckdb", "none.duckdb: does not exist"),
+        ("SELECT 1", "records.parquet", "records.parquet"),
+        ("SELECT * FROM calls WHERE cell_id", "calls.duckdb", "refused"),
+    ],
+)
+def test_what_a_database_refuses_is_one_message(whosthere, database, query, name, said):
+    code, _, err = whosthere("ingest", "--sql", query, "--database", name, "-o", "out.parquet")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert said in err
+    assert not Path("out.parquet").exists()
+
+
+def test_a_query_leaves_the_database_alone(whosthere, ingested, database):
+    before = Path(database).read_bytes()
+    ingested("--sql", "SELECT * FROM calls", "--database", database)
+    assert Path(database).read_bytes() == before
+    code, _, err = whosthere(
+        "ingest", "--sql", "SELECT 1", "--database", database, "-o", database, "--force"
+    )
+    assert code == 2
+    assert "ending" in err
+
+
+def test_without_the_extra_it_is_named(whosthere, monkeypatch, folder):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    code, _, err = whosthere("ingest", "--sql", "SELECT 1", "-o", "out.parquet")
+    assert code == 2
+    assert "[sql]" in err
+
+
+# PostgreSQL: a server of our own
+
+
+def _programs():
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+def _extension():
+    """Return the file by which DuckDB reaches PostgreSQL, where a package brought it along."""
+    pattern = "duckdb_extension_postgres_scanner/extensions/v*/postgres_scanner.duckdb_extension"
+    places = (Path(place) for place in sys.path if place)
+    return next((file for place in places for file in place.glob(pattern)), None)
+
+
+@pytest.fixture
+def postgres(tmp_path_factory, records):
+    """Start a server with a table of calls; give its address."""
+    programs = _programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    home = tmp_path_factory.mktemp("pg")
+    as_whom = []
+    if os.geteuid() == 0:
+        if shutil.which("runuser") is None:
+            pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+        shutil.chown(home, "nobody")
+        for parent in (home.parent, home.parent.parent):
+            parent.chmod(0o755)
+        as_whom = ["runuser", "-u", "nobody", "--"]
+
+    def run(*command):
+        subprocess.run([*as_whom, *map(str, command)], check=True, capture_output=True, cwd=home)
+
+    run(programs / "initdb", "-D", home / "data", "-U", "tester", "-A", "trust", "--no-sync")
+    options = f"-k {home} -c listen_addresses= -c fsync=off"
+    run(programs / "pg_ctl", "-D", home / "data", "-o", options, "-l", home / "log", "-w", "start")
+    try:
+        address = f"postgresql:///postgres?host={home}&user=tester"
+        copy = home / "calls.csv"
+        records.write_csv(copy, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+        sql = (
+            "CREATE TABLE calls (msisdn text, start_time timestamptz, cell_id text); "
+            f"COPY calls FROM '{copy}' CSV HEADER"
+        )
+        copy.chmod(0o644)
+        run(programs / "psql", address, "-c", sql)
+        yield address
+    finally:
+        run(programs / "pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
+
+
+@pytest.mark.slow
+def test_a_postgresql_server_gives_the_traces_of_the_file(
+    ingested, whosthere, postgres, tmp_path_factory, monkeypatch
+):
+    extension = _extension()
+    if extension is None:
+        pytest.skip("DuckDB's postgres extension is not there, and nothing is downloaded")
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    platform = duckdb.execute("PRAGMA platform").fetchone()[0]
+    place = home / ".duckdb" / "extensions" / f"v{duckdb.__version__}" / platform
+    place.mkdir(parents=True)
+    shutil.copy(extension, place)
+    expected, _ = ingested("records.parquet", "--timezone", "Europe/Rome")
+    query = ("--sql", "SELECT * FROM calls", "--database", postgres)
+    found, _ = ingested(*query, "--timezone", "Europe/Rome")
+    assert same(found, expected)
+    wrong = postgres.replace("/postgres?", "/nowhere?") + "&password=secret"
+    code, _, err = whosthere("ingest", *query[:3], wrong, "-o", "new.parquet")
+    assert code == 2
+    assert "secret" not in err
+
+
+def test_a_missing_extension_is_named(whosthere, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    code, _, err = whosthere(
+        "ingest", "--sql", "SELECT 1", "--database", "postgresql://nobody@nowhere/x",
+        "-o", "out.parquet",
+    )  # fmt: skip
+    assert code == 2
+    assert "INSTALL postgres" in err
+
+
+# Workbooks
+
+
+def _cell(value, kind):
+    if kind == "ods":
+        text = f"<text:p>{value}</text:p>"
+        return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+    return f"<c><v>{value}</v></c>"
+
+
+def _xlsx(path, rows):
+    body = "".join(f"<row>{''.join(_cell(v, 'xlsx') for v in row)}</row>" for row in rows)
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    kinds = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        f'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
+        f'PartName="/xl/workbook.xml" ContentType="{kinds}.sheet.main+xml"/><Override '
+        f'PartName="/xl/worksheets/sheet1.xml" ContentType="{kinds}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="S" '
+        'sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
+        "</Relationships>",
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData>'
+        "</worksheet>",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{text}')
+
+
+def _ods(path, rows):
+    names = "urn:oasis:names:tc:opendocument:xmlns"
+    body = "".join(
+        f"<table:table-row>{''.join(_cell(v, 'ods') for v in row)}</table:table-row>"
+        for row in rows
+    )
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document-content '
+        f'xmlns:office="{names}:office:1.0" xmlns:table="{names}:table:1.0" '
+        f'xmlns:text="{names}:text:1.0" office:version="1.2"><office:body><office:spreadsheet>'
+        f'<table:table table:name="S">{body}</table:table></office:spreadsheet></office:body>'
+        "</office:document-content>"
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", kind)
+        archive.writestr(
+            "META-INF/manifest.xml",
+            f'<?xml version="1.0"?><manifest:manifest xmlns:manifest="{names}:manifest:1.0">'
+            f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+            '<manifest:file-entry manifest:full-path="content.xml" '
+            'manifest:media-type="text/xml"/></manifest:manifest>',
+        )
+        archive.writestr("content.xml", content)
+
+
+@pytest.mark.parametrize(("ending", "write"), [("xlsx", _xlsx), ("ods", _ods)])
+def test_workbooks_are_read(ingested, whosthere, folder, ending, write):
+    pytest.importorskip("fastexcel", reason="the extra sheets is not installed")
+    number = 7 if ending == "xlsx" else "7"
+    write(
+        folder / f"r.{ending}",
+        [
+            ("user", "time", "region"),
+            (number, "2024-04-05T10:00Z", "a"),
+            (8, "2024-04-05T10:00Z", "a"),
+        ],
+    )
+    traces, _ = ingested(f"r.{ending}")
+    assert traces.users == ("7", "8")
+    (folder / f"bad.{ending}").write_bytes(b"PK\x03\x04 nothing")
+    code, _, err = whosthere("ingest", f"bad.{ending}", "-o", "new.parquet")
+    assert code == 2
+    assert "is no workbook" in err
