@@ -358,3 +358,36 @@ def test_nobody_is_named_by_a_recommendation(whosthere, folder):
     code, out, _ = whosthere(*command.split(), "--force", "--json")
     assert code == 0
     assert json.loads(out) == json.loads((folder / "found.json").read_text())
+
+
+def test_what_is_left_to_publish_stands_beside_the_risk(folder, whosthere):
+    typed = f"audit traces.parquet {QUICK} -M raw -M suppress(k=30) -o run"
+    code, shown, _ = whosthere(*typed.split())
+    assert code == 0
+    assert shown.count("Left to publish") == 2
+    for head in ("visits kept", "cells kept", "relative error", "pattern correlation"):
+        assert head in shown
+    assert "suppress(k=30), m=20  (nothing is left to publish)" in shown
+    assert "raw, m=20  (nothing" not in shown
+    verdicts = json.loads((folder / "run" / "verdicts.json").read_text())["verdicts"]
+    assert [one["nothing_left"] for one in verdicts] == [False, True]
+    findings = json.loads((folder / "run" / "findings.json").read_text())
+    kept = [one for one in findings if (one["attack"], one["metric"]) == ("utility", "cells_kept")]
+    assert [one["estimate"] for one in kept] == [1, 0]
+
+
+def test_what_coarser_tables_would_change_is_shown_unless_it_is_not_wanted(folder, whosthere):
+    typed = f"audit traces.parquet {QUICK} -M raw -o run".split()
+    code, shown, _ = whosthere(*typed)
+    assert code == 0
+    assert "What if" in shown
+    assert "epochs of 4h instead of 1h" in shown
+    assert "what_if.json" in shown
+    written = json.loads((folder / "run" / "what_if.json").read_text())
+    assert {one["setting"] for one in written} == {"raw, m=20"}
+    without = [*typed[:-1], "other", "--no-what-if"]
+    code, shown, _ = whosthere(*without)
+    assert code == 0
+    assert "What if" not in shown
+    assert "what_if.json" not in shown
+    assert not (folder / "other" / "what_if.json").exists()
