@@ -89,6 +89,7 @@ def values(city, traces, result):
         counts.sum(axis=1), counts.sum(axis=0), Exponential(3.0), traces.regions, traces.epochs
     )
     found = {
+        "query": wt.Query("SELECT 'u01' AS user", "postgresql://me:secret@host/db"),
         "city": city,
         "people": city.people,
         "traces": traces,

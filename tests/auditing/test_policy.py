@@ -230,6 +230,10 @@ class TestVocabulary:
             "risk_uniqueness_correlation",
             "control_auc",
             "positive_control",
+            "visits_kept",
+            "cells_kept",
+            "relative_error",
+            "pattern_correlation",
         ]
         assert all(name == metric.name for name, metric in METRICS.items())
         assert len({metric.words for metric in METRICS.values()}) == len(METRICS)

@@ -380,7 +380,7 @@ def test_folder(tmp_path):
 
 
 def test_path_that_no_system_takes(tmp_path):
-    with pytest.raises(FileError, match=r"cannot be read \(File name too long\)\."):
+    with pytest.raises(FileError, match=r"cannot be used \(File name too long\)\."):
         read_toml(tmp_path / ("x" * 5000), Options)
 
 

@@ -338,10 +338,10 @@ def test_a_failing_task_does_not_stop_the_others(city, tmp_path, whosthere, monk
     broken = plan.tasks[3]
     score_task = work.score_task
 
-    def score_or_fail(population, plan, task):
+    def score_or_fail(population, plan, task, done):
         if task == broken:
             raise ZeroDivisionError("a test")
-        return score_task(population, plan, task)
+        return score_task(population, plan, task, done)
 
     monkeypatch.setattr(work, "score_task", score_or_fail)
     typed = [*TYPED[:-1], "1", "--out", tmp_path / "run"]

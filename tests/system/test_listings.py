@@ -35,7 +35,7 @@ def test_every_parameter_is_listed_with_its_default(listed):
 def test_defaults_that_are_listed_are_the_defaults():
     """What is shown can be typed, and says nothing new."""
     for name, kind in ATTACKS.kinds.items():
-        written = [f"{one.key}={usual}" for one, usual in kind.parameters()]
+        written = [f"{one.key}={usual}" for one, usual in kind.parameters() if usual is not None]
         assert attack(f"{name}({', '.join(written)})") == attack(name)
 
 
@@ -59,7 +59,11 @@ def test_choices_are_listed(listed):
 
 
 def test_messages_name_the_options_that_they_speak_of():
-    assert with_options("Ask for invalid rows to be dropped.") == (
+    known = {"--drop-invalid", "--from"}
+    assert with_options("Ask for invalid rows to be dropped.", known) == (
         "Ask for invalid rows to be dropped (--drop-invalid)."
     )
-    assert with_options("Nothing to add.") == "Nothing to add."
+    assert with_options("Nothing to add.", known) == "Nothing to add."
+    # What a command does not have is not named, nor half of a pair.
+    for said in ("Give a group size.", "Give start and end of the time window."):
+        assert with_options(said, known) == said

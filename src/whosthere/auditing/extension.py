@@ -86,8 +86,9 @@ class Scored:
     def covers(self, wanted: Scored) -> bool:
         """Tell whether all is done that is wanted; attacks that do not apply have no rows."""
         tested = all(n >= wanted.by(attack) for attack, n in self.releases)
-        controlled = self.controls >= wanted.controls and self.checks >= wanted.checks
-        return bool(self.releases) and tested and controlled
+        # Where there is no ceiling, there is no positive control either.
+        checked = self.checks >= wanted.checks or not self.by(CEILING)
+        return bool(self.releases) and tested and checked and self.controls >= wanted.controls
 
 
 NOTHING = Scored()
@@ -110,8 +111,12 @@ def joined(before: pl.DataFrame, added: pl.DataFrame, plan: Plan, scheme: Scheme
     positive = pl.col("control") & (pl.col("attack") == CEILING)
     if not added.filter(positive).is_empty():
         before = before.filter(~positive)
-    rows = pl.concat([before, added]).join(order, on=["setting", "attack"], how="left")
-    return rows.sort("control", positive, "release", "place", maintain_order=True).drop("place")
+    # Earlier versions had fewer columns.
+    rows = pl.concat([before, added], how="diagonal").join(
+        order, on=["setting", "attack"], how="left"
+    )
+    rows = rows.sort("control", positive, "release", "place", maintain_order=True)
+    return rows.select(added.columns)
 
 
 def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:

@@ -18,7 +18,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.store import versions
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.files import existing
-from whosthere.data.sources import readable
+from whosthere.data.source import readable
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,7 +30,7 @@ from whosthere.data.files import (
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -176,7 +177,8 @@ class RunFolder:
         path = self._task_file(plan, task)
         if not path.exists():
             return NOTHING
-        head = read_metadata(path) or {}
+        with _named(path):
+            head = read_metadata(path) or {}
         if "scored" in head:
             return Scored.from_json(head["scored"])
         return Scored.of(self._read_task(plan, task))
@@ -188,7 +190,8 @@ class RunFolder:
 
     def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
         """Keep a finished task, whole or not at all, with what was done of it before."""
-        if self.scored(plan, task) != NOTHING:
+        before = self.scored(plan, task)
+        if before != NOTHING and not before.covers(Scored.wanted(plan, task.scheme)):
             scores = joined(self._read_task(plan, task), scores, plan, task.scheme)
         about = {"scored": Scored.of(scores).to_json()}
         write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
@@ -200,11 +203,8 @@ class RunFolder:
 
     def _read_task(self, plan: Plan, task: Task) -> pl.DataFrame:
         path = self._task_file(plan, task)
-        try:
+        with _named(path):
             return read_table(path, kind=KIND)[0]
-        except FileError as error:
-            fix = "Delete it and repeat the command"
-            raise FileError(error.problem, where=path, fix=fix) from error
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""
@@ -239,6 +239,16 @@ class RunFolder:
     def _task_file(self, plan: Plan, task: Task) -> Path:
         number = plan.schemes.index(task.scheme)
         return self.path / "tasks" / f"target-{task.target}-scheme-{number}.parquet"
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say of a task that cannot be read how to go on."""
+    try:
+        yield
+    except FileError as error:
+        fix = "Delete it and repeat the command"
+        raise FileError(error.problem, where=path, fix=fix) from error
 
 
 def write_json(path: Path, value: object) -> None:

@@ -89,7 +89,7 @@ def paper(
     FOLDER then holds README.md (claims, published and measured numbers), results.csv in the columns
     of the paper's numbers, targets.parquet with every target, and figures.
 
-    Examples: `whosthere paper all --scale smoke --out study`, and
+    Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
     """
     from whosthere.cli.options import chosen_workers, worker_count

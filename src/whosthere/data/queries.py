@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,9 @@ class Query:
         ``postgresql://user@host/name``. None for queries that name files themselves.
     """
 
-    sql: str
-    database: str | None = None
+    # An address may hold a password, and a query the ids of users.
+    sql: str = field(repr=False)
+    database: str | None = field(default=None, repr=False)
 
     def open(self) -> Opened:
         """Ask the database for the columns of the query."""
