@@ -137,7 +137,7 @@ def test_the_law(noise):
     for kept, all_bins in zip(joined, (observed, expected), strict=True):
         kept[fullest] += all_bins[~likely].sum()
     # Once in a million runs, for each kind of noise.
-    assert stats.chisquare(*joined).pvalue > 1e-6
+    assert joined[0].size == 1 or stats.chisquare(*joined).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
