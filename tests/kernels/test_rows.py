@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from whosthere.kernels.rows import (
     count_cells,
     count_periods,
     group_by_row,
+    renumber_regions,
     sample_within_periods,
     sum_cells,
     take_marked,
@@ -124,3 +126,16 @@ def test_sampling_is_uniform():
     )
     sigma = np.sqrt(draws * 0.25 * 0.75)
     assert np.abs(kept - draws / 4).max() < 4.5 * sigma
+
+
+@pytest.mark.parametrize(("n_regions", "n_epochs"), [(5, 1), (5, 7), (300, 4)])
+def test_renumbered_regions_keep_their_epochs(rng, n_regions, n_epochs):
+    """Rows of few and of many regions, some of them empty; each is sorted again."""
+    people = rng.integers(0, 20, 3000).astype(np.int32)
+    cells = rng.integers(0, n_regions * n_epochs, 3000).astype(np.int32)
+    indptr, old = group_by_row(people[people != 3], cells[people != 3], 21)
+    number = rng.permutation(n_regions).astype(np.int32)
+    new = renumber_regions(indptr, old, n_epochs, number)
+    for a, b in itertools.pairwise(indptr):
+        expected = np.sort(number[old[a:b] // n_epochs] * n_epochs + old[a:b] % n_epochs)
+        assert new[a:b].tolist() == expected.tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +52,7 @@ class Batch:
     source
         Where they come from.
     users
-        Who, as the file has it.
+        Who, as the file has it; nobody where users were left out.
     micros
         When, in microseconds since 1970 UTC.
     places
@@ -192,6 +192,11 @@ class Table:
         """Return the type of the column of a role; None where it is made of several."""
         return self.source.schema.get(self.layout.names[role])
 
+    def without_users(self) -> Table:
+        """Return the same file, read for its times and places alone."""
+        exprs = {role: expr for role, expr in self.layout.exprs.items() if role != "user"}
+        return replace(self, layout=replace(self.layout, exprs=exprs))
+
     def batches(self) -> Iterator[Batch]:
         """Read the file as batches of checked records."""
         first_row = 0
@@ -202,8 +207,10 @@ class Table:
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
         rejects = _Rejects(self, frame, first_row)
         rejects.add_ragged()
-        users = frame["user"]
-        rejects.add("user", _blank(users), "without a user", "is no user")
+        users = pl.Series(dtype=pl.String)
+        if "user" in frame.columns:
+            users = frame["user"]
+            rejects.add("user", _blank(users), "without a user", "is no user")
         moments = rejects.explained(lambda: self.times.read(frame["time"]))
         for problem, marked in moments.problems.items():
             rejects.add_time(problem, marked, self.times)
@@ -356,8 +363,8 @@ class _Rejects:
         good = None
         if self._bad.any():
             good = ~self._bad
-            users, micros = users.filter(pl.Series(good)), micros[good]
-            places = places.where(good)
+            users = users.filter(pl.Series(good)) if users.len() else users
+            micros, places = micros[good], places.where(good)
         source, first = self._table.source, self._first_row
         return Batch(source, users, micros, places, first, good, self._reasons, resolved)
 

@@ -196,8 +196,12 @@ class _Reading:
         bounded = window.first is not None and window.end is not None
         if bounded and not partition.needs_box and box_quantile is None:
             return None
+        looking = self
+        if not any(table.reader.drop_invalid for table in self.tables):
+            # A row without a user is refused in the end, and need not be found now.
+            looking = replace(self, tables=[table.without_users() for table in self.tables])
         seen: Counter[str] = Counter()
-        batches = _counted(self.batches("Looking over records"), seen)
+        batches = _counted(looking.batches("Looking over records"), seen)
         try:
             return survey(batches, window=window, box_quantile=box_quantile)
         except EmptyError:
@@ -396,21 +400,14 @@ def _user_filters(
 
 def _only_visited_regions(rows: Traces) -> Traces:
     """Renumber the visited regions in the order of their ids, and leave the others out."""
-    region, epoch = np.divmod(rows.cells, np.int32(rows.epochs.n))
-    visited = np.unique(region)
+    seen = np.zeros(len(rows.regions), dtype=bool)
+    seen[rows.cells // np.int32(rows.epochs.n)] = True
+    visited = np.flatnonzero(seen)
     order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
     number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)
     number[order] = np.arange(order.size)
-    row_of_visit = np.repeat(np.arange(rows.n_users, dtype=np.int32), rows.visits_per_user())
-    indptr, cells = kernels.group_by_row(
-        row_of_visit, number[region] * np.int32(rows.epochs.n) + epoch, rows.n_users
-    )
-    return replace(
-        rows,
-        indptr=own(indptr, np.int64),
-        cells=own(cells, np.int32),
-        regions=rows.regions.select(order),
-    )
+    cells = kernels.renumber_regions(rows.indptr, rows.cells, rows.epochs.n, number)
+    return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
 
 
 def _unknown_region(batch: Batch, index: int) -> RecordsError:

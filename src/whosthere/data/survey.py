@@ -101,7 +101,10 @@ class _Axis:
         self._high = max(self._high, float(degrees.max()))
         if self._quantile is not None:
             bins = ((degrees + self._limit) * _BINS_A_DEGREE).astype(np.int64)
-            self._bins += np.bincount(bins, minlength=self._bins.size)
+            # The records of a batch mostly lie in a small part of the world.
+            first = int(bins.min())
+            found = np.bincount(bins - first)
+            self._bins[first : first + found.size] += found
 
     def range(self) -> tuple[float, float]:
         if self._quantile is None:

@@ -131,6 +131,58 @@ def group_by_row(
 
 
 @njit(cache=True, nogil=True)
+def renumber_regions(
+    indptr: NDArray[np.int64], cells: NDArray[np.int32], n_epochs: int, number: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return the cells of all rows, sorted in each, where region r has become ``number[r]``.
+
+    A cell is ``region * n_epochs + epoch``. The visits of a row to one region follow one another,
+    so only these runs are put into another order.
+    """
+    longest = 0
+    for row in range(indptr.size - 1):
+        longest = max(longest, int(indptr[row + 1] - indptr[row]))
+    renumbered = np.empty(cells.size, np.int32)
+    # By run: the region's new number, where it begins, and the difference to each cell.
+    regions, begins = np.empty(longest, np.int32), np.empty(longest + 1, np.int64)
+    order, shifts = np.empty(longest, np.int64), np.empty(longest, np.int32)
+    for row in range(indptr.size - 1):
+        n_runs, stop = 0, 0
+        for i in range(indptr[row], indptr[row + 1]):
+            if n_runs == 0 or cells[i] >= stop:
+                region = np.uint32(cells[i]) // np.uint32(n_epochs)
+                stop = (int(region) + 1) * n_epochs
+                regions[n_runs], begins[n_runs] = number[region], i
+                shifts[n_runs] = (np.int64(number[region]) - np.int64(region)) * n_epochs
+                order[n_runs] = n_runs
+                n_runs += 1
+        begins[n_runs] = indptr[row + 1]
+        _sort_by(regions, order[:n_runs])
+        end = indptr[row]
+        for run in order[:n_runs]:
+            for i in range(begins[run], begins[run + 1]):
+                renumbered[end] = cells[i] + shifts[run]
+                end += 1
+    return renumbered
+
+
+@njit(cache=True, nogil=True)
+def _sort_by(keys: NDArray[np.int32], order: NDArray[np.int64]) -> None:
+    """Sort indices by their keys (Shell's sort)."""
+    gap = 1
+    while 9 * gap < order.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, order.size):
+            index, j = order[i], i
+            while j >= gap and keys[order[j - gap]] > keys[index]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = index
+        gap //= 3
+
+
+@njit(cache=True, nogil=True)
 def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int64]:
     """Turn sorted keys ``row << 32 | cell`` with repetitions into compressed rows.
 
