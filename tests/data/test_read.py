@@ -271,6 +271,24 @@ def test_users_mostly_elsewhere_are_dropped(tmp_path):
     assert traces.users == ("local",)
 
 
+@pytest.mark.parametrize("drop_invalid", [False, True])
+def test_a_first_look_reads_users_only_to_drop_rows_without_one(
+    records, tmp_path, monkeypatch, drop_invalid
+):
+    read = []
+    batches = source.FrameSource.batches
+
+    def noted(opened, chosen, *others):
+        read.append({expr.meta.output_name() for expr in chosen})
+        return batches(opened, chosen, *others)
+
+    path = _write_parquet(records, tmp_path)
+    monkeypatch.setattr(source.FrameSource, "batches", noted)
+    read_records(path, partition=GridShape(3, 3), drop_invalid=drop_invalid)
+    looked_over, gathered = read
+    assert gathered - looked_over == (set() if drop_invalid else {"user"})
+
+
 def test_invalid_rows_are_dropped_and_counted_when_asked(records, tmp_path):
     broken = _iso(records).with_row_index("i").with_columns(
         user_id=pl.when(pl.col("i") == 3).then(None).otherwise("user_id"),
