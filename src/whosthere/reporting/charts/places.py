@@ -60,7 +60,7 @@ def draw_map(chart: RegionMap) -> Markup:
     wide, high = max(x for x, _ in spots) - left, max(y for _, y in spots) - top
     room = _WIDTH - 40.0
     scale = room / max(wide, high, 1e-9)
-    radius = min(max(0.42 * _spacing(spots) * scale, 2.5), 14)
+    radius = min(max(0.45 * _spacing(spots) * scale, 2.5), 18)
     drawn = [
         element(
             "circle",
@@ -78,7 +78,7 @@ def draw_map(chart: RegionMap) -> Markup:
 
 def draw_week(chart: Week) -> Markup:
     """Draw a row for each day and a square for each hour."""
-    side, left, top = 15.5, 34.0, 18.0
+    side, left, top = 16, 34, 18
     drawn = [
         text(left + side * hour + side / 2, 12, str(hour), class_="tick", anchor="middle")
         for hour in range(0, 24, 3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from whosthere.reporting.charts.frame import Field, border, horizontal_axis, vertical_axis
 from whosthere.reporting.charts.scales import Linear, Logarithmic
-from whosthere.reporting.charts.svg import element, line, picture
+from whosthere.reporting.charts.svg import element, group, line, picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Scatter:
     x_axis, y_axis
         What the axes are.
     points
-        x, y and what to say of each.
+        x, y and what to say of each, empty where there are too many to say something of each.
     logarithmic
         Whether steps to the right are factors.
     diagonal
@@ -60,11 +60,14 @@ def draw_scatter(chart: Scatter) -> Markup:
     drawn.append(border(field))
     if chart.diagonal:
         drawn.append(line(field.left, field.bottom, field.right, field.top, "guess"))
-    drawn += [
-        element("circle", element("title", said), cx=x(px), cy=y(py), r=3.5, class_="point")
-        for px, py, said in chart.points
-    ]
+    marks = (_mark(x(across), y(up), said) for across, up, said in chart.points)
+    drawn.append(group(*marks, class_="points"))
     return picture(_WIDTH, field.bottom + 42, chart.title, *drawn)
+
+
+def _mark(x: float, y: float, said: str) -> Markup:
+    title = (element("title", said),) if said else ()
+    return element("circle", *title, cx=x, cy=y, r=3.5)
 
 
 def _across(values: Sequence[float], field: Field, *, logarithmic: bool) -> Scale:

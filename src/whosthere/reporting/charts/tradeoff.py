@@ -103,7 +103,9 @@ def _point(point: TradeOffPoint, x: Linear, y: Linear) -> Iterator[str]:
     series, marks = DECISIONS[point.decision], []
     if point.low is not None and point.high is not None:
         marks.append(line(at, y(point.low), at, y(point.high), "interval"))
-    marks.append(mark(at, y(point.risk), series.shape, "mark", radius=7.5))
+    # A diamond has less room for a number.
+    radius = 10 if series.shape == "diamond" else 7.5
+    marks.append(mark(at, y(point.risk), series.shape, "mark", radius=radius))
     marks.append(text(at, y(point.risk) + 4, str(point.number), class_="number", anchor="middle"))
     yield group(*marks, class_=series.class_, title=point.title)
 

@@ -20,6 +20,7 @@ from whosthere.reporting.charts.scatter import Scatter
 from whosthere.reporting.curves import roc_curve
 from whosthere.reporting.lookup import FOUND, UTILITY, Lookup, short_words_of, words_of
 from whosthere.reporting.numbers import shortened
+from whosthere.reporting.sections.places import riskiest
 from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, name_cell
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _SHOWN = (
     *("auc", "pooled_auc", "accuracy", "advantage", "tpr_at_fpr_10pct", FOUND),
     *("tpr_at_fpr_01pct", "share_auc_90", "empirical_eps", "empirical_eps_ceiling"),
 )
+_MOST_PANELS, _MOST_POINTS = 12, 200
 _MUST_BE = {CONTROL: 0.5, POSITIVE_CONTROL: 0.0}
 
 
@@ -184,13 +186,18 @@ def _marginals(audit: FinishedAudit) -> tuple[Estimated, ...]:
         return ()
     names = {"region": "regions", "hour": "hours of the week"}
     found = []
+    chosen = riskiest(audit, _MOST_PANELS)
     for i, verdict in enumerate(audit.verdicts, 1):
+        if verdict.setting not in chosen:
+            continue
         here = audit.marginals.filter(pl.col("setting") == verdict.setting)
         charts = []
         for axis, words in names.items():
             rows = here.filter(pl.col("axis") == axis).drop_nulls(["truth", "estimated"])
+            # Some of many, from the largest to the smallest.
+            rows = rows.sort("truth").gather_every(-(-rows.height // _MOST_POINTS) or 1)
             points = tuple(
-                (truth, estimated, f"true share {truth:.2%}, estimated {estimated:.2%}")
+                (truth, estimated, f"true {truth:.2%}, estimated {estimated:.2%}")
                 for truth, estimated in rows.select("truth", "estimated").iter_rows()
             )
             if points:

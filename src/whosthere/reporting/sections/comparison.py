@@ -173,7 +173,7 @@ def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
         (name_cell(what), *(name_cell(shortened(_known(value))) for value in values))
         for what, values in facts.items()
     )
-    heads = (Head("", numeric=False), *(Head(name, numeric=False) for name in names))
+    heads = (Head("what", numeric=False), *(Head(name, numeric=False) for name in names))
     return Table("What was done in each audit.", heads, rows)
 
 

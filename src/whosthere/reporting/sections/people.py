@@ -23,6 +23,8 @@ _METRICS = (
     *("auc_least_unique", "auc_most_unique"),
     *("risk_visits_correlation", "risk_uniqueness_correlation"),
 )
+_MOST_TITLES, _MOST_POINTS = 6000, 400
+"""To keep a page small: points with a text of their own, and points of one picture."""
 _PERCENTILES = ((50, "median"), (90, "90 %"))
 _AUC = "AUC of a target (0.5: guessing, 1: certain)"
 
@@ -55,6 +57,8 @@ def people_section(audit: FinishedAudit) -> People | None:
     if not audit.targets.width or not found.attacks:
         return None
     numbers = target_numbers(audit)
+    contests = sum(len(found.attacks_in(verdict.setting)) for verdict in audit.verdicts)
+    detailed = 2 * contests * len(numbers) <= _MOST_TITLES
     panels = []
     for i, verdict in enumerate(audit.verdicts, 1):
         for attack in found.attacks_in(verdict.setting):
@@ -62,7 +66,8 @@ def people_section(audit: FinishedAudit) -> People | None:
                 (pl.col("setting") == verdict.setting) & (pl.col("attack") == attack)
             )
             if rows.height:
-                panels.append(_panel(rows, numbers, i, found.attacks.index(attack) + 1))
+                place = i, found.attacks.index(attack) + 1
+                panels.append(_panel(rows, numbers, place, detailed=detailed))
     least = audit.targets["releases"].min() if "releases" in audit.targets.columns else None
     return People(tuple(panels), _table(audit, found), least if isinstance(least, int) else 0)
 
@@ -75,7 +80,9 @@ def target_numbers(audit: FinishedAudit) -> dict[int, int]:
     return {int(row): int(place) + 1 for row, place in zip(rows, order, strict=True)}
 
 
-def _panel(rows: pl.DataFrame, numbers: dict[int, int], setting: int, attack: int) -> RiskOfPeople:
+def _panel(
+    rows: pl.DataFrame, numbers: dict[int, int], place: tuple[int, int], *, detailed: bool
+) -> RiskOfPeople:
     # In the order of the new numbers, so that the order of marks says nothing either.
     ordered = sorted(rows.to_dicts(), key=lambda row: numbers[row["target"]])
     aucs = [float(row["auc"]) for row in ordered]
@@ -88,17 +95,18 @@ def _panel(rows: pl.DataFrame, numbers: dict[int, int], setting: int, attack: in
             (
                 float(row[column]),
                 float(row["auc"]),
-                f"target {numbers[row['target']]}: AUC {row['auc']:.2f}, {row[column]:.3g} {words}",
+                f"target {numbers[row['target']]}: AUC {row['auc']:.2f}, {row[column]:.3g} {words}"
+                if detailed
+                else "",
             )
-            for row in ordered
+            for row in ordered[:_MOST_POINTS]
             if row[column] is not None
         )
         title = f"AUC against {words} {about}"
         return Scatter(title, words, "AUC of a target", points, logarithmic=logarithmic)
 
     return RiskOfPeople(
-        setting,
-        attack,
+        *place,
         name,
         by,
         Spread(f"Spread of the AUC {about}", _AUC, tuple(aucs), marked),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.reporting.charts.places import DAYS, Place, RegionMap, Week, shade
-from whosthere.reporting.lookup import words_of
+from whosthere.reporting.lookup import Lookup, estimate_of, words_of
 from whosthere.reporting.numbers import number, shortened
 from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell, value_cell
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LEAST_TARGETS = 5
 """Of a place or an hour to which fewer targets contribute, nothing is shown."""
 _TOP = 10
+_MOST_PLACES = 5000
+"""Regions that all maps together show at most, to keep a page small."""
 _LETTERS = 60
 
 
@@ -36,10 +38,11 @@ class Leaks:
 
 @dataclass(frozen=True)
 class Places:
-    """All of the section."""
+    """All of the section; `left_out` counts protections that there was no room for."""
 
     panels: tuple[Leaks, ...]
     what_if: Table | None
+    left_out: int = 0
 
 
 def places_section(audit: FinishedAudit) -> Places | None:
@@ -47,13 +50,30 @@ def places_section(audit: FinishedAudit) -> Places | None:
     panels: tuple[Leaks, ...] = ()
     if audit.leaks is not None:
         shown = _with_enough_targets(audit.leaks)
+        chosen = riskiest(audit, _MOST_PLACES // max(_n_regions(audit), 1))
         panels = tuple(
             panel
             for i, verdict in enumerate(audit.verdicts, 1)
-            if (panel := _panel(shown, audit.regions, i, verdict.setting)) is not None
+            if verdict.setting in chosen
+            and (panel := _panel(shown, audit.regions, i, verdict.setting)) is not None
         )
     changes = _what_if(audit)
-    return Places(panels, changes) if panels or changes else None
+    left_out = len(audit.verdicts) - len(panels) if panels else 0
+    return Places(panels, changes, left_out) if panels or changes else None
+
+
+def riskiest(audit: FinishedAudit, most: int) -> frozenset[str]:
+    """Return the settings in which attacks do best: at most so many, but at least one."""
+    found = Lookup.of(audit)
+    risk = {
+        verdict.setting: estimate_of(found.largest(verdict.setting, "auc")) or 0.0
+        for verdict in audit.verdicts
+    }
+    return frozenset(sorted(risk, key=lambda name: -risk[name])[: max(most, 1)])
+
+
+def _n_regions(audit: FinishedAudit) -> int:
+    return 0 if audit.regions is None else audit.regions.height
 
 
 def _with_enough_targets(leaks: pl.DataFrame) -> pl.DataFrame:
@@ -138,7 +158,7 @@ def _largest(rows: pl.DataFrame) -> float:
 
 def _amount(row: Mapping[str, Any]) -> str:
     if row["leak"] is None:
-        return f"not shown (fewer than {LEAST_TARGETS} targets)"
+        return "not shown (too few targets)"
     return f"{row['leak']:.3g}, from {row['targets']:,} targets"
 
 

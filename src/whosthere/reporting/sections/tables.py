@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whosthere.reporting.numbers import interval, number
@@ -51,6 +52,12 @@ class Table:
     caption: str
     heads: tuple[Head, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of all cells, each once."""
+        cells = (cell for row in self.rows for cell in row)
+        return tuple(dict.fromkeys(cell.note for cell in cells if cell.note))
 
 
 def name_cell(text: str) -> Cell:

@@ -36,14 +36,13 @@
     const choose = () => each.forEach((picture, i) => { picture.hidden = String(i) !== select.value; });
     select.addEventListener("change", choose);
     label.append("Measure ", select);
-    pictures.before(label);
-    pictures.parentElement.classList.contains("beside") && wrap(label, pictures);
+    together(label, pictures);
     choose();
   }
-  function wrap(...parts) {
+  function together(control, controlled) {
     const box = document.createElement("div");
-    parts[0].before(box);
-    box.append(...parts);
+    controlled.before(box);
+    box.append(control, controlled);
   }
 
   // Tables
@@ -86,8 +85,7 @@
     input.type = "search";
     label.append("Filter rows ", input);
     box.append(label, output);
-    table.parentElement.before(box);
-    if (table.parentElement.parentElement.classList.contains("beside")) wrap(box, table.parentElement);
+    together(box, table.parentElement);
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;

@@ -1,0 +1,239 @@
+"""Reports in a real browser: no errors, no requests, all controls, on paper and on a phone.
+
+Needs the packages of the `dev` extra and Chromium, such as Debian's package of that name. The test
+with axe-core needs its file as well, by the variable WHOSTHERE_AXE or in node_modules.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from whosthere.auditing.policy import Policy
+from whosthere.reporting.report import audit_report, comparison_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent.parent
+AXE = Path(os.environ.get("WHOSTHERE_AXE", ROOT / "node_modules/axe-core/axe.min.js"))
+WIDTHS = {"desktop": 1280, "tablet": 768, "phone": 390}
+PAPER = 718  # A4 less margins, in CSS pixels
+EVIL = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'>\"'"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        one = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, full_audit, made_audit, with_places):
+    """Files of an ordinary audit, one with names that try to break out, and a comparison."""
+    folder = tmp_path_factory.mktemp("pages")
+    foreign = with_places(
+        made_audit(
+            (f"{EVIL}, m=9", f"{'x' * 10_000}, m=9", "\u202egnorw\u202c, m=9"),
+            (EVIL, "y" * 10_000, "likelihood-ratio"),
+            policy=Policy(f"{EVIL}{'z' * 10_000}", {"auc": 0.6}),
+            name=EVIL,
+            targets=6,
+            releases=8,
+        ),
+        [EVIL, "w" * 10_000, "\u202e\u05d0", *"abcdef"],
+    )
+    made = {
+        "audit": audit_report(full_audit),
+        "foreign": audit_report(foreign),
+        "comparison": comparison_report([full_audit, full_audit]),
+    }
+    for name, report in made.items():
+        report.save(folder / f"{name}.html")
+    return folder
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """Open a page; whatever it says to the console or asks for fails the test."""
+    contexts, said, asked = [], [], []
+
+    def visit(name="audit", *, width=1280, scheme="light", script=True):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            java_script_enabled=script,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        address = (pages / f"{name}.html").as_uri()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        assert asked.pop(0) == address
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert asked == []
+
+
+def shown(page, selector):
+    return page.locator(f"{selector}:visible")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=list(WIDTHS))
+@pytest.mark.parametrize("name", ["audit", "foreign", "comparison"])
+def test_opens_without_errors_requests_or_overflow(opened, name, width, scheme):
+    page = opened(name, width=width, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("window.ran") is None
+    assert shown(page, "h1").count() == 1
+    assert shown(page, ".chart").count() >= 3
+    page.mouse.wheel(0, 5000)
+
+
+def test_ink_differs_from_paper_in_both_schemes(opened):
+    for scheme in ("light", "dark"):
+        page = opened(scheme=scheme)
+        ink, paper = page.evaluate(
+            "(() => { const s = getComputedStyle(document.body);"
+            " return [s.color, s.backgroundColor]; })()"
+        )
+        light = [sum(map(int, colour[4:-1].split(","))) for colour in (ink, paper)]
+        assert (light[0] < light[1]) == (scheme == "light")
+
+
+class TestControls:
+    def test_choose_what_is_shown(self, opened):
+        page = opened()
+        assert shown(page, "#who .panel").count() == 1
+        page.select_option("#choose-setting", "3")
+        assert "laplace" in shown(page, "#who .panel h3").inner_text()
+        assert "laplace" in shown(page, "#where .panel h3").inner_text()
+        page.select_option("#choose-attack", "2")
+        assert "likelihood-ratio" in shown(page, "#who .panel h3").inner_text()
+        assert shown(page, "g.faded").count() == 2
+        page.select_option("#choose-setting", "all")
+        page.select_option("#choose-attack", "all")
+        assert shown(page, "#who .panel").count() == 6
+        assert page.locator("g.faded").count() == 0
+
+    def test_choose_a_measure(self, opened):
+        page = opened()
+        assert shown(page, ".picture").count() == 1
+        page.locator("#choose select").first.select_option(label="TPR at 1 % FPR")
+        assert "TPR" in shown(page, ".picture h3").inner_text()
+
+    def test_sort_by_mouse(self, opened):
+        page = opened()
+        table = page.locator("#choose table")
+        button = table.get_by_role("button", name="mean AUC", exact=True).first
+        button.click()
+        assert "mean AUC" in page.locator("#choose th[aria-sort=ascending]").inner_text()
+        first = table.locator("tbody tr").first
+        assert "laplace" in first.inner_text()
+        button.click()
+        assert "mean AUC" in page.locator("#choose th[aria-sort=descending]").inner_text()
+        assert "raw" in first.inner_text()
+
+    def test_filter(self, opened):
+        page = opened()
+        box = page.locator("#who .filter input")
+        box.fill("suppress likelihood")
+        assert shown(page, "#who tbody tr").count() == 1
+        assert page.locator("#who .filter output").inner_text() == "1 of 6 rows"
+        box.fill("")
+        assert shown(page, "#who tbody tr").count() == 6
+
+    def test_values_where_the_pointer_rests(self, opened):
+        page = opened()
+        page.locator("#who .panel:visible .points circle").first.scroll_into_view_if_needed()
+        page.locator("#who .panel:visible .points circle").last.hover(force=True)
+        assert shown(page, ".tip").inner_text().startswith("target ")
+        page.keyboard.press("Escape")
+        assert shown(page, ".tip").count() == 0
+
+    def test_by_keyboard(self, opened):
+        page = opened()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        before = page.locator("details[open]").count()
+        page.keyboard.press("Enter")
+        assert page.locator("details[open]").count() == before - 1
+        page.locator("#choose-setting").focus()
+        page.keyboard.press("ArrowDown")
+        assert "suppress" in shown(page, "#who .panel h3").inner_text()
+        button = page.locator("#choose table").get_by_role("button", name="mean AUC", exact=True)
+        button.first.focus()
+        page.keyboard.press("Space")
+        assert page.locator("#choose th[aria-sort=ascending]").count() == 1
+
+    def test_focus_can_be_seen(self, opened):
+        page = opened()
+        for selector in ("nav a", "#choose-setting", "#choose th button", "summary", ".what"):
+            page.locator(f"{selector}:visible").first.focus()
+            page.keyboard.press("Shift")
+            style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert style == "solid", selector
+
+    def test_words_are_explained_where_they_stand(self, opened):
+        page = opened()
+        page.locator("#choose .what").first.click()
+        assert page.evaluate("location.hash").startswith("#word-")
+        assert page.locator(":target dd").is_visible()
+
+
+def test_is_complete_without_a_script(opened):
+    page = opened(script=False)
+    assert shown(page, ".panel").count() == 15
+    assert shown(page, ".picture").count() == 4
+    assert shown(page, ".chooser").count() == 0
+    assert page.locator("button").count() == 0
+
+
+def test_on_paper_nothing_is_cut_or_folded(opened):
+    for name in ("audit", "foreign", "comparison"):
+        page = opened(name, width=PAPER)
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
+        wide = page.evaluate(
+            "[...document.querySelectorAll('body *')].filter(e => !e.closest('.skip') && "
+            f"e.getBoundingClientRect().right > {PAPER} + 1).map(e => e.outerHTML.slice(0, 200))"
+        )
+        assert wide == [], name
+        assert shown(page, ".chooser").count() == 0
+        assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: npm install axe-core, see above")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["audit", "foreign", "comparison"])
+def test_axe_finds_nothing_serious(opened, name, scheme):
+    page = opened(name, scheme=scheme)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    serious = {
+        f"{one['impact']}: {one['id']} {one['nodes'][0]['html'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in {"serious", "critical"}
+    }
+    assert serious == set()
+    assert len(found["passes"]) > 20
