@@ -19,6 +19,7 @@ demo: $(VENV)/.package
 		--mechanism raw --mechanism "laplace(eps=0.05, unit=event)" \
 		--targets 60 --seed 1 --out $(DEMO)/audit
 	@echo
+	@echo "The report, to be opened in a browser: $(CURDIR)/$(DEMO)/audit/report.html"
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
 
 test: lint types

@@ -84,6 +84,11 @@ class TestOverview:
             )
             assert f"about {best * 100:,.0f} of 100 people" in card.headline
 
+    def test_headlines_say_what_is_guaranteed(self, audit):
+        said = [card.headline for card in overview(audit).cards]
+        assert said[0].endswith("Nothing is guaranteed.")
+        assert said[2].endswith("the odds that a person is in change at most 2.5-fold.")
+
     def test_a_picture_for_each_limit_with_intervals_and_lines(self, audit):
         screen = overview(audit)
         assert [one.metric for one in screen.pictures] == [

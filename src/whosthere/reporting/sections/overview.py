@@ -140,7 +140,7 @@ def headline(verdict: Verdict, found: Lookup) -> str:
     if best is not None and best.estimate is not None and size is not None:
         return (
             f"An attacker finds about {people(best.estimate, size)} people in a release; guessing "
-            f"finds {0.01 * size:,.0f}."
+            f"finds {0.01 * size:,.0f}. {_promise(found, verdict.setting)}"
         )
     auc = found.largest(verdict.setting, "auc")
     if auc is None:
@@ -149,6 +149,16 @@ def headline(verdict: Verdict, found: Lookup) -> str:
         f"The strongest attack reaches a mean AUC of {auc.estimate:.3f}; 0.5 is guessing. The "
         "sample is too small to say how many people that finds."
     )
+
+
+def _promise(found: Lookup, setting: str) -> str:
+    """Say in a few words what is guaranteed."""
+    if found.guarantee(setting, "auc") is None:
+        return "Nothing is guaranteed."
+    odds = found.guarantee(setting, "odds_factor")
+    if odds is None or odds > _HARDLY_ANY:
+        return "Next to nothing is guaranteed."
+    return f"Guaranteed: the odds that a person is in change at most {odds:,.1f}-fold."
 
 
 def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
