@@ -258,6 +258,12 @@ def test_ragged_rows_are_named_or_counted(refused, ingested, records):
     assert "line 7: column 'user': 'n/a' is no user" in refused(*INGEST, "--force")
 
 
+def test_surplus_fields_are_found_where_other_columns_are_ignored(refused, records):
+    rows = ("u1,2024-04-05T10:00Z,a,x,y", "u2,2024-04-05T10:00Z,b,x,y,z")
+    records(table(*rows, header="user,time,region,more,columns"))
+    assert "line 3: has 6 fields where the header has 5" in refused(*INGEST)
+
+
 def test_broken_rows_far_into_a_file_are_found(refused, ingested, records):
     rows = [f"u{i % 50},2024-04-05T10:00Z,a" for i in range(30_000)]
     rows[25_000] += ",too,many"

@@ -61,10 +61,16 @@ class DelimitedSource(Source):
         done = 0
         if self.by_polars:
             try:
+                # With all columns: polars overlooks surplus fields where it reads only some.
                 for frame in (
                     self._scan()
                     .select(chosen)
-                    .collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+                    .collect_batches(
+                        chunk_size=rows,
+                        maintain_order=True,
+                        engine="streaming",
+                        optimizations=pl.QueryOptFlags(projection_pushdown=False),
+                    )
                 ):
                     done += frame.height
                     yield frame
@@ -92,7 +98,7 @@ class DelimitedSource(Source):
     def whole(self) -> pl.DataFrame:
         """Read all columns of all rows; a row with too many fields is refused."""
         done, frames = 0, [self._empty()]
-        for frame in self.batches([pl.all()]):
+        for frame in self.batches([pl.col(name) for name in self.columns]):
             if RAGGED in frame.columns:
                 self._refuse_ragged(frame[RAGGED], done)
                 frame = frame.drop(RAGGED)  # noqa: PLW2901 - the same rows

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -123,7 +126,10 @@ def readable(path: Path) -> Iterator[None]:
         pl.exceptions.PanicException,
         OSError,
         EOFError,
-        UnicodeDecodeError,
+        UnicodeError,
+        csv.Error,
+        zlib.error,
+        zipfile.BadZipFile,
     ) as error:
         said = str(error).strip()
         reason = shown(said.splitlines()[0].rstrip(".")) if said else "damaged"
