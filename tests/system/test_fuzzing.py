@@ -28,7 +28,8 @@ from whosthere.data.cities import simulate
 SECONDS = float(os.environ.get("WHOSTHERE_FUZZ_SECONDS", "25"))
 LONGEST = 60
 CODES = {0, 1, 2, 130}
-COMMANDS = typer.main.get_command(app).commands
+COMMAND = typer.main.get_command(app)
+COMMANDS = COMMAND.commands
 # These start processes, or work for as long as they are told to.
 UNTRIED = {"workers", "cluster", "help", "install_completion", "show_completion"}
 patient = settings(
@@ -168,6 +169,8 @@ def trials(base, tmp_path, monkeypatch):
     shutil.copytree(base, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    # Made once: typer would put the commands together again for each of them.
+    monkeypatch.setattr(typer.main, "get_command", lambda _: COMMAND)
     return Trials(tmp_path)
 
 
