@@ -1,0 +1,76 @@
+"""The real Milan file: a small one of its format, as the paper's description of it says."""
+
+import json
+
+import numpy as np
+import pytest
+
+from whosthere.auditing.work import ThisProcess
+from whosthere.paper.datasets import find_dataset
+from whosthere.paper.experiments import chosen
+from whosthere.paper.milan import read_milan
+from whosthere.paper.study import Size, prepare_study
+
+NOVEMBER = 1_383_260_400
+"""Midnight of 1 November 2013 in Milan, in seconds since 1970."""
+N_USERS, HOURS = 120, 24 * 8
+
+
+def tweet(rng, user, hour):
+    """One feature of the file: the point lies under `geomPoint.geom`, and there is no geometry."""
+    second = NOVEMBER + 3600 * hour + int(rng.integers(3600))
+    return {
+        "created": "2013-11-01T00:00:00",
+        "timestamp": str(second),
+        "user": f"{user:010x}",
+        "language": "it",
+        "entities": [],
+        "municipality": {"name": "Milano"},
+        "geomPoint.geom": {
+            "type": "Point",
+            "coordinates": [9.18 + 0.05 * rng.normal(), 45.46 + 0.03 * rng.normal()],
+        },
+    }
+
+
+def nested(feature):
+    """The same with the point inside an object, as other copies of the file have it."""
+    point = feature.pop("geomPoint.geom")
+    return feature | {"geomPoint": {"geom": point}}
+
+
+@pytest.fixture(params=[lambda one: one, nested], ids=["flat", "nested"])
+def file(request, tmp_path):
+    rng = np.random.default_rng(0)
+    features = [
+        request.param(tweet(rng, user, hour))
+        for user in range(N_USERS)
+        for hour in rng.integers(HOURS, size=15)
+    ]
+    path = tmp_path / "social-pulse-milano.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def test_the_first_week_over_a_grid(file):
+    traces = read_milan(file)
+    assert traces.epochs.n == 168
+    assert traces.epochs.timezone == "Europe/Rome"
+    assert str(traces.epochs.starts[0]) == "2013-10-31T23:00:00.000000"
+    assert N_USERS * 0.9 < traces.n_users <= N_USERS
+    # The eighth day and what is outside the box are left out.
+    assert N_USERS * 15 * 0.75 < traces.n_visits < N_USERS * 15 * 7 / 8
+    km = traces.regions.positions_km
+    near = np.sort(np.hypot(*(km - km[0]).T))[1]
+    assert near == pytest.approx(1.6, rel=0.02)
+
+
+def test_a_study_of_it(file, tmp_path):
+    dataset, path = find_dataset(str(file))
+    dataset = dataset.with_numbers(group_size=20, min_visits=2, reference_size=50)
+    study = prepare_study(
+        chosen(["ssc"]), dataset, tmp_path / "study", traces=path, size=Size(2, 2, 0), seed=1
+    )
+    result = study.run(workers=ThisProcess(), figures=False)
+    assert set(result.results["dataset"]) == {"milan"}
+    assert (tmp_path / "study" / "milan.parquet").exists()
