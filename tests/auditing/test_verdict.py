@@ -13,7 +13,15 @@ from scipy.stats import binomtest
 
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.verdict import LEAST_CELLS_KEPT, STRONGEST, Verdict, judge, least_sample
+from whosthere.auditing.verdict import (
+    LEAST_CELLS_KEPT,
+    STRONGEST,
+    Verdict,
+    judge,
+    least_sample,
+    obstacles,
+    targets_needed,
+)
 from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY
 from whosthere.errors import InputError
 
@@ -371,7 +379,11 @@ class TestReasons:
         [
             (10, 0.1, "Too few targets (10): at least 36 are needed to show 0.1 or less."),
             (35, 0.1, "Too few targets (35): at least 36 are needed to show 0.1 or less."),
-            (36, 0.1, "More targets or releases are needed to decide."),
+            (
+                36,
+                0.1,
+                "About 120 targets instead of 36 would decide, if the estimate stays as it is.",
+            ),
             (10, 0, "No number of targets can show exactly 0."),
         ],
     )
@@ -396,8 +408,8 @@ class TestReasons:
     def test_undecided_auc_with_its_ceiling(self):
         findings = [found(0.58, 0.55, 0.61), found(0.6, 0.5, 0.7, attack=CEILING)]
         assert only(findings).reasons == (
-            f"For {STRONGEST}, the mean AUC may be as high as 0.610 (limit 0.6). More targets or "
-            "releases are needed to decide.",
+            f"For {STRONGEST}, the mean AUC may be as high as 0.610 (limit 0.6). About 120 "
+            "targets instead of 50 would decide, if the estimate stays as it is.",
             "Somebody who knew the other people of the group could reach a mean AUC of 0.600, "
             "within the limits.",
         )
@@ -526,6 +538,7 @@ def test_verdict_to_json():
         "meaning": ["Much.", "More."],
         "strongest": None,
         "nothing_left": False,
+        "alone": None,
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected
@@ -648,3 +661,80 @@ class TestMonotonicity:
             assert "None" not in reason
             assert "inf" not in reason
         assert trusted or verdict.decision == "cannot tell"
+
+
+class TestHeadline:
+    def test_a_verdict_by_one_attacker_says_so(self):
+        one = [found(0.5, 0.45, 0.55)]
+        assert only(one).alone == STRONGEST
+        assert only(one).headline == f"raw  (by {STRONGEST} alone)"
+        assert f"(by {STRONGEST} alone)" in only(one)._repr_html_()
+        both = [*one, found(0.5, 0.45, 0.55, attack="knock-knock")]
+        assert only(both).alone is None
+        assert only(both).headline == "raw"
+
+
+class TestAboveCeiling:
+    def test_an_attack_above_the_ceiling_is_chance(self):
+        findings = [found(0.57, 0.5, 0.6), found(0.56, 0.5, 0.6, attack=CEILING)]
+        (said,) = [one for one in only(findings).reasons if "by chance" in one]
+        assert "0.570" in said
+        assert "0.560" in said
+
+    def test_others_are_not_mentioned(self):
+        findings = [found(0.55, 0.5, 0.6), found(0.56, 0.5, 0.6, attack=CEILING)]
+        assert not [one for one in only(findings).reasons if "by chance" in one]
+
+
+class TestTargetsNeeded:
+    LIMIT = Limit("auc", 0.6)
+
+    @pytest.mark.parametrize(
+        ("finding", "needed"),
+        [
+            # Half as wide an interval needs four times as many.
+            (found(0.55, 0.45, 0.65), 200),
+            (found(0.65, 0.55, 0.75), 200),
+            (found(0.59, 0.55, 0.63), 800),
+            (found(0.6, 0.55, 0.65), None),
+            (found(0.59999, 0.5, 0.7), None),
+            (found(None, None, None), None),
+            (found(0.5, None, None), None),
+        ],
+    )
+    def test_intervals_shrink_with_the_root_of_the_number(self, finding, needed):
+        assert targets_needed(finding, self.LIMIT) == needed
+
+    def test_the_number_is_said(self):
+        verdict = only([found(0.55, 0.45, 0.65)])
+        assert "About 200 targets instead of 50 would decide" in " ".join(verdict.reasons)
+        verdict = only([found(0.6, 0.5, 0.7)])
+        assert "no number of targets within reach" in " ".join(verdict.reasons)
+
+
+SIZES = {"targets": 55, "releases": 20, "control_releases": 4}
+
+
+class TestObstacles:
+    def test_the_usual_audit_can_accept(self):
+        assert obstacles(Policy.default(), [STRONGEST], **SIZES) == []
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"targets": 20}, "at least 36 are needed"),
+            ({"control_releases": 0}, "no control"),
+            ({"targets": 40, "releases": 4}, "at least 100 releases without the target"),
+        ],
+    )
+    def test_what_stands_in_the_way(self, changed, said):
+        (one, *_) = obstacles(Policy.default(), [STRONGEST], **SIZES | changed)
+        assert said in one
+
+    def test_weak_attacks_and_hopeless_limits(self):
+        (said,) = obstacles(Policy.default(), ["knock-knock"], **SIZES)
+        assert STRONGEST in said
+        hopeless = Policy("x", (Limit("share_auc_90", 0), Limit("empirical_eps", 1)))
+        said = obstacles(hopeless, [STRONGEST], **SIZES)
+        assert "exactly 0" in said[0]
+        assert "never accept" in said[1]

@@ -126,11 +126,11 @@ def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
             return (
                 f"{key.replace('_', ' ')} would change, and only targets and releases can be added"
             )
-    had, have = before["targets"], now["targets"]
+    had, have = before.get("targets", []), now["targets"]
     if have[: len(had)] != had:
         return "the targets would be other people; give at least as many, chosen in the same way"
     for key, words in _GROWING.items():
-        if now[key] < before[key]:
+        if now[key] < before.get(key, 0):
             return f"there would be {now[key]} {words} instead of {before[key]}"
     for attack, n in before.get("releases_of", {}).items():
         wanted = now.get("releases_of", {}).get(attack, now["releases"])

@@ -87,14 +87,14 @@ class FinishedAudit:
     def load(cls, folder: str | os.PathLike[str]) -> FinishedAudit:
         """Read the folder of a finished audit."""
         path = Path(folder)
-        if not (path / "manifest.json").is_file():
+        if not is_audit(path):
             existing(path)
             raise FileError(
                 "is not the folder of an audit",
                 where=path,
                 fix="Name a folder that `whosthere audit --out` wrote",
             )
-        if not (path / "verdicts.json").is_file():
+        if not is_finished(path):
             raise FileError(
                 "holds an audit that is not finished",
                 where=path,
@@ -116,13 +116,23 @@ class FinishedAudit:
             **_extras(path),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return verdicts and findings as a JSON object, as an audit prints them."""
+        return {
+            "trusted": self.trusted,
+            "failed_tasks": self.failed_tasks,
+            "policy": self.policy.to_json(),
+            "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
     @classmethod
     def of(cls, result: AuditResult) -> FinishedAudit:
         """Return what a result holds; what only its folder has is read from there."""
         folder = result.folder
         kept = {} if folder is None else _extras(folder)
         manifest = {"plan": result.plan.to_json(), "versions": versions()}
-        if folder is not None and (folder / "manifest.json").is_file():
+        if folder is not None and is_audit(folder):
             manifest = _object(folder / "manifest.json")
         return cls(
             "audit" if folder is None else folder.resolve().name,
@@ -136,6 +146,27 @@ class FinishedAudit:
             result.targets,
             **kept,
         )
+
+
+def is_audit(folder: Path) -> bool:
+    """Tell whether a path is the folder of an audit, finished or not."""
+    return (folder / "manifest.json").is_file()
+
+
+def is_finished(folder: Path) -> bool:
+    """Tell whether the audit in a folder has its results."""
+    return (folder / "verdicts.json").is_file()
+
+
+def tasks_done(folder: Path) -> tuple[int, int]:
+    """Return how many tasks of an audit are kept in its folder, and how many it has."""
+    plan = _object(folder / "manifest.json").get("plan")
+    if not isinstance(plan, dict) or not {"targets", "contests"} <= plan.keys():
+        raise _damaged(folder / "manifest.json")
+    # What is known of a target makes another setting, but no other releases.
+    schemes = {setting.partition(", knows ")[0] for setting in plan["contests"]}
+    kept = sum(1 for _ in (folder / "tasks").glob("target-*.parquet"))
+    return kept, len(plan["targets"]) * len(schemes)
 
 
 def _json(path: Path) -> object:

@@ -159,6 +159,8 @@ class RunFolder:
                     f"{key} {_short(before.get(key))} then, {_short(now.get(key))} now"
                     for key in other
                 )
+                if part == "plan" and obstacle(before, now) is None:
+                    fix = "Ask for it to be extended, or name a new folder"
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
     def alone(self) -> AbstractContextManager[None]:

@@ -58,6 +58,8 @@ _KNOWN_TODAY = (
 )
 _HARDLY_ANY = 1000.0
 _FPR = 0.01
+_FALSE_ALARMS = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": _FPR, "tpr_at_fpr_01pct": 0.001}
+_MOST_TARGETS = 100_000
 _FOUND = "tpr_at_fpr_1pct"
 
 
@@ -81,6 +83,8 @@ class Verdict:
         Whether the protection leaves nothing to publish: fewer than `LEAST_CELLS_KEPT` of the
         visited cells are above 0, or the published counts show no pattern that could be told from
         none. It does not change the decision.
+    alone
+        The attack that the verdict rests on, if it is the only one.
     """
 
     setting: str
@@ -90,6 +94,14 @@ class Verdict:
     meaning: tuple[str, ...] = ()
     strongest: str | None = None
     nothing_left: bool = False
+    alone: str | None = None
+
+    @property
+    def headline(self) -> str:
+        """What it is about, with what must not be overlooked: the first line after the decision."""
+        by = "" if self.alone is None else f"  (by {self.alone} alone)"
+        emptied = "  (nothing is left to publish)" if self.nothing_left else ""
+        return f"{self.setting}{by}{emptied}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
@@ -111,7 +123,7 @@ class Verdict:
         )
         return (
             f"<div><strong>{escape(self.decision.upper())}</strong> "
-            f"{escape(self.setting)}{lists}</div>"
+            f"{escape(self.headline)}{lists}</div>"
         )
 
 
@@ -142,7 +154,7 @@ def judge(
         case = _Case.of(finding for finding in findings if finding.setting == setting)
         decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
         if trusted:
-            reasons = [*reasons, *case.comparison()]
+            reasons = [*reasons, *case.comparison(), *case.above_ceiling()]
         if decision == "accept" and setting in incomplete:
             decision, reasons = _undecided(_FAILED, *reasons)
         left = case.what_is_left()
@@ -157,6 +169,7 @@ def judge(
                 tuple(case.meaning(policy.prior, sizes.get(setting))),
                 case.strongest,
                 nothing_left=left is not None,
+                alone=case.attacks[0] if len(case.attacks) == 1 else None,
             )
         )
     return verdicts
@@ -237,6 +250,20 @@ class _Case:
         ranked = sorted(self._compared, key=_estimate, reverse=True)
         each = ", ".join(f"{one.estimate:.3f} for {one.attack}" for one in ranked)
         return [f"On the releases that all attacks scored, the mean AUC is {each}."]
+
+    def above_ceiling(self) -> list[str]:
+        """Say of an attack that seems better than the best possible that it is not."""
+        best = next((one for one in self.ceiling if one.metric == "auc"), None)
+        return [
+            f"The mean AUC of {one.attack} ({one.estimate:.3f}) lies above the ceiling "
+            f"({best.estimate:.3f}) by chance: both are measured on few releases. No attack can "
+            "really be better than the ceiling."
+            for one in self.on("auc")
+            if best is not None
+            and best.estimate is not None
+            and one.estimate is not None
+            and one.estimate > best.estimate
+        ]
 
     def guaranteed(self) -> list[str]:
         """Say what the mechanism promises by itself."""
@@ -418,18 +445,90 @@ def _number(value: float, limit: Limit) -> str:
 
 
 def _what_would_help(finding: Finding, limit: Limit) -> str:
-    if limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
-        return _sample_needed(finding.n_targets, limit)
-    return "More targets or releases are needed to decide."
-
-
-def _sample_needed(n_targets: int, limit: Limit) -> str:
-    if limit.most == 0:
-        return "No number of targets can show exactly 0."
-    least = least_sample(limit.most)
-    if n_targets >= least:
-        return "More targets or releases are needed to decide."
+    """Say how many targets would decide, if what was measured stays as it is."""
+    is_share = limit.metric == "share_auc_90" or limit.metric.startswith("tpr_")
+    if is_share:
+        if limit.most == 0:
+            return "No number of targets can show exactly 0."
+        least = least_sample(limit.most)
+        if finding.n_targets < least:
+            return (
+                f"Too few targets ({finding.n_targets}): at least {least} are needed to show "
+                f"{limit.most:g} or less."
+            )
+    needed = targets_needed(finding, limit)
+    if needed is None:
+        return (
+            "It is so close to the limit that no number of targets within reach would decide; a "
+            "slightly stronger protection would."
+        )
     return (
-        f"Too few targets ({n_targets}): at least {least} are needed to show {limit.most:g} or "
-        "less."
+        f"About {needed:,} targets instead of {finding.n_targets:,} would decide, if the estimate "
+        "stays as it is."
     )
+
+
+def targets_needed(finding: Finding, limit: Limit) -> int | None:
+    """Return how many targets would bring the interval to one side of a limit.
+
+    Intervals shrink with the square root of their number, or with the number itself above a share
+    of 0. None if more than 100,000 are needed, or nobody can tell.
+    """
+    if finding.estimate is None or finding.low is None or finding.high is None:
+        return None
+    low = finding.low if finding.low_in_family is None else finding.low_in_family
+    is_above = finding.estimate > limit.most
+    reach = finding.estimate - low if is_above else finding.high - finding.estimate
+    away = abs(finding.estimate - limit.most)
+    if away <= 0:
+        return None
+    needed = finding.n_targets * (reach / away) ** (2 if finding.estimate else 1)
+    if needed > _MOST_TARGETS:
+        return None
+    # To two digits: more would pretend to know.
+    step = 10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0)
+    return max(math.ceil(needed / step - 1e-6) * step, finding.n_targets + 1)
+
+
+def obstacles(
+    policy: Policy,
+    attacks: Collection[str],
+    *,
+    targets: int,
+    releases: int,
+    control_releases: int,
+) -> list[str]:
+    """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
+
+    Parameters
+    ----------
+    attacks
+        Names of the attacks of a setting.
+    targets, releases, control_releases
+        How many there are, releases for each target.
+    """
+    said = []
+    if STRONGEST not in attacks:
+        said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
+    if not control_releases:
+        said.append("There is no control. Give some control releases.")
+    for limit in policy.limits:
+        words = METRICS[limit.metric].words
+        if limit.metric == "empirical_eps":
+            said.append(f"A limit of the {words} can reject, but never accept. Leave it out.")
+        elif limit.most == 0:
+            said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
+        elif limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
+            least = least_sample(limit.most)
+            if targets < least:
+                said.append(
+                    f"{targets} targets cannot show that the {words} is {limit.most:g} or less: at "
+                    f"least {least} are needed."
+                )
+        fpr = _FALSE_ALARMS.get(limit.metric)
+        if fpr is not None and targets * (releases // 2) < 1 / fpr:
+            said.append(
+                f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "
+                f"and there are {targets * (releases // 2):,}: give more targets or releases."
+            )
+    return said

@@ -20,10 +20,11 @@ from whosthere.cli.options import (
     ReferenceSize,
     WorkerCount,
 )
-from whosthere.cli.results import show_audit
+from whosthere.cli.results import show_audit, show_named_targets
 
 if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan
+    from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import PreparedAudit
 
 SOMETHING_FAILED = 1
@@ -175,6 +176,7 @@ def audit(
     if talk:
         _show_plan(prepared.plan)
         _show_cost(prepared, n, cluster)
+        _show_obstacles(prepared.plan, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.plan.to_json())
@@ -195,6 +197,8 @@ def audit(
         console.print_json(result.to_json())
     else:
         show_audit(result)
+        if options.users:
+            show_named_targets(result, options.users)
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")
@@ -227,6 +231,29 @@ def _show_plan(plan: Plan) -> None:
     console.table("What will be run", ("", ""), rows)
     for sentence in plan.cautions:
         console.say(f"Note: {sentence}")
+
+
+def _show_obstacles(plan: Plan, policy: Policy) -> None:
+    """Say beforehand whether the plan can accept anything, and if not, what would help."""
+    from whosthere.auditing.verdict import obstacles
+
+    said = dict.fromkeys(
+        one
+        for setting in plan.settings
+        for one in obstacles(
+            policy,
+            [attack.name for attack in plan.attacks_in(setting)],
+            targets=len(plan.targets),
+            releases=min(plan.releases_by(attack) for attack in plan.attacks_in(setting)),
+            control_releases=plan.control_releases,
+        )
+    )
+    if not said:
+        console.say(f"By the policy {policy.name!r}, this plan can accept and reject.")
+        return
+    console.say(f"By the policy {policy.name!r}, this plan can reject but not accept:")
+    for sentence in said:
+        console.say(f"- {sentence}")
 
 
 def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> None:

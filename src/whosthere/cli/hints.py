@@ -34,6 +34,7 @@ _OPTIONS = {
     "releases are given for": "--releases-of",
     "no mechanism is given": "--mechanism",
     "a reference size": "--reference-size",
+    "Ask for it to be extended": "--extend",
     "visits or less": "--min-visits",
     "targets or less": "--targets",
     "needs reference traces": "--reference",

@@ -15,20 +15,28 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Traces, a release or records.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="Traces, a release, records, or a folder of an audit."),
+    ],
     *,
     json: Json = False,
 ) -> None:
-    """Say what a file holds: traces, a release, or a table of records.
+    """Say what a file holds: traces, a release, or a table of records; or how an audit stands.
 
-    No user id and no single trace is shown.
+    Of a finished audit the results are shown again, of another how far it has come. No user id and
+    no single trace is shown.
 
-    Example: `whosthere inspect city/traces.parquet --json`
+    Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
+    from whosthere.auditing.finished import is_audit
     from whosthere.data.files import existing, read_metadata
     from whosthere.privacy.release import description_path
 
     existing(file)
+    if is_audit(file):
+        _audit(file, json=json)
+        return
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
     if kind == "traces":
@@ -41,6 +49,26 @@ def inspect(
         console.print_json(facts)
     else:
         _show(file, facts)
+
+
+def _audit(folder: Path, *, json: bool) -> None:
+    """Show the results of a finished audit again, or how far another one has come."""
+    from whosthere.auditing.finished import FinishedAudit, is_finished, tasks_done
+    from whosthere.cli.results import show_audit
+
+    if is_finished(folder):
+        audit = FinishedAudit.load(folder)
+        if json:
+            console.print_json(audit.to_json())
+        else:
+            show_audit(audit)
+        return
+    done, total = tasks_done(folder)
+    if json:
+        console.print_json({"kind": "unfinished audit", "tasks_done": done, "tasks": total})
+        return
+    console.say(f"{folder}: an audit that is not finished. {done} of {total} tasks are done.")
+    console.say("If it is not running, the command that began it resumes it.")
 
 
 def _traces(file: Path) -> dict[str, Any]:

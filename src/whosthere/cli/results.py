@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whosthere.cli import console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from whosthere.auditing.finding import Finding
+    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.what_if import Interval, WhatIf
 
@@ -29,15 +30,14 @@ _HEADS_OF_UTILITY = {
 }
 
 
-def show_audit(result: AuditResult) -> None:
+def show_audit(result: AuditResult | FinishedAudit) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
     from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
 
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
         console.say("")
-        emptied = "  (nothing is left to publish)" if verdict.nothing_left else ""
-        console.verdict(verdict.decision, f"{verdict.setting}{emptied}")
+        console.verdict(verdict.decision, verdict.headline)
         console.table("", ("attack", *_HEADS.values()), _rows(own))
         left = _row_of_utility(own)
         if left:
@@ -49,7 +49,7 @@ def show_audit(result: AuditResult) -> None:
                 console.say(f"{title}: {sentence}")
     console.say("")
     if result.what_if:
-        _show_what_if(result.what_if)
+        _show_what_if([_what_if(one) for one in result.what_if])
     console.say("All numbers with 95 % intervals.")
     for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
@@ -66,6 +66,29 @@ def show_audit(result: AuditResult) -> None:
             "a control failed: it found a signal where there is none, or releases with a person "
             "do not look as they must, so this audit cannot be trusted"
         )
+
+
+def show_named_targets(result: AuditResult, users: Sequence[str]) -> None:
+    """Print a line for each target that was asked for by name."""
+    from whosthere.auditing.vocabulary import CEILING
+
+    # Targets stand in the plan in the order in which they were named.
+    names = dict(zip(result.plan.targets, dict.fromkeys(users), strict=True))
+    rows = []
+    for row in result.targets.iter_rows(named=True):
+        if row["attack"] != CEILING:
+            share = f"{row['auc']:.3f}", f"{row['accuracy']:.3f}"
+            shown = names[row["target"]], row["setting"], row["attack"], *share
+            rows.append((*shown, str(row["releases"])))
+    header = ("target", "setting", "attack", "AUC", "accuracy", "releases")
+    console.table("Named targets (no intervals: one person each)", header, sorted(rows))
+
+
+def _what_if(one: WhatIf | Mapping[str, Any]) -> WhatIf:
+    """Return a change that was tried, as its file describes it or as it is."""
+    from whosthere.auditing.what_if import WhatIf
+
+    return one if isinstance(one, WhatIf) else WhatIf.from_json(dict(one))
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:

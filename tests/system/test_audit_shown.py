@@ -1,0 +1,90 @@
+"""What `audit` says beforehand, of named targets, and again through `inspect`."""
+
+import json
+
+import pytest
+
+import whosthere as wt
+
+QUICK = ("-m", "20", "-M", "raw", "-a", "likelihood-ratio", "--releases", "4", "--no-what-if")
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    path = tmp_path_factory.mktemp("city") / "traces.parquet"
+    wt.simulate("milan-like", seed=2, users=300, regions=9, days=1).traces().save(path)
+    return path
+
+
+def in_one_line(text):
+    return " ".join(text.split())
+
+
+def test_a_dry_run_says_whether_the_plan_can_accept(traces, tmp_path, whosthere):
+    dry = ("--out", tmp_path / "run", "--dry-run")
+    code, shown, _ = whosthere("audit", traces, *QUICK, "--targets", "5", *dry)
+    assert code == 0
+    said = in_one_line(shown)
+    assert "this plan can reject but not accept" in said
+    assert "at least 36 are needed" in said
+    shown = whosthere("audit", traces, *QUICK[:-3], "--targets", "55", *dry)[1]
+    assert "this plan can accept and reject" in in_one_line(shown)
+
+
+def test_named_targets_get_a_line_each(traces, tmp_path, whosthere):
+    users = [wt.Traces.load(traces).users[i] for i in (5, 2)]
+    named = [word for user in users for word in ("--user", user)]
+    code, shown, _ = whosthere("audit", traces, *QUICK, *named, "--out", tmp_path / "run")
+    assert code == 0
+    lines = [line for line in shown.splitlines() if any(user in line for user in users)]
+    assert len(lines) == 2
+    # Nobody is named in anything that is kept.
+    for path in (tmp_path / "run").rglob("*"):
+        if path.is_file():
+            assert not any(user.encode() in path.read_bytes() for user in users)
+
+
+def test_a_verdict_by_one_attacker_says_so_in_its_first_line(traces, tmp_path, whosthere):
+    shown = whosthere("audit", traces, *QUICK, "--targets", "3", "--out", tmp_path / "run")[1]
+    (line,) = [line for line in shown.splitlines() if "raw, m=20" in line and "alone" in line]
+    assert "(by likelihood-ratio alone)" in line
+
+
+def test_a_finished_audit_is_shown_again(traces, tmp_path, whosthere):
+    run = tmp_path / "run"
+    first = whosthere("audit", traces, *QUICK, "--targets", "3", "--out", run)[1]
+    code, again, _ = whosthere("inspect", run)
+    assert code == 0
+    shown = again.rstrip().splitlines()
+    assert len(shown) > 20
+    assert set(shown) <= set(first.splitlines())
+    found = json.loads(whosthere("inspect", run, "--json")[1])
+    assert found["verdicts"][0]["setting"] == "raw, m=20"
+
+
+def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):
+    run = tmp_path / "run"
+    whosthere("audit", traces, *QUICK, "--targets", "3", "--out", run)
+    (run / "verdicts.json").unlink()
+    next((run / "tasks").iterdir()).unlink()
+    code, shown, _ = whosthere("inspect", run)
+    assert code == 0
+    assert "2 of 3 tasks are done" in in_one_line(shown)
+    found = json.loads(whosthere("inspect", run, "--json")[1])
+    assert (found["tasks_done"], found["tasks"]) == (2, 3)
+    (run / "manifest.json").write_text("{}")
+    code, _, said = whosthere("inspect", run)
+    assert code == 2
+    assert "is damaged" in in_one_line(said)
+
+
+def test_an_audit_is_extended(traces, tmp_path, whosthere):
+    run = ("--out", tmp_path / "run")
+    assert whosthere("audit", traces, *QUICK, "--targets", "3", *run)[0] == 0
+    code, _, said = whosthere("audit", traces, *QUICK, "--targets", "5", *run)
+    assert code == 2
+    assert "by another plan" in in_one_line(said)
+    assert "Ask for it to be extended (--extend)" in in_one_line(said)
+    code, shown, _ = whosthere("audit", traces, *QUICK, "--targets", "5", *run, "--extend")
+    assert code == 0
+    assert "3 of 5 tasks are done already" in in_one_line(shown)
