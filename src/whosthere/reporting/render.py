@@ -69,7 +69,10 @@ def render_fragment(template: str, *, glossary: Iterable[Entry], **context: obje
         environment()
         .get_template(f"{template}.html.j2")
         .render(
-            style=theme + Markup(".whosthere {\n") + asset("parts.css") + Markup("}"),
+            style=theme
+            + Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
+            + asset("parts.css")
+            + Markup("}"),
             glossary={entry.key: entry.meaning for entry in glossary},
             texts=texts(),
             is_fragment=True,

@@ -140,7 +140,7 @@ def headline(verdict: Verdict, found: Lookup) -> str:
     if best is not None and best.estimate is not None and size is not None:
         return (
             f"An attacker finds about {people(best.estimate, size)} people in a release; guessing "
-            f"finds {0.01 * size:,.0f}. {_promise(found, verdict.setting)}"
+            f"finds {_guessed(size)}. {_promise(found, verdict.setting)}"
         )
     auc = found.largest(verdict.setting, "auc")
     if auc is None:
@@ -149,6 +149,11 @@ def headline(verdict: Verdict, found: Lookup) -> str:
         f"The strongest attack reaches a mean AUC of {auc.estimate:.3f}; 0.5 is guessing. The "
         "sample is too small to say how many people that finds."
     )
+
+
+def _guessed(size: int) -> str:
+    """Write how many people of a group are found by naming 1 in 100 at random."""
+    return f"{0.01 * size:,.0f}" if size >= 100 else "less than 1"
 
 
 def _promise(found: Lookup, setting: str) -> str:
