@@ -122,6 +122,8 @@ def test_can_be_read_by_everybody(pages, kind):
         if tag == "svg":
             assert attributes["aria-label"]
     assert ("a", {"class": "skip", "href": "#main"}) in found
+    labels = [a["aria-label"] for tag, a in found if tag == "section" and "aria-label" in a]
+    assert len(labels) == len(set(labels)) > 0
 
 
 def test_has_all_sections(html, audit):

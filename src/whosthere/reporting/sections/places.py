@@ -99,7 +99,7 @@ def _panel(leaks: pl.DataFrame, regions: pl.DataFrame | None, i: int, setting: s
     name = shortened(setting)
     return Leaks(
         i, name, _map(by_region, name), _week(here.filter(pl.col("axis") == "hour"), name),
-        _top(by_region),
+        _top(by_region, name),
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _week(rows: pl.DataFrame, setting: str) -> Week | None:
     return Week(f"Hours of the week by what they give away, {setting}", tuple(hours))
 
 
-def _top(rows: pl.DataFrame) -> Table | None:
+def _top(rows: pl.DataFrame, setting: str) -> Table | None:
     known = rows.filter(pl.col("leak") > 0).sort("leak", descending=True)
     if known.is_empty():
         return None
@@ -148,7 +148,7 @@ def _top(rows: pl.DataFrame) -> Table | None:
         for row in known.head(_TOP).iter_rows(named=True)
     )
     heads = (Head("region", "region", numeric=False), Head("share of all"), Head("targets"))
-    return Table("The regions that give away most.", heads, body)
+    return Table(f"The regions that give away most, {setting}.", heads, body)
 
 
 def _largest(rows: pl.DataFrame) -> float:
