@@ -6,6 +6,11 @@ Writes a folder of Parquet files of records (user, timestamp, lat, lon, region),
 command as a user would, in a process of its own, and reports records per second and peak memory as
 JSON. Beside it, in turns, runs a bare query for the distinct pairs (user, cell) of the same files,
 which checks and writes nothing: by polars, and by DuckDB where that is installed.
+
+    python benchmarks/ingest.py --records 50000000 --sql
+
+writes the same records to a DuckDB file too, and reads them by `ingest --sql` beside the folder of
+Parquet files, in turns: all rows, and the distinct rows that the database finds by itself.
 """
 
 from __future__ import annotations
@@ -101,6 +106,30 @@ def timed(command: list[str]) -> tuple[float, float]:
     return time.perf_counter() - begun, used.ru_maxrss * 1024 / 1e9
 
 
+def write_database(records: Path, database: Path) -> None:
+    """Copy the records to a table of a DuckDB file."""
+    import duckdb  # noqa: PLC0415 - optional
+
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(f"CREATE TABLE records AS SELECT * FROM '{records}/*.parquet'")
+
+
+def sql_runs(records: Path, database: Path, out: Path) -> dict[str, list[str]]:
+    """Return the commands that read the same records from files and from a database."""
+    ingest = [sys.executable, "-m", "whosthere", "ingest"]
+    written = ["--out", str(out), "--force", *WINDOW]
+    from_database = ["--database", str(database), "--sql"]
+    rows = "SELECT user, timestamp, region FROM records"
+    distinct = (
+        "SELECT DISTINCT user, date_trunc('hour', timestamp) AS timestamp, region FROM records"
+    )
+    return {
+        "Parquet files": [*ingest, str(records), *written],
+        "--sql, all rows": [*ingest, *from_database, rows, *written],
+        "--sql, distinct rows": [*ingest, *from_database, distinct, *written],
+    }
+
+
 def bare_queries(folder: Path, kind: str | None) -> dict[str, list[str]]:
     """Return the commands that only find the distinct pairs, by the program that does it."""
     if kind is None:
@@ -133,6 +162,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=500_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sql", action="store_true", help="A database beside the files.")
     arguments = parser.parse_args()
     report = {
         "records": arguments.records,
@@ -147,6 +177,21 @@ def main() -> None:
         records, out = Path(folder) / "records", Path(folder) / "traces.parquet"
         write_records(records, arguments.records, arguments.users, arguments.seed)
         report["files_gb"] = round(sum(f.stat().st_size for f in records.iterdir()) / 1e9, 3)
+        if arguments.sql:
+            database = Path(folder) / "records.duckdb"
+            write_database(records, database)
+            report["database_gb"] = round(database.stat().st_size / 1e9, 3)
+            found = measure(sql_runs(records, database, out), arguments.repeats)
+            report["runs"] = {
+                name: {
+                    "seconds": round(seconds, 1),
+                    "million_records_per_second": round(arguments.records / seconds / 1e6, 2),
+                    "peak_gb": round(gb, 2),
+                }
+                for name, (seconds, gb) in found.items()
+            }
+            print(json.dumps(report, indent=2))
+            return
         ingest = [sys.executable, "-m", "whosthere", "ingest", str(records)]
         for name, (options, kind) in RUNS.items():
             commands = {

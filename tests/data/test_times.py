@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.data.epochs import to_micros
-from whosthere.data.times import to_utc_micros
-from whosthere.errors import RecordsError
+from whosthere.data.times import (
+    CLOCK_CHANGES,
+    SKIPPED,
+    TWICE,
+    TimeReader,
+    time_form,
+    to_utc_micros,
+)
+from whosthere.errors import InputError, RecordsError
 
 MOMENT = datetime(2021, 6, 15, 13, 45, 10, tzinfo=UTC)
 MICROS = to_micros(MOMENT)
@@ -105,3 +112,40 @@ def test_mixed_zones_are_refused():
 def test_other_types_are_refused():
     with pytest.raises(RecordsError, match="Boolean"):
         to_utc_micros(pl.Series([True]), None)
+
+
+@given(
+    st.lists(st.datetimes(datetime(1995, 1, 1), datetime(2095, 1, 1)), min_size=1, max_size=5),
+    st.sampled_from(
+        ["%d/%m/%Y %H:%M:%S", "%Y%m%d%H%M%S", "%H:%M:%S %m-%d-%Y", "%d %b %Y %H:%M:%S"]
+    ),
+)
+def test_patterns_read_what_they_write(moments, pattern):
+    moments = [moment.replace(microsecond=0) for moment in moments]
+    column = pl.Series([moment.strftime(pattern) for moment in moments])
+    read = TimeReader(timezone="UTC", form=time_form(pattern)).read(column).micros
+    assert read.to_list() == [to_micros(moment.replace(tzinfo=UTC)) for moment in moments]
+
+
+@given(st.datetimes(datetime(1995, 1, 1), datetime(2035, 1, 1)), st.sampled_from(CLOCK_CHANGES))
+def test_a_clock_change_touches_only_its_own_hours(moment, how):
+    """Python's own rules for local times agree: a time exists, twice, or not at all."""
+    moment = moment.replace(microsecond=0)
+    zone = ZoneInfo("Europe/Rome")
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    utc = [to_micros(one.astimezone(UTC)) for one in (first, second)]
+    moments = TimeReader(timezone="Europe/Rome", at_clock_change=how).read(pl.Series([moment]))
+    if utc[0] == utc[1]:
+        assert moments.micros.to_list() == [utc[0]]
+        assert not moments.problems
+    elif how in {"earlier", "later"}:
+        assert moments.micros[0] == (min(utc) if how == "earlier" else max(utc))
+    else:
+        assert moments.micros[0] is None
+        assert set(moments.problems) == {TWICE if utc[0] < utc[1] else SKIPPED}
+
+
+@pytest.mark.parametrize("text", ["", "often", "%", "%Q", "%H:%M", "%Y"])
+def test_what_is_no_form_is_refused(text):
+    with pytest.raises(InputError):
+        time_form(text)

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import sys
 import zipfile
 
 import numpy as np
@@ -433,3 +434,12 @@ def test_a_file_without_one_usable_row_says_so(refused, records):
     records(table("n/a,2024-04-05T10:00Z,a", "u1,never,a"))
     message = refused(*INGEST, "--drop-invalid")
     assert "no row can be used (1 without a user, 1 without a valid time)" in message
+
+
+def test_a_missing_extra_is_noticed_before_the_data_are_read(refused, records, monkeypatch):
+    records("no records at all")
+    monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
+    message = refused(*INGEST, "--h3", "7")
+    assert "[geo]" in message
+    # The advice is for the way in which whosthere was installed.
+    assert "pip install '" in message
