@@ -443,3 +443,31 @@ def test_a_missing_extra_is_noticed_before_the_data_are_read(refused, records, m
     assert "[geo]" in message
     # The advice is for the way in which whosthere was installed.
     assert "pip install '" in message
+
+
+@pytest.mark.parametrize("name", ["*", "^.*$", "a.b", "^x$"])
+def test_names_of_columns_are_no_patterns(ingested, folder, records, name):
+    records(table("u1,2024-04-05T10:00Z,a,1", header=f"user,time,{name},other"))
+    assert ingested(*INGEST, "--region-column", name)[0].regions.ids == ("a",)
+    (folder / "regions.csv").write_text(f"region,{name},lon,lat\na,b,9,45\n")
+    command = (*INGEST, "--region-column", name, "--regions", "regions.csv", "--force")
+    assert ingested(*command)[0].regions.ids == ("a",)
+
+
+def test_columns_of_lists_are_refused(refused, folder):
+    nested = {
+        "user": ["u"],
+        "time": ["2024-04-05T10:00Z"],
+        "region": ["a"],
+        "lon": [9],
+        "lat": [45],
+    }
+    for role in nested:
+        frame = pl.DataFrame({**nested, role: [[1, 2]]})
+        frame.write_parquet("r.parquet")
+        way = ("--grid", "1x1") if role in {"lon", "lat"} else ()
+        assert "holds List" in refused("ingest", "r.parquet", "-o", "out.parquet", *way)
+    pl.DataFrame({"user": [[1]], "friend": [[1]]}).write_parquet("friends.parquet")
+    pl.DataFrame({**nested, "lat": [45]}).write_parquet("r.parquet")
+    message = refused("ingest", "r.parquet", "-o", "out.parquet", "--friends", "friends.parquet")
+    assert "friends.parquet: column 'user' holds List" in message

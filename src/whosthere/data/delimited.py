@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.source import BATCH_ROWS, RAGGED, Source, readable
+from whosthere.data.source import BATCH_ROWS, RAGGED, Source, column, readable
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class DelimitedSource(Source):
     def whole(self) -> pl.DataFrame:
         """Read all columns of all rows; a row with too many fields is refused."""
         done, frames = 0, [self._empty()]
-        for frame in self.batches([pl.col(name) for name in self.columns]):
+        for frame in self.batches([column(name) for name in self.columns]):
             if RAGGED in frame.columns:
                 self._refuse_ragged(frame[RAGGED], done)
                 frame = frame.drop(RAGGED)  # noqa: PLW2901 - the same rows
@@ -108,7 +108,7 @@ class DelimitedSource(Source):
 
     def count(self) -> int:
         """Count the rows."""
-        first = pl.col(self.columns[0])
+        first = column(self.columns[0])
         return sum(frame.height for frame in self.batches([first]))
 
     def place(self, index: int) -> str:

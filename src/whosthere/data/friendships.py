@@ -45,9 +45,12 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
         )
     if not table.height:
         raise EmptyError("has no rows", where=path)
+    try:
+        ids = [joined_ids([name], table.schema) for name in chosen]
+    except RecordsError as error:
+        raise RecordsError(error.problem, where=path, fix=error.fix) from error
     return table.select(
-        joined_ids([name], table.schema).cast(pl.String).alias(role)
-        for role, name in zip(COLUMNS, chosen, strict=True)
+        expr.cast(pl.String).alias(role) for role, expr in zip(COLUMNS, ids, strict=True)
     )
 
 

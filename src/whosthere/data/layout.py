@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.data.columns import TOGETHER, Columns, guess, missing, parts_of
+from whosthere.data.source import column
 from whosthere.data.time_forms import SAMPLE_ROWS, holds_clocks, holds_dates
 from whosthere.errors import RecordsError, listed, quote
 
@@ -89,25 +90,18 @@ class Arranger:
 
     def _plain(self, role: str) -> None:
         name = self._columns.require((role,), self._found)[role]
-        for part in parts_of(name, self._found):
-            kind = self._source.schema[part]
-            if kind.is_nested() or kind == pl.Object:
-                raise RecordsError(
-                    f"column {quote(part)} holds {kind}, not single values",
-                    fix=f"Say which column holds the {role}",
-                )
         self._add(role, name, joined_ids(parts_of(name, self._found), self._source.schema))
 
     def _point(self) -> None:
         lon, lat = (self._columns.find(axis, self._found) for axis in ("lon", "lat"))
         if lon is not None and lat is not None:
-            self._add("lon", lon, pl.col(lon))
-            self._add("lat", lat, pl.col(lat))
+            self._add("lon", lon, single(lon, self._source.schema))
+            self._add("lat", lat, single(lat, self._source.schema))
             return
         name = self._source.points or guess("geometry", self._found)
         if name is None or self._source.schema[name] != pl.Binary:
             raise missing("lat" if lon is not None else "lon", self._found)
-        self._add("point", name, pl.col(name))
+        self._add("point", name, single(name, self._source.schema))
 
     def _time(self) -> None:
         """Find one column of times, or a column of dates and one of times of day."""
@@ -125,7 +119,7 @@ class Arranger:
                         f"no column holds times of day to go with the date {date!r}",
                         fix="Say which column holds the time",
                     )
-                self._add("time", name, pl.col(name))
+                self._add("time", name, single(name, self._source.schema))
                 return
             date, name = name, clock
         if date is None or date == name:
@@ -143,12 +137,12 @@ class Arranger:
                 fix="Say which column holds the date",
             )
         kind = self._source.schema[clock]
-        text = pl.col(clock).cast(pl.String).str.strip_chars()
+        text = single(clock, self._source.schema).cast(pl.String).str.strip_chars()
         if kind == pl.Time:
-            text = pl.col(clock).dt.to_string("%H:%M:%S%.6f")
+            text = single(clock, self._source.schema).dt.to_string("%H:%M:%S%.6f")
         hour_only = text.str.contains(r"^\d{1,2}$")
         clocks = pl.when(hour_only).then(text + pl.lit(":00")).otherwise(text)
-        dates = pl.col(date).cast(pl.String).str.strip_chars()
+        dates = single(date, self._source.schema).cast(pl.String).str.strip_chars()
         if self._rewrites_dates:
             # A date in digits is no longer in doubt once a time of day follows it.
             dates = dates.str.replace(r"^(\d{4})(\d{2})(\d{2})$", "$1-$2-$3")
@@ -171,9 +165,21 @@ class Arranger:
 def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
     parts = [
-        pl.col(name).bin.encode("hex") if schema[name] == pl.Binary else pl.col(name)
+        single(name, schema).bin.encode("hex")
+        if schema[name] == pl.Binary
+        else single(name, schema)
         for name in names
     ]
     if len(parts) == 1:
         return parts[0]
     return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")
+
+
+def single(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Refer to a column of single values; one of lists or records is refused."""
+    kind = schema[name]
+    if kind.is_nested() or kind == pl.Object:
+        raise RecordsError(
+            f"column {quote(name)} holds {kind}, not single values", fix="Name another column"
+        )
+    return column(name)

@@ -14,7 +14,7 @@ import polars as pl
 from whosthere.data.arrays import frozen, own
 from whosthere.data.columns import Columns, parts_of
 from whosthere.data.files import new_file
-from whosthere.data.layout import joined_ids
+from whosthere.data.layout import joined_ids, single
 from whosthere.data.neighbours import Neighbours, delaunay, project
 from whosthere.data.numbers import degrees_of
 from whosthere.data.sources import read_single
@@ -174,13 +174,13 @@ class Regions:
                 where=path,
                 fix="Name the column with the ids 'region'",
             )
-        expr = joined_ids(parts_of(id_name, found), table.schema)
-        ids = table.select(expr.cast(pl.String)).to_series()
-        if ids.null_count():
-            raise RecordsError(f"row {_first_null(ids) + 1} has no region id", where=path)
-        axes = (Columns().find(axis, found) for axis in ("lon", "lat"))
-        degrees = [None if name is None else _degrees(table[name], path) for name in axes]
         try:
+            expr = joined_ids(parts_of(id_name, found), table.schema)
+            ids = table.select(expr.cast(pl.String)).to_series()
+            if ids.null_count():
+                raise InputError(f"row {_first_null(ids) + 1} has no region id")
+            axes = (Columns().find(axis, found) for axis in ("lon", "lat"))
+            degrees = [None if name is None else _degrees(table, name) for name in axes]
             return cls(ids.to_list(), *degrees)
         except InputError as error:
             raise RecordsError(error.problem, where=path, fix=error.fix) from error
@@ -218,11 +218,10 @@ def _first_null(column: pl.Series) -> int:
     return 0 if found is None else found
 
 
-def _degrees(column: pl.Series, path: Path) -> NDArray[np.float64]:
-    degrees = degrees_of(column)
+def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
+    written = table.select(single(name, table.schema)).to_series()
+    degrees = degrees_of(written)
     if degrees.null_count():
         row = _first_null(degrees)
-        raise RecordsError(
-            f"row {row + 1}, column {column.name!r}: {column[row]!r} is not a number", where=path
-        )
+        raise InputError(f"row {row + 1}, column {name!r}: {written[row]!r} is not a number")
     return degrees.to_numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -112,6 +113,13 @@ class FrameSource(Source):
             return self.rows
         with readable(self.path):
             return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+
+
+def column(name: str) -> pl.Expr:
+    """Refer to a column by its name, also one that polars takes for a pattern."""
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        return pl.col(f"^{re.escape(name)}$")
+    return pl.col(name)
 
 
 @contextmanager
