@@ -144,7 +144,7 @@ class TestRefusals:
                 folder.begin(identity)
             assert content(folder.path) == before
             assert str(folder.path) in str(error.value)
-            assert "Name a new folder" in str(error.value)
+            assert "name a new folder" in str(error.value).lower()
             return str(error.value)
 
         return run

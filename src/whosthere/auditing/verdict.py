@@ -486,7 +486,7 @@ def targets_needed(finding: Finding, limit: Limit) -> int | None:
     if needed > _MOST_TARGETS:
         return None
     # To two digits: more would pretend to know.
-    step = 10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0)
+    step = int(10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0))
     return max(math.ceil(needed / step - 1e-6) * step, finding.n_targets + 1)
 
 
