@@ -67,6 +67,12 @@ class TestNumbers:
 
 
 class TestOverview:
+    def test_verdicts_by_one_attack_are_pointed_out(self, audit):
+        assert not [said for said in overview(audit).warnings if "alone" in said]
+        first, *others = audit.verdicts
+        alone = replace(audit, verdicts=(replace(first, alone="knock-knock"), *others))
+        assert "Some verdicts rest on one attack alone: knock-knock." in overview(alone).warnings
+
     def test_a_card_for_every_verdict_with_its_own_words(self, audit):
         cards = overview(audit).cards
         assert [card.name for card in cards] == list(SETTINGS)

@@ -105,6 +105,8 @@ def _warnings(audit: FinishedAudit) -> list[str]:
         total = len(audit.plan.get("targets", ())) * len(audit.verdicts)
         many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
         said.append(f"{many} tasks failed; all numbers rest on the others.")
+    alone = dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone)
+    said += [f"Some verdicts rest on one attack alone: {shortened(one)}." for one in alone]
     return said
 
 
