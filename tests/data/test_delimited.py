@@ -16,7 +16,7 @@ from whosthere.data.source import RAGGED
 from whosthere.errors import RecordsError
 
 quick = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-FIELDS = st.text(st.sampled_from('ab1é"\n;,|\t '), max_size=6)
+FIELDS = st.text(st.sampled_from('ab1é"\n;,|\t \x85\x0c'), max_size=6)
 ROWS = st.lists(st.tuples(FIELDS, FIELDS, FIELDS), min_size=1, max_size=12)
 
 
@@ -49,7 +49,7 @@ def test_rows_come_back(tmp_path, monkeypatch, encoding, packed, block, rows, se
 def test_only_broken_rows_are_lost(tmp_path, monkeypatch, rows, data):
     rows = [tuple(text.replace('"', "").replace("\n", "") for text in row) for row in rows]
     monkeypatch.setattr(delimited, "_BLOCK_CHARS", data.draw(st.sampled_from([30, 100, 1 << 24])))
-    lines = written(rows).splitlines(keepends=True)
+    lines = [f"{line}\n" for line in written(rows).split("\n")[:-1]]
     broken = data.draw(st.sets(st.integers(1, len(rows)), max_size=3))
     for index in broken:
         lines[index] = data.draw(st.sampled_from(["1;2;3;4\n", "a;b;c;;;d\n", '"open;2;3\n']))

@@ -11,26 +11,14 @@ import polars as pl
 
 from whosthere.data.columns import Columns
 from whosthere.data.geoparquet import points_of
-from whosthere.data.layout import Arranger, Layout
+from whosthere.data.layout import Arranger, Layout, find_forms
 from whosthere.data.numbers import degrees_of
 from whosthere.data.partition import Places
-from whosthere.data.source import RAGGED
-from whosthere.data.time_forms import DAY_OR_MONTH, decided, shape_of
-from whosthere.data.times import (
-    IMPLAUSIBLE,
-    ISO,
-    PLAUSIBLE_YEARS,
-    SKIPPED,
-    TWICE,
-    UNIX,
-    ClockChange,
-    Moments,
-    TimeReader,
-)
-from whosthere.errors import InputError, RecordsError, quote
+from whosthere.data.rejects import Rejects
+from whosthere.data.times import UNIX, ClockChange, TimeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,8 +27,6 @@ if TYPE_CHECKING:
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
 _LONGEST_MISSING = max(map(len, _MISSING))
-_DROP_FIX = "Correct it, or ask for invalid rows to be dropped"
-_CLOCK_FIX = "Say how to read hours of a clock change: earlier, later or drop"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,42 +129,6 @@ class RowReader:
         )
 
 
-def find_forms(
-    sources: Sequence[Source], layouts: Sequence[Layout], given: str | None
-) -> list[str]:
-    """Return how the times of each table are written: as given, or as its first rows show.
-
-    Whether the day or the month comes first is decided by all tables together.
-    """
-    if given is not None:
-        return [given] * len(sources)
-    forms = [_shape(source, layout) for source, layout in zip(sources, layouts, strict=True)]
-    unclear = [i for i, form in enumerate(forms) if form == DAY_OR_MONTH]
-    if not unclear:
-        return forms
-    parts = (
-        frame["time"]
-        for i in unclear
-        for frame in sources[i].batches([layouts[i].exprs["time"].alias("time")])
-    )
-    try:
-        order = decided(parts)
-    except RecordsError as error:
-        where = sources[unclear[0]].path
-        raise RecordsError(error.problem, where=where, fix=error.fix) from error
-    return [order if form == DAY_OR_MONTH else form for form in forms]
-
-
-def _shape(source: Source, layout: Layout) -> str:
-    if layout.times is None:
-        return ISO
-    try:
-        return shape_of(layout.times)
-    except RecordsError as error:
-        where = f"{source.path}, column {layout.names['time']!r}"
-        raise RecordsError(error.problem, where=where, fix=error.fix) from error
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """A file with all that is known of how it is read."""
@@ -205,7 +155,8 @@ class Table:
             first_row += frame.height
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
-        rejects = _Rejects(self, frame, first_row)
+        drop = self.reader.drop_invalid
+        rejects = Rejects(self.source, self.layout, frame, first_row, drop=drop)
         rejects.add_ragged()
         users = pl.Series(dtype=pl.String)
         if "user" in frame.columns:
@@ -222,10 +173,15 @@ class Table:
             fix="Correct it, say how times are written, or ask for invalid rows to be dropped",
         )
         places = self._places(frame, rejects)
-        micros = moments.micros.fill_null(0).to_numpy()
-        return rejects.apply(users, micros, places, moments.resolved)
+        micros, good = moments.micros.fill_null(0).to_numpy(), rejects.good
+        if good is not None:
+            users = users.filter(pl.Series(good)) if users.len() else users
+            micros, places = micros[good], places.where(good)
+        return Batch(
+            self.source, users, micros, places, first_row, good, rejects.reasons, moments.resolved
+        )
 
-    def _places(self, frame: pl.DataFrame, rejects: _Rejects) -> Places:
+    def _places(self, frame: pl.DataFrame, rejects: Rejects) -> Places:
         if not self.reader.use_points:
             region = frame["region"]
             bad = _blank(region) if self.reader.learns_regions else region.is_null()
@@ -261,115 +217,3 @@ def _blank(ids: pl.Series) -> pl.Series:
     if not short.any():
         return short
     return short & ids.fill_null("").str.strip_chars().is_in(_MISSING)
-
-
-def _complaint(value: object, problem: str) -> str:
-    if value is None:
-        return "is empty"
-    if isinstance(value, bytes):
-        return f"a value {problem}"
-    return f"{quote(value)} {problem}" if isinstance(value, str) else f"{value} {problem}"
-
-
-class _Rejects:
-    """The rows of one batch that cannot be used: refused at once, or collected to be dropped."""
-
-    def __init__(self, table: Table, frame: pl.DataFrame, first_row: int) -> None:
-        self._table = table
-        self._frame = frame
-        self._first_row = first_row
-        self._bad = np.zeros(frame.height, dtype=bool)
-        self._reasons: Counter[str] = Counter()
-
-    def add(
-        self,
-        role: str,
-        marked: pl.Series,
-        reason: str,
-        problem: str,
-        *,
-        fix: str = _DROP_FIX,
-        drop: bool = False,
-    ) -> None:
-        """Note the marked rows as bad; those that are bad already keep their first reason."""
-        if not marked.any():
-            return
-        bad = marked.fill_null(value=True).to_numpy() & ~self._bad
-        if not bad.any():
-            return
-        if not (drop or self._table.reader.drop_invalid):
-            index = int(np.argmax(bad))
-            value = self._frame[role][index]
-            raise RecordsError(
-                f"column {self._table.layout.names[role]!r}: {_complaint(value, problem)}",
-                where=self._table.source.place(self._first_row + index),
-                fix=fix,
-            )
-        self._reasons[reason] += int(bad.sum())
-        self._bad |= bad
-
-    def add_ragged(self) -> None:
-        """Note rows that hold nothing, and rows that could not be split into fields."""
-        if RAGGED in self._frame.columns:
-            ragged = self._frame[RAGGED]
-            broken = ragged.is_not_null()
-            if broken.any() and not self._table.reader.drop_invalid:
-                index = broken.arg_max() or 0
-                raise RecordsError(
-                    ragged[index],
-                    where=self._table.source.place(self._first_row + index),
-                    fix=_DROP_FIX,
-                )
-            self._drop(broken, "with too many fields or an open quote")
-        if self._table.source.row_word != "line":
-            return
-        roles = list(self._table.layout.exprs)
-        if all(self._frame[role].null_count() for role in roles):
-            empty = self._frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
-            self._drop(empty, "empty lines")
-
-    def add_time(self, problem: str, marked: pl.Series, times: TimeReader) -> None:
-        """Note times that could be understood, but not used."""
-        zone = times.timezone
-        if problem == IMPLAUSIBLE:
-            words = f"is a Unix time outside {PLAUSIBLE_YEARS}"
-            self.add("time", marked, "at an implausible time", words)
-            return
-        reason, words = {
-            SKIPPED: ("at a local time that does not exist", f"does not exist in {zone}: clocks "
-                      "were put forward"),
-            TWICE: ("at a local time that exists twice", f"exists twice in {zone}: clocks were "
-                    "put back"),
-        }[problem]  # fmt: skip
-        dropped = times.at_clock_change == "drop"
-        self.add("time", marked, reason, words, fix=_CLOCK_FIX, drop=dropped)
-
-    def explained(self, read: Callable[[], Moments]) -> Moments:
-        """Read a column, naming the file if it cannot be understood at all."""
-        try:
-            return read()
-        except InputError as error:
-            where = self._table.source.path
-            raise RecordsError(error.problem, where=where, fix=error.fix) from error
-
-    def apply(
-        self,
-        users: pl.Series,
-        micros: NDArray[np.int64],
-        places: Places,
-        resolved: Counter[str],
-    ) -> Batch:
-        """Make the batch of the rows that are left."""
-        good = None
-        if self._bad.any():
-            good = ~self._bad
-            users = users.filter(pl.Series(good)) if users.len() else users
-            micros, places = micros[good], places.where(good)
-        source, first = self._table.source, self._first_row
-        return Batch(source, users, micros, places, first, good, self._reasons, resolved)
-
-    def _drop(self, marked: pl.Series, reason: str) -> None:
-        bad = marked.to_numpy() & ~self._bad
-        if bad.any():
-            self._reasons[reason] += int(bad.sum())
-            self._bad |= bad

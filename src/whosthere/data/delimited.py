@@ -7,16 +7,15 @@ polars refuses is taken apart row by row.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
 from whosthere.data.source import BATCH_ROWS, RAGGED, Source, column, readable
+from whosthere.data.text_rows import cut, distinct, fields_of, rows_of, unquoted, without_header
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ _BLOCK_CHARS = 1 << 24
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _CONTROLS = frozenset(range(32)) - {9, 10, 12, 13, 26}
-# A quoted field may go over a few lines; more are a quote that was never closed.
-_MOST_LINES_A_ROW = 20
 _ENCODING_FIX = "Name its encoding, such as latin-1 or utf-16-le"
 
 
@@ -170,11 +167,11 @@ class DelimitedSource(Source):
         names = tuple(self._own)
         rows: list[list[str | None]] = []
         ragged: list[str | None] = []
-        for _, line in _rows_of(block.splitlines(keepends=True), 1):
-            fields = _fields(line, self.separator)
+        for _, line in rows_of(io.StringIO(block, newline="\n"), self.separator):
+            fields = fields_of(line, self.separator)
             bad = fields is None or len(fields) > len(names)
             if fields is None:
-                ragged.append("has a quoted field that is not closed")
+                ragged.append("has a quoted field that does not end, or not where it should")
             elif bad:
                 ragged.append(f"has {len(fields)} fields where the header has {len(names)}")
             else:
@@ -190,19 +187,19 @@ class DelimitedSource(Source):
             rest = ""
             is_first = True
             while text := stream.read(_BLOCK_CHARS):
-                block, rest = _cut(rest + text)
+                block, rest = cut(rest + text)
                 if is_first and block:
-                    block, is_first = _without_header(block), False
+                    block, is_first = without_header(block), False
                 if block:
                     yield block
-            last = _without_header(rest) if is_first else rest
+            last = without_header(rest) if is_first else rest
             if last:
                 yield last
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield the rows after the header, with the line that each begins in."""
         with self._open_text() as stream:
-            rows = _rows_of(stream, 1)
+            rows = rows_of(stream, self.separator)
             next(rows, None)
             yield from rows
 
@@ -210,7 +207,7 @@ class DelimitedSource(Source):
         encoding = self.encoding or self._find_encoding()
         if encoding == "utf-8":
             encoding = "utf-8-sig"
-        return io.TextIOWrapper(self.open_binary(), encoding=encoding, newline="")
+        return io.TextIOWrapper(self.open_binary(), encoding=encoding, newline="\n")
 
     def _find_encoding(self) -> str:
         """Tell UTF-8 from Latin-1 by the first bytes that are not ASCII."""
@@ -255,9 +252,9 @@ def open_delimited(
     if "\0" in text or sum(ord(char) in _CONTROLS for char in text) > len(text) / 50:
         fix = _ENCODING_FIX if "\0" in text else "Is the file whole and its ending right?"
         raise RecordsError("is no table of text", where=path, fix=fix)
-    _, header = next(_rows_of(io.StringIO(text, newline=""), 1))
-    separator = max(_SEPARATORS, key=_unquoted(header).count)
-    names = _distinct(_fields(header, separator) or [])
+    _, header = next(rows_of(io.StringIO(text, newline="\n")))
+    separator = max(_SEPARATORS, key=unquoted(header).count)
+    names = distinct(fields_of(header, separator) or [])
     is_utf8 = found in {"utf-8", "utf-8-sig"}
     lines = text.count("\n")
     known_size = stored is None and magic[:2] != _GZIP and magic != _ZSTD
@@ -326,65 +323,3 @@ def _is_utf8(head: bytes) -> bool:
         # The last character may be cut in two.
         return error.start >= len(head) - 3 and error.reason == "unexpected end of data"
     return True
-
-
-def _unquoted(line: str) -> str:
-    return "".join(line.split('"')[::2])
-
-
-def _rows_of(lines: Sequence[str] | IO[str], first_line: int) -> Iterator[tuple[int, str]]:
-    """Put lines together that a quoted field goes over; yield each row and its first line."""
-    held: list[str] = []
-    number = begun = first_line
-    for line in lines:
-        if not held:
-            begun = number
-        held.append(line)
-        number += 1
-        if sum(part.count('"') for part in held) % 2 and len(held) < _MOST_LINES_A_ROW:
-            continue
-        if len(held) == _MOST_LINES_A_ROW:
-            # No field is as long as this: the first line is broken, the others may not be.
-            yield begun, held[0]
-            yield from _rows_of(held[1:], begun + 1)
-        else:
-            yield begun, "".join(held)
-        held = []
-    if held:
-        yield begun, held[0]
-        yield from _rows_of(held[1:], begun + 1)
-
-
-def _fields(row: str, separator: str) -> list[str] | None:
-    """Split a row; None where a quote is not closed."""
-    if row.count('"') % 2:
-        return None
-    return next(csv.reader([row.rstrip("\r\n")] if "\n" not in row.rstrip("\r\n") else
-                           row.splitlines(keepends=True), delimiter=separator), [])  # fmt: skip
-
-
-def _cut(text: str) -> tuple[str, str]:
-    """Cut after the last line end that no quoted field holds."""
-    end = text.rfind("\n") + 1
-    for _ in range(_MOST_LINES_A_ROW):
-        if not text.count('"', 0, end) % 2:
-            break
-        end = text.rfind("\n", 0, max(end - 1, 0)) + 1
-    else:
-        end = text.rfind("\n") + 1
-    return text[:end], text[end:]
-
-
-def _without_header(block: str) -> str:
-    _, header = next(_rows_of(io.StringIO(block, newline=""), 1))
-    return block[len(header) :]
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Return names with a number after those that came before, as polars has them."""
-    seen: Counter[str] = Counter()
-    found = []
-    for name in names:
-        found.append(name if not seen[name] else f"{name}_duplicated_{seen[name] - 1}")
-        seen[name] += 1
-    return found

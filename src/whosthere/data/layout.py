@@ -10,7 +10,15 @@ import polars as pl
 
 from whosthere.data.columns import TOGETHER, Columns, guess, missing, parts_of
 from whosthere.data.source import column
-from whosthere.data.time_forms import SAMPLE_ROWS, holds_clocks, holds_dates
+from whosthere.data.time_forms import (
+    DAY_OR_MONTH,
+    SAMPLE_ROWS,
+    decided,
+    holds_clocks,
+    holds_dates,
+    shape_of,
+)
+from whosthere.data.times import ISO
 from whosthere.errors import RecordsError, listed, quote
 
 if TYPE_CHECKING:
@@ -183,3 +191,39 @@ def single(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
             f"column {quote(name)} holds {kind}, not single values", fix="Name another column"
         )
     return column(name)
+
+
+def find_forms(
+    sources: Sequence[Source], layouts: Sequence[Layout], given: str | None
+) -> list[str]:
+    """Return how the times of each table are written: as given, or as its first rows show.
+
+    Whether the day or the month comes first is decided by all tables together.
+    """
+    if given is not None:
+        return [given] * len(sources)
+    forms = [_shape(source, layout) for source, layout in zip(sources, layouts, strict=True)]
+    unclear = [i for i, form in enumerate(forms) if form == DAY_OR_MONTH]
+    if not unclear:
+        return forms
+    parts = (
+        frame["time"]
+        for i in unclear
+        for frame in sources[i].batches([layouts[i].exprs["time"].alias("time")])
+    )
+    try:
+        order = decided(parts)
+    except RecordsError as error:
+        where = sources[unclear[0]].path
+        raise RecordsError(error.problem, where=where, fix=error.fix) from error
+    return [order if form == DAY_OR_MONTH else form for form in forms]
+
+
+def _shape(source: Source, layout: Layout) -> str:
+    if layout.times is None:
+        return ISO
+    try:
+        return shape_of(layout.times)
+    except RecordsError as error:
+        where = f"{source.path}, column {layout.names['time']!r}"
+        raise RecordsError(error.problem, where=where, fix=error.fix) from error

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.batches import find_forms
 from whosthere.data.columns import missing, parts_of
-from whosthere.data.layout import Arranger, joined_ids
+from whosthere.data.layout import Arranger, find_forms, joined_ids
 from whosthere.data.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
 from whosthere.errors import EmptyError, listed
 
