@@ -93,12 +93,16 @@ def _inside(folder):
         os.chdir(before)
 
 
+class HangError(BaseException):
+    """Nothing that a command may catch."""
+
+
 @contextlib.contextmanager
 def _limit():
     """End what hangs."""
 
     def stop(*_):
-        raise TimeoutError(f"a command took more than {LONGEST} s")
+        raise HangError(f"a command took more than {LONGEST} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(LONGEST)
@@ -143,7 +147,10 @@ class Trials:
     def check(self, arguments):
         """Run a command; all that may be there afterwards is what it was told to make."""
         before = set(self.folder.iterdir())
-        code, _, err = _run(*arguments)
+        try:
+            code, _, err = _run(*arguments)
+        except HangError as hang:
+            pytest.fail(f"{hang}: {arguments}")
         assert code in CODES, (arguments, code)
         assert "Traceback" not in err, (arguments, err)
         if code == 2:

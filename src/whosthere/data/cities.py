@@ -49,6 +49,7 @@ _GROUP_PERSON_DAYS = 2_000_000
 # What a city takes at least, in bytes: choices between regions, people, and their records.
 _BYTES_PER_PAIR, _BYTES_PER_PERSON, _BYTES_PER_DAY = 24, 100, 60
 _MEMORY_IF_UNKNOWN = 1 << 36
+_MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +211,7 @@ def simulate(
         raise InputError(f"the seed must be a whole number from 0, not {seed}")
     check_regions(model, n_regions)
     check_cell_space(n_regions, n_days * _HOURS_A_DAY)
-    _check_memory(n_users, n_regions, n_days)
+    _check_size(n_users, n_regions, n_days)
 
     places_seed, people_seed, positions_seed = np.random.SeedSequence(seed).spawn(3)
     places = make_places(model, n_regions, np.random.default_rng(places_seed))
@@ -271,8 +272,10 @@ def _size(what: str, asked: int | None, usual: int) -> int:
     return size
 
 
-def _check_memory(users: int, regions: int, days: int) -> None:
-    """Refuse a city that this machine cannot hold, before any work is done."""
+def _check_size(users: int, regions: int, days: int) -> None:
+    """Refuse a city that takes for ever or does not fit this machine, before any work is done."""
+    if days > _MOST_DAYS:
+        raise InputError(f"a city of {days:,} days", fix=f"Ask for {_MOST_DAYS:,} days or fewer")
     needed = _BYTES_PER_PAIR * regions**2 + users * (_BYTES_PER_PERSON + _BYTES_PER_DAY * days)
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
