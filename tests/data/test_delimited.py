@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 
 import polars as pl
 import pytest
@@ -47,7 +48,8 @@ def test_rows_come_back(tmp_path, monkeypatch, encoding, packed, block, rows, se
 @quick
 @given(ROWS, st.data())
 def test_only_broken_rows_are_lost(tmp_path, monkeypatch, rows, data):
-    rows = [tuple(text.replace('"', "").replace("\n", "") for text in row) for row in rows]
+    # Without quotes of their own: what an open quote swallows would be ambiguous otherwise.
+    rows = [tuple(re.sub(r'[";\n]', "", text) for text in row) for row in rows]
     monkeypatch.setattr(delimited, "_BLOCK_CHARS", data.draw(st.sampled_from([30, 100, 1 << 24])))
     lines = [f"{line}\n" for line in written(rows).split("\n")[:-1]]
     broken = data.draw(st.sets(st.integers(1, len(rows)), max_size=3))

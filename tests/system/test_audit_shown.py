@@ -36,9 +36,11 @@ def test_named_targets_get_a_line_each(traces, tmp_path, whosthere):
     named = [word for user in users for word in ("--user", user)]
     code, shown, _ = whosthere("audit", traces, *QUICK, *named, "--out", tmp_path / "run")
     assert code == 0
-    lines = [line for line in shown.splitlines() if any(user in line for user in users)]
-    assert len(lines) == 2
-    # Nobody is named in anything that is kept.
+    table = shown[shown.index("Named targets") :]
+    lines = [line.split("│")[1].strip() for line in table.splitlines() if "raw, m=20" in line]
+    assert lines == ["1", "2"]
+    # Nobody is named, on the screen or in anything that is kept.
+    assert not any(user in shown for user in users)
     for path in (tmp_path / "run").rglob("*"):
         if path.is_file():
             assert not any(user.encode() in path.read_bytes() for user in users)

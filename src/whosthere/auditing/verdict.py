@@ -101,7 +101,7 @@ class Verdict:
         """What it is about, with what must not be overlooked: the first line after the decision."""
         by = "" if self.alone is None else f"  (by {self.alone} alone)"
         emptied = "  (nothing is left to publish)" if self.nothing_left else ""
-        return f"{self.setting}{by}{emptied}"
+        return f"{self.setting}{emptied}{by}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""

@@ -198,7 +198,7 @@ def audit(
     else:
         show_audit(result)
         if options.users:
-            show_named_targets(result, options.users)
+            show_named_targets(result)
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")

@@ -68,20 +68,26 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         )
 
 
-def show_named_targets(result: AuditResult, users: Sequence[str]) -> None:
-    """Print a line for each target that was asked for by name."""
+def show_named_targets(result: AuditResult) -> None:
+    """Print a line for each target that was asked for by name, by number and not by name."""
     from whosthere.auditing.vocabulary import CEILING
 
-    # Targets stand in the plan in the order in which they were named.
-    names = dict(zip(result.plan.targets, dict.fromkeys(users), strict=True))
-    rows = []
-    for row in result.targets.iter_rows(named=True):
-        if row["attack"] != CEILING:
-            share = f"{row['auc']:.3f}", f"{row['accuracy']:.3f}"
-            shown = names[row["target"]], row["setting"], row["attack"], *share
-            rows.append((*shown, str(row["releases"])))
+    numbers = {row: i for i, row in enumerate(result.plan.targets, start=1)}
+    rows = [
+        (
+            str(numbers[row["target"]]),
+            row["setting"],
+            row["attack"],
+            f"{row['auc']:.3f}",
+            f"{row['accuracy']:.3f}",
+            str(row["releases"]),
+        )
+        for row in result.targets.sort("target").iter_rows(named=True)
+        if row["attack"] != CEILING
+    ]
+    rows.sort(key=lambda row: int(row[0]))
     header = ("target", "setting", "attack", "AUC", "accuracy", "releases")
-    console.table("Named targets (no intervals: one person each)", header, sorted(rows))
+    console.table("Named targets, in the order given (no intervals: one person each)", header, rows)
 
 
 def _what_if(one: WhatIf | Mapping[str, Any]) -> WhatIf:

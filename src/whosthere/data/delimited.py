@@ -252,7 +252,9 @@ def open_delimited(
     if "\0" in text or sum(ord(char) in _CONTROLS for char in text) > len(text) / 50:
         fix = _ENCODING_FIX if "\0" in text else "Is the file whole and its ending right?"
         raise RecordsError("is no table of text", where=path, fix=fix)
-    _, header = next(rows_of(io.StringIO(text, newline="\n")))
+    _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
+    if not header.strip():
+        raise EmptyError("has no row of names", where=path)
     separator = max(_SEPARATORS, key=unquoted(header).count)
     names = distinct(fields_of(header, separator) or [])
     is_utf8 = found in {"utf-8", "utf-8-sig"}
