@@ -18,12 +18,16 @@ Move: TypeAlias = "Callable[[str, int, int | None], None]"
 
 
 @contextmanager
-def progress(console: Console | None = None) -> Iterator[Move]:
-    """Give the function that moves the bar."""
+def progress(console: Console | None = None, *, one_bar: bool = False) -> Iterator[Move]:
+    """Give the function that moves the bar.
+
+    On a terminal each thing that is done has a bar of its own, or takes the place of the one
+    before if there is to be `one_bar`; a notebook has one in any case.
+    """
     if in_notebook():
         yield _notebook_bar()
     elif sys.stderr.isatty():
-        with _terminal_bar(console) as move:
+        with _terminal_bar(console, one_bar=one_bar) as move:
             yield move
     else:
         yield lambda *_: None
@@ -53,7 +57,7 @@ def _notebook_bar() -> Move:
 
 
 @contextmanager
-def _terminal_bar(console: Console | None) -> Iterator[Move]:
+def _terminal_bar(console: Console | None, *, one_bar: bool) -> Iterator[Move]:
     from rich.console import Console  # noqa: PLC0415 - slow import
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -78,6 +82,10 @@ def _terminal_bar(console: Console | None) -> Iterator[Move]:
 
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
+            if one_bar:
+                for task in tasks.values():
+                    bars.remove_task(task)
+                tasks.clear()
             tasks[what] = bars.add_task(what, total=total)
         bars.update(tasks[what], completed=done, total=total)
 

@@ -86,7 +86,7 @@ class PreparedAudit:
             folder.check(identity, extend=self._extend)
             with folder.alone():
                 folder.begin(identity, extend=self._extend)
-                failed = _do_what_is_left(job, folder, at_work, on_progress, on_failure)
+                failed = do_what_is_left(job, folder, at_work, on_progress, on_failure)
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
                     leaks, marginals = self._closer.leaks(job, folder, at_work)
@@ -141,7 +141,7 @@ def prepare_audit(
     return PreparedAudit(plan, left, cost, job, folder, closer, extend)
 
 
-def _do_what_is_left(
+def do_what_is_left(
     job: Job,
     folder: RunFolder,
     workers: Workers,

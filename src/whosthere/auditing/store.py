@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan, Task
 
 KIND = "audit task"
+MANIFEST = "manifest.json"
 FORMAT_VERSION = 3
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
@@ -87,7 +88,7 @@ class RunFolder:
 
     @property
     def _manifest(self) -> Path:
-        return self.path / "manifest.json"
+        return self.path / MANIFEST
 
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
         """Refuse a folder that holds anything but an audit with the same identity.
@@ -97,7 +98,7 @@ class RunFolder:
         if self._manifest.exists():
             found = json_object(self._manifest)
             self._check_same(found, self._extended(found, identity) if extend else identity)
-        elif self.path.exists() and (not self.path.is_dir() or _content(self.path)):
+        elif self.path.exists() and (not self.path.is_dir() or content_of(self.path)):
             raise FileError(
                 "is there already and is not the folder of an audit",
                 where=self.path,
@@ -271,10 +272,10 @@ def json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _content(folder: Path) -> list[str]:
-    """Return what is in a folder beside what a killed audit can leave before its manifest."""
+def content_of(folder: Path, *, manifest: str = MANIFEST) -> list[str]:
+    """Return what is in a folder besides what a killed audit can leave before its manifest."""
     names = [path.name for path in folder.iterdir()]
-    return [name for name in names if name != LOCK and not name.startswith(".manifest.json.")]
+    return [name for name in names if name != LOCK and not name.startswith(f".{manifest}.")]
 
 
 def _short(value: object) -> str:
