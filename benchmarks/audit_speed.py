@@ -26,7 +26,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.scene import Scene
-from whosthere.auditing.search import recommend
+from whosthere.auditing.search import prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
 
@@ -119,9 +119,8 @@ def small_city() -> dict:
             for workers in (1, 2)
         ]
         begun = time.perf_counter()
-        found = recommend(
-            traces, AuditOptions.of(group_sizes=1000, seed=1), workers=local_workers(2)
-        )
+        prepared = prepare_search(traces, AuditOptions.of(group_sizes=1000, seed=1))
+        found = prepared.run(workers=local_workers(2))
         seconds = time.perf_counter() - begun
     chosen = found.recommended
     return {

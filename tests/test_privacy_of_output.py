@@ -264,7 +264,7 @@ def _evil_values(city, traces, result):
         "result": replace(result, verdicts=(verdict,), findings=(finding,)),
         "recommendation": replace(search, candidates=(candidate,), best=(candidate,)),
         "recommended": replace(
-            search, candidates=(candidate,), best=(replace(candidate, checked=True),)
+            search, candidates=(candidate,), best=(replace(candidate, confirmation=verdict),)
         ),
     }
 

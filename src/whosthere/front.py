@@ -18,10 +18,10 @@ from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.recommendation import Recommendation
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.search import DEFAULT_FAMILIES, Recommendation
-from whosthere.auditing.search import recommend as search
+from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
@@ -188,9 +188,12 @@ def recommend(
     reference_size: int | None = None,
     seed: int | None = None,
     check_all: bool = False,
+    run: AnyPath | None = None,
     workers: int | Workers | None = None,
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy, and what it costs.
+
+    What is recommended was confirmed: the policy accepted it again, on fresh releases.
 
     Parameters
     ----------
@@ -198,6 +201,9 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
+    run
+        Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
+        kept but the result.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
         As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
@@ -214,22 +220,20 @@ def recommend(
         "reference_size": reference_size,
         "seed": seed,
     }
-    with _as_file(traces) as path, progress() as move:
-        tried = 0
-
-        def count(mechanism: str, what: str) -> None:
-            nonlocal tried
-            tried += 1
-            move(f"{mechanism} with {what}", tried, None)
-
-        return search(
+    options = _options(None, given)
+    judged_by = Policy.of(policy)
+    with _as_file(traces) as path, progress(one_bar=True) as move:
+        prepared = prepare_search(
             path,
-            _options(None, given),
+            options,
             families=(families,) if isinstance(families, str) else tuple(families),
-            policy=Policy.of(policy),
-            workers=_workers(workers),
             check_all=check_all,
-            on_trial=count,
+            run=run,
+        )
+        return prepared.run(
+            policy=judged_by,
+            workers=_workers(workers),
+            on_progress=lambda now: move(now.title, now.done, now.total),
         )
 
 

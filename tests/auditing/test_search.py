@@ -2,26 +2,32 @@
 
 import json
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from whosthere.auditing import search as searching
+from whosthere.auditing.lock import only_one
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.recommendation import SEARCHER as SEARCHING_ATTACK
+from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.scores import SCHEMA
-from whosthere.auditing.search import DEFAULT_FAMILIES, TrialFailedError, recommend
+from whosthere.auditing.search import DEFAULT_FAMILIES, InterruptedSearch, prepare_search
+from whosthere.auditing.store import RunFolder
+from whosthere.auditing.tester import MOST_CONFIRMATIONS
+from whosthere.auditing.trials import TrialFailedError
 from whosthere.auditing.vocabulary import CONTROL
-from whosthere.auditing.work import Outcome, Workers
+from whosthere.auditing.work import LocalProcesses, Outcome, ThisProcess, Workers
 from whosthere.data.cities import simulate
-from whosthere.errors import InputError, SpecError
+from whosthere.errors import FileError, InputError, SpecError
 from whosthere.privacy.families import Family
 from whosthere.privacy.mechanism import Mechanism
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
 # With four targets who are all found as by a coin, the interval ends at 0.8.
 POLICY = Policy("only accuracy", (Limit("accuracy", 0.9),))
-SEARCHER = str(searching.SEARCHER)
+SEARCHER = str(SEARCHING_ATTACK)
 CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
 
@@ -37,13 +43,17 @@ class Pretender(Workers):
     ----------
     breaks
         Tells by attack and mechanism whether the attack finds everybody, or nobody.
+    breaks_later
+        The same on fresh releases; as before where it is not given.
     """
 
-    def __init__(self, breaks):
-        self.breaks = breaks
+    def __init__(self, breaks, breaks_later=None):
+        self.breaks = self.now = breaks
+        self.breaks_later = breaks_later or breaks
         self.closed = False
 
     def do(self, job, tasks):
+        self.now = self.breaks if job.plan.seed == OPTIONS.seed else self.breaks_later
         for task in tasks:
             rows = [
                 self._row(task, contest, release, control)
@@ -57,7 +67,7 @@ class Pretender(Workers):
 
     def _row(self, task, contest, release, control):
         label, attack = control or release % 2 == 0, str(contest.attack)
-        found = self.breaks(attack, str(task.scheme.mechanism)) and label and not control
+        found = self.now(attack, str(task.scheme.mechanism)) and label and not control
         return {
             "setting": str(contest.setting),
             "attack": attack,
@@ -88,20 +98,33 @@ def file(traces, tmp_path):
 def search(file):
     """Search with made-up scores; return what was found, and the trials."""
 
-    def run(breaks, families=(SUPPRESS,), attacks=SEARCHER, *, check_all=False, **others):
-        trials = []
-        found = recommend(
-            file,
-            AuditOptions.of(**CHOSEN | {"attacks": attacks} | others),
-            families=families,
-            policy=POLICY,
-            workers=Pretender(breaks),
-            check_all=check_all,
-            on_trial=lambda *trial: trials.append(trial),
+    def run(breaks, families=(SUPPRESS,), attacks=SEARCHER, *, check_all=False, later=None):
+        seen = []
+        options = AuditOptions.of(**CHOSEN | {"attacks": attacks})
+        found = prepare_search(file, options, families=families, check_all=check_all).run(
+            policy=POLICY, workers=Pretender(breaks, later), on_progress=seen.append
         )
-        return found, trials
+        return found, list(dict.fromkeys(one.trial for one in seen))
 
     return run
+
+
+FRESH = " on fresh releases"
+
+
+def searches(trials):
+    """Return what was tried with the searcher alone."""
+    return [one.removesuffix(f" with {SEARCHER}") for one in trials if one.endswith(SEARCHER)]
+
+
+def checks(trials):
+    return [
+        one.removesuffix(" with knock-knock") for one in trials if one.endswith("with knock-knock")
+    ]
+
+
+def confirmations(trials):
+    return [one.split(" with ")[0] for one in trials if one.endswith(FRESH)]
 
 
 class TestFamily:
@@ -177,7 +200,10 @@ class TestBisection:
             broken = set(members[:n_broken])
             found, trials = search(lambda _, spec, broken=broken: spec in broken, (template,))
             assert [one.mechanism for one in found.best] == members[n_broken : n_broken + 1]
-            assert len(trials) == len(set(trials)) <= most
+            assert len(searches(trials)) <= most
+            assert confirmations(trials) == [
+                one.mechanism for one in found.best if not one.nothing_left
+            ]
             for one in found.candidates:
                 assert one.passes == (one.mechanism not in broken)
             places = [members.index(one.mechanism) for one in found.candidates]
@@ -194,22 +220,24 @@ class TestBisection:
 class TestLastCheck:
     BOTH = (SEARCHER, "knock-knock")
 
-    @pytest.mark.parametrize("first_stands", [3, 4, 7, 18])
+    @pytest.mark.parametrize("first_stands", [2, 3, 5, 20])
     def test_moves_on_to_the_next_stronger(self, search, first_stands):
-        """The searcher breaks the first three, another attack some more."""
-        members = specs(SUPPRESS)
-        broken = {SEARCHER: members[:3], "knock-knock": members[:first_stands]}
-        found, trials = search(lambda attack, spec: spec in broken[attack], attacks=self.BOTH)
+        """The searcher breaks the first two, another attack some more."""
+        members = specs(LAPLACE)
+        broken = {SEARCHER: members[:2], "knock-knock": members[:first_stands]}
+        found, trials = search(
+            lambda attack, spec: spec in broken[attack], (LAPLACE,), attacks=self.BOTH
+        )
         assert [one.mechanism for one in found.best] == [members[first_stands]]
-        checked = [spec for spec, what in trials if what == "knock-knock"]
-        assert checked == members[3 : first_stands + 1]
+        checked = checks(trials)
+        assert checked == members[2 : first_stands + 1]
         by_spec = {one.mechanism: one for one in found.candidates}
         for spec in checked:
             assert by_spec[spec].checked
             assert by_spec[spec].passes == (spec == members[first_stands])
 
     def test_fails_everywhere(self, search):
-        found, _ = search(lambda attack, _: attack == "knock-knock", attacks=self.BOTH)
+        found, _ = search(lambda attack, _: attack == "knock-knock", (LAPLACE,), self.BOTH)
         assert found.best == ()
         assert found.recommended is None
 
@@ -266,11 +294,11 @@ class TestRecommendation:
     def test_only_the_most_useful_is_checked_unless_all_are_to_be(self, search):
         both, families = (SEARCHER, "knock-knock"), (SUPPRESS, LAPLACE, ROUND)
         found, trials = search(lambda *_: False, families, both)
-        assert [what for _, what in trials].count("knock-knock") == 1
+        assert len(checks(trials)) == 1
         (checked,) = [one for one in found.best if one.checked]
         assert checked == found.recommended == min(found.best, key=lambda one: one.pattern_lost)
         found, trials = search(lambda *_: False, families, both, check_all=True)
-        assert [what for _, what in trials].count("knock-knock") == 3
+        assert len(checks(trials)) == 3
         assert all(one.checked for one in found.best)
         assert found.recommended.mechanism == checked.mechanism
 
@@ -290,7 +318,7 @@ class TestRecommendation:
 
     def test_controls_of_all_trials_share_the_chance_of_a_false_alarm(self, search):
         """One of each attack, and the positive one."""
-        n = len(specs(SUPPRESS)) + len(specs(ROUND))
+        n = len(specs(SUPPRESS)) + len(specs(ROUND)) + 2 * MOST_CONFIRMATIONS
         found, _ = search(lambda *_: False, (SUPPRESS, ROUND), (SEARCHER, "knock-knock"))
         notes = {
             one.note
@@ -308,18 +336,12 @@ class TestRecommendation:
 
         workers = Failing(None)
         with pytest.raises(TrialFailedError, match="ZeroDivisionError: a test"):
-            recommend(file, OPTIONS, families=(ROUND,), workers=workers)
+            prepare_search(file, OPTIONS, families=(ROUND,)).run(workers=workers)
         assert workers.closed
 
     def test_workers_are_let_go(self, file):
         workers = Pretender(lambda *_: False)
-        recommend(file, OPTIONS, families=(ROUND,), policy=POLICY, workers=workers)
-        assert workers.closed
-
-    def test_workers_are_let_go_after_bad_input(self, file):
-        workers = Pretender(lambda *_: False)
-        with pytest.raises(SpecError):
-            recommend(file, OPTIONS, families=("raw",), workers=workers)
+        prepare_search(file, OPTIONS, families=(ROUND,)).run(policy=POLICY, workers=workers)
         assert workers.closed
 
     @pytest.mark.parametrize(
@@ -333,16 +355,277 @@ class TestRecommendation:
         ],
     )
     def test_bad_input_is_refused_before_any_trial(self, file, wrong):
-        trials = []
         with pytest.raises(InputError):
-            recommend(
-                file, AuditOptions.of(**CHOSEN | wrong), on_trial=lambda *one: trials.append(one)
-            )
-        assert trials == []
+            prepare_search(file, AuditOptions.of(**CHOSEN | wrong))
 
     def test_no_family_is_refused(self, file):
         with pytest.raises(InputError, match=r"no family.*suppress"):
-            recommend(file, OPTIONS, families=())
+            prepare_search(file, OPTIONS, families=())
+
+
+class TestConfirmation:
+    def test_what_is_recommended_passed_twice(self, search):
+        found, trials = search(lambda *_: False, (LAPLACE,), (SEARCHER, "knock-knock"))
+        chosen = found.recommended
+        assert confirmations(trials) == [chosen.mechanism]
+        assert trials[-1] == f"{chosen.mechanism} with {SEARCHER}, knock-knock{FRESH}"
+        assert chosen.verdict.decision == chosen.confirmation.decision == "accept"
+        assert {one.attack for one in chosen.confirmation_findings} == {SEARCHER, "knock-knock"}
+        assert chosen.last_findings == chosen.confirmation_findings != chosen.findings
+        (shown,) = [one for one in found.to_json()["candidates"] if one["confirmed"]]
+        assert shown["mechanism"] == chosen.mechanism
+        assert shown["confirmation"]["verdict"] == chosen.confirmation.to_json()
+        assert len(shown["confirmation"]["findings"]) == len(chosen.confirmation_findings)
+        html = found._repr_html_()
+        assert f"{chosen.mechanism}, confirmation" in html
+        assert "quote those of the confirmation" in html
+
+    def test_is_on_fresh_releases_of_people_drawn_anew(self, file):
+        class Watching(Pretender):
+            plans = ()
+
+            def do(self, job, tasks):
+                self.plans += (job.plan,)
+                return super().do(job, tasks)
+
+        workers = Watching(lambda *_: False)
+        found = prepare_search(file, OPTIONS, families=(LAPLACE,)).run(
+            policy=POLICY, workers=workers
+        )
+        *before, last = workers.plans
+        assert {plan.seed for plan in before} == {OPTIONS.seed}
+        assert last.seed == found.confirmation_seed != OPTIONS.seed
+        assert len(last.targets) == len(before[0].targets)
+        assert set(last.targets) != set(before[0].targets)
+
+    @pytest.mark.parametrize("n_lucky", [1, 2])
+    def test_the_next_stronger_is_tried_where_it_fails(self, search, n_lucky):
+        members, both = specs(LAPLACE), (SEARCHER, "knock-knock")
+        found, trials = search(
+            lambda _, spec: spec in members[:3],
+            (LAPLACE,),
+            both,
+            later=lambda attack, spec: attack == "knock-knock" and spec in members[: 3 + n_lucky],
+        )
+        assert checks(trials) == confirmations(trials) == members[3 : 4 + n_lucky]
+        assert found.recommended.mechanism == members[3 + n_lucky]
+        by_spec = {one.mechanism: one for one in found.candidates}
+        for spec in members[3 : 3 + n_lucky]:
+            lucky = by_spec[spec]
+            assert lucky.verdict.decision == "accept"
+            assert lucky.confirmation.decision != "accept"
+            assert not lucky.passes
+            assert lucky not in found.best
+
+    def test_is_not_tried_until_one_passes_by_chance(self, search):
+        members = specs(LAPLACE)
+        found, trials = search(lambda *_: False, (LAPLACE,), later=lambda *_: True)
+        assert confirmations(trials) == members[:MOST_CONFIRMATIONS]
+        assert found.best == ()
+        assert found.recommended is None
+        assert "fresh releases" in found.why_nothing
+
+    def test_another_family_is_confirmed_where_one_fails(self, search):
+        first, _ = search(lambda *_: False, (LAPLACE, ROUND))
+        broken = specs(first.recommended.family)
+        found, trials = search(
+            lambda *_: False, (LAPLACE, ROUND), later=lambda _, spec: spec in broken
+        )
+        assert found.recommended.family != first.recommended.family
+        tried = confirmations(trials)
+        assert tried[0] == first.recommended.mechanism
+        assert tried[-1] == found.recommended.mechanism
+
+    def test_only_the_winner_is_confirmed_if_all_are_checked(self, search):
+        both = (SEARCHER, "knock-knock")
+        found, trials = search(lambda *_: False, (LAPLACE, ROUND), both, check_all=True)
+        assert confirmations(trials) == [found.recommended.mechanism]
+        assert len(found.best) == 2
+
+    def test_what_publishes_nothing_is_neither_checked_nor_recommended(self, search):
+        members = specs(SUPPRESS)
+        found, trials = search(lambda _, spec: spec in members[:10], attacks=TestLastCheck.BOTH)
+        (best,) = found.best
+        assert best.nothing_left
+        assert checks(trials) == confirmations(trials) == []
+        assert found.recommended is None
+        assert "nothing to publish" in found.why_nothing
+
+    @pytest.mark.parametrize("which", ["verdict", "confirmation"])
+    def test_a_verdict_that_nothing_is_left_is_heard(self, search, which):
+        found, _ = search(lambda *_: False, (LAPLACE,))
+        chosen = found.recommended
+        emptied = replace(getattr(chosen, which), nothing_left=True)
+        found = replace(found, best=(replace(chosen, **{which: emptied}),))
+        assert found.recommended is None
+        assert "nothing to publish" in found.why_nothing
+
+
+class Counting(Pretender):
+    """Counts its tasks, and is interrupted after some of them."""
+
+    def __init__(self, breaks, *, stop_after=None):
+        super().__init__(breaks)
+        self.done, self.stop_after = 0, stop_after
+
+    def do(self, job, tasks):
+        for outcome in super().do(job, tasks):
+            if self.done == self.stop_after:
+                raise KeyboardInterrupt
+            self.done += 1
+            yield outcome
+
+
+class TestRunFolder:
+    # Two trials to search, checks, a confirmation: all of them can be interrupted.
+    @pytest.fixture
+    def run(self, file, tmp_path):
+        options = AuditOptions.of(**CHOSEN | {"attacks": (SEARCHER, "knock-knock")})
+        members = specs(ROUND)
+        broken = {SEARCHER: members[:1], "knock-knock": members[:2]}
+
+        def run(folder="search", *, stop_after=None, policy=POLICY, families=(ROUND,)):
+            workers = Counting(lambda attack, spec: spec in broken[attack], stop_after=stop_after)
+            out = None if folder is None else tmp_path / folder
+            prepared = prepare_search(file, options, families=families, run=out)
+            return prepared.run(policy=policy, workers=workers), workers.done
+
+        return run
+
+    def test_interrupted_at_any_moment(self, run, tmp_path):
+        """The same result, and no task is done twice."""
+        expected, total = run(None)
+        assert expected.recommended is not None
+        assert list(tmp_path.iterdir()) == [tmp_path / "traces.parquet"]
+        for n in (0, 1, 4, 7, total // 2, total - 1):
+            folder = f"search-{n}"
+            with pytest.raises(InterruptedSearch, match=r"in trial \d+ of at most \d+.* resumes"):
+                run(folder, stop_after=n)
+            assert run(folder) == (expected, total - n)
+            assert run(folder) == (expected, 0)
+
+    def test_interrupted_again_and_again(self, run):
+        expected, total = run(None)
+        for _ in range(total // 5):
+            with pytest.raises(InterruptedSearch):
+                run(stop_after=5)
+        assert run() == (expected, total % 5)
+
+    def test_nothing_is_kept_without_a_folder(self, run, tmp_path):
+        with pytest.raises(InterruptedSearch, match="nothing is kept"):
+            run(None, stop_after=3)
+        assert list(tmp_path.iterdir()) == [tmp_path / "traces.parquet"]
+
+    def test_other_searches_on_the_same_traces_share_their_trials(self, run):
+        found, total = run()
+        again, done = run(policy=Policy("another", (Limit("accuracy", 0.95),)))
+        assert done == 0
+        assert [one.mechanism for one in again.candidates] == [
+            one.mechanism for one in found.candidates
+        ]
+        _, done = run(families=(ROUND, "round(to=?) | suppress(k=1)"))
+        assert done > 0
+        assert run(families=("round(to=?) | suppress(k=1)",))[1] < total
+
+    def test_a_failed_task_is_tried_again(self, file, tmp_path):
+        class Failing(Pretender):
+            def do(self, job, tasks):
+                *others, last = super().do(job, tasks)
+                yield from others
+                yield Outcome(last.task, None, "ZeroDivisionError: a test")
+
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=tmp_path / "search")
+        with pytest.raises(TrialFailedError, match="ZeroDivisionError: a test"):
+            prepared.run(policy=POLICY, workers=Failing(lambda *_: False))
+        assert prepared.kept == 1
+        (log,) = (tmp_path / "search").glob("trials/*/log.txt")
+        assert "ZeroDivisionError" in log.read_text()
+        workers = Counting(lambda *_: False)
+        prepared.run(policy=POLICY, workers=workers)
+        assert workers.done % 4 == 1
+
+    @pytest.mark.parametrize("what", ["something else", "a file", "damage", "another format"])
+    def test_other_folders_are_refused(self, file, tmp_path, what):
+        folder = tmp_path / "search"
+        if what == "a file":
+            folder.write_text("notes")
+        else:
+            folder.mkdir()
+            name = "notes.txt" if what == "something else" else "search.json"
+            (folder / name).write_text('{"format": 0}' if what == "another format" else "[")
+        with pytest.raises(FileError, match=r"search.*Name a new folder"):
+            prepare_search(file, OPTIONS, run=folder)
+
+    def test_an_audit_is_no_search(self, file, tmp_path):
+        RunFolder(tmp_path / "run").path.mkdir()
+        RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}})
+        with pytest.raises(FileError, match="not the folder of a search"):
+            prepare_search(file, OPTIONS, run=tmp_path / "run")
+
+    def test_other_traces_and_software_are_refused(self, file, tmp_path, traces, monkeypatch):
+        folder = tmp_path / "search"
+        prepare_search(file, OPTIONS, families=(ROUND,), run=folder).run(
+            policy=POLICY, workers=Pretender(lambda *_: False)
+        )
+        other = tmp_path / "other.parquet"
+        traces.select(range(30)).save(other)
+        with pytest.raises(FileError, match="other traces"):
+            prepare_search(other, OPTIONS, run=folder)
+        monkeypatch.setattr("whosthere.auditing.work.versions", lambda: {"numpy": "0"})
+        with pytest.raises(FileError, match="other versions"):
+            prepare_search(file, OPTIONS, run=folder)
+
+    def test_two_searches_at_once_are_refused(self, file, tmp_path):
+        folder = tmp_path / "search"
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=folder)
+        with only_one(folder), pytest.raises(FileError, match="at work"):
+            prepared.run(policy=POLICY, workers=Pretender(lambda *_: False))
+
+
+class TestProgress:
+    def test_says_which_trial_and_how_far_it_is(self, file):
+        seen = []
+        prepared = prepare_search(file, OPTIONS, families=(SUPPRESS, LAPLACE))
+        prepared.run(policy=POLICY, workers=Pretender(lambda *_: False), on_progress=seen.append)
+        most = 5 + 5 + 1
+        assert prepared.trials_to_search + prepared.trials_at_last == most
+        assert str(seen[0]) == (
+            f"trial 1 of at most {most}: suppress(k=10) with {SEARCHER}, 0 of 4 tasks"
+        )
+        assert [one.done for one in seen] == [0, 1, 2, 3, 4] * seen[-1].number
+        assert {one.most for one in seen} == {most}
+        numbers = list(dict.fromkeys(one.number for one in seen))
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert numbers[-1] <= most
+
+    def test_the_most_grows_where_a_check_fails(self, file):
+        seen = []
+        options = AuditOptions.of(**CHOSEN | {"attacks": (SEARCHER, "knock-knock")})
+        members = specs(LAPLACE)
+        prepared = prepare_search(file, options, families=(LAPLACE,))
+        prepared.run(
+            policy=POLICY,
+            workers=Pretender(lambda attack, spec: attack != SEARCHER and spec in members[:2]),
+            on_progress=seen.append,
+        )
+        assert seen[0].most == 5 + 2
+        assert seen[-1].most == 5 + 2 + 2 * 3
+        assert all(one.number <= one.most for one in seen)
+
+    @pytest.mark.parametrize("check_all", [False, True])
+    def test_an_estimate_before_the_start(self, file, check_all):
+        options = AuditOptions.of(**CHOSEN | {"attacks": (SEARCHER, "log-likelihood")})
+        prepared = prepare_search(
+            file, options, families=(ROUND, LAPLACE), check_all=check_all, estimate=True
+        )
+        assert prepared.cost.seconds > 0
+        assert prepared.cost.bytes_per_worker > 10**8
+        shown = json.loads(json.dumps(prepared.to_json(), allow_nan=False))
+        assert list(shown["families"]) == [ROUND, LAPLACE]
+        assert shown["families"][ROUND][0] == "to=2"
+        assert shown["most_trials_to_search"] == 4 + 5
+        assert shown["trials_to_check_and_confirm"] == (3 if check_all else 2)
+        assert prepare_search(file, options).cost is None
 
 
 @pytest.fixture(scope="module")
@@ -356,13 +639,52 @@ def city(tmp_path_factory):
 def test_real_search(city, template):
     policy = Policy("only accuracy", (Limit("accuracy", 0.6),))
     options = AuditOptions.of(group_sizes=40, attacks=SEARCHER, targets=20, releases=20, seed=2)
-    found = recommend(city, options, families=(template,), policy=policy)
+    found = prepare_search(city, options, families=(template,)).run(policy=policy)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["candidates"]
     for one in found.candidates:
         (measured,) = [f for f in one.findings if (f.attack, f.metric) == (SEARCHER, "accuracy")]
         assert one.passes == (measured.high <= 0.6)
-    assert all(one.passes and one.checked for one in found.best)
+    assert all(one.passes and (one.confirmed or one.nothing_left) for one in found.best)
     if template == SUPPRESS:
         # Who suppresses all counts up to 40 of groups of 40 publishes nothing, which is safe.
         assert found.best
-        assert recommend(city, options, families=(template,), policy=policy) == found
+        assert prepare_search(city, options, families=(template,)).run(policy=policy) == found
+
+
+@pytest.fixture(scope="module")
+def quick_search(city):
+    """Give a function that searches in earnest, with few people and an easy policy."""
+    policy = Policy("only accuracy", (Limit("accuracy", 0.75),))
+    options = AuditOptions.of(
+        group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=8, releases=4, seed=3
+    )
+
+    def run(workers=None, **chosen):
+        prepared = prepare_search(city, options, families=(LAPLACE,), **chosen)
+        return prepared.run(policy=policy, workers=workers)
+
+    return run, options, policy
+
+
+def test_two_processes_find_the_same(quick_search, tmp_path):
+    run, _, _ = quick_search
+    alone = run()
+    assert alone.recommended is not None
+    assert run(LocalProcesses(2), run=tmp_path / "search") == alone
+    assert run(ThisProcess(), run=tmp_path / "search") == alone
+
+
+def test_the_confirmation_is_what_an_audit_under_its_seed_finds(quick_search, city, tmp_path):
+    run, options, policy = quick_search
+    found = run()
+    again = replace(
+        options.with_block(mechanisms=found.recommended.mechanism),
+        seed=found.confirmation_seed,
+        releases_of={SEARCHER: 60},
+    )
+    audited = prepare_audit(city, again, tmp_path / "run").run(policy=policy, what_if=False)
+    (verdict,) = audited.verdicts
+    assert verdict == found.recommended.confirmation
+    for one in audited.findings:
+        if "control" not in one.metric:
+            assert one in found.recommended.confirmation_findings

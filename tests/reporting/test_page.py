@@ -277,6 +277,25 @@ class TestRecommendation:
         for candidate in recommendation.candidates:
             assert candidate.mechanism in text
 
+    def test_shows_the_confirmation_and_says_to_quote_it(self, pages, recommendation):
+        page = pages["recommendation"]
+        text = " ".join("".join(Reader(page).text).split())
+        assert "quote the numbers of this confirmation" in text
+        assert f"seed {recommendation.confirmation_seed}" in text
+        chosen = recommendation.recommended
+        assert f"{chosen.choice} (confirmation)" in text
+        # The first screen shows the confirmation, not what chose the protection.
+        for reason in chosen.confirmation.reasons:
+            assert reason in text
+        again = replace(chosen.confirmation, reasons=("All is lost.",), decision="reject")
+        failed = replace(chosen, confirmation=again)
+        found = replace(
+            recommendation,
+            best=(),
+            candidates=tuple(failed if c == chosen else c for c in recommendation.candidates),
+        )
+        assert "stands the confirmation" in recommendation_report(found).html
+
     def test_nothing_passes(self, recommendation):
         nothing = replace(recommendation, best=())
         page = recommendation_report(nothing).html

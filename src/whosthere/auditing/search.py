@@ -1,190 +1,161 @@
-"""The weakest protection that passes a policy, and what it costs."""
+"""The weakest protection that passes a policy, and what it costs.
+
+Each family is bisected with a cheap attack. The most useful of what passes is checked by all
+attacks, and then confirmed: it was chosen because it passed, so that only fresh releases tell
+whether it passes by more than luck.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.auditing.measure import control_holds, measure
-from whosthere.auditing.planning import make_plan
+from whosthere.auditing.estimate import Cost, estimate_cost
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
-from whosthere.auditing.result import shown
-from whosthere.auditing.scores import tests_and_controls
-from whosthere.auditing.verdict import Verdict, judge
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.auditing.recommendation import SEARCHER, Candidate, Recommendation
+from whosthere.auditing.tester import MOST_CONFIRMATIONS, Terms, Tester, Tried, by_only
+from whosthere.auditing.trials import TrialProgress, Trials, TrialsFolder
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.display import paragraph, stacked, table
-from whosthere.errors import InputError
-from whosthere.privacy.families import Family, Member
-from whosthere.privacy.publish import publish
-from whosthere.privacy.utility import Utility, utility
-from whosthere.seeds import derived_seed
+from whosthere.privacy.families import Family
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from whosthere.adversary.attacks import Attack
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan
-    from whosthere.privacy.mechanism import Mechanism
 
-SEARCHER = LikelihoodRatio()
-"""The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
 DEFAULT_FAMILIES = (
     "suppress(k=?)",
     "laplace(eps=?, unit=event)",
     "laplace(eps=?, unit=user-day, max_visits=10)",
 )
-# The searcher is cheap, so that it can look at more releases than the others.
-_LEAST_RELEASES_TO_SEARCH = 60
-_RELEASES_FOR_UTILITY = 5
 
 
-class TrialFailedError(RuntimeError):
-    """A part of a trial could not be done, so that nothing can be said of the protection."""
+class InterruptedSearch(KeyboardInterrupt):
+    """The user stopped a search."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A protection that was tried.
+@dataclass(frozen=True, eq=False)
+class PreparedSearch:
+    """A search that was checked against its data and its folder, and can be run.
 
     Attributes
     ----------
-    family, choice
-        The family's template, and what was chosen, such as ``k=3``.
-    mechanism
-        The spec of the mechanism.
-    verdict
-        By the policy; where `checked`, on all attacks, else on the searcher alone.
-    findings
-        That the verdict rests on.
-    utility
-        What is left of the truth, mean over a few releases.
-    checked
-        Whether all attacks that were chosen were tried.
+    families
+        What is searched.
+    plan
+        What some trial by all attacks does; the others differ in mechanism and attacks.
+    trials_to_search
+        How many trials the bisections take at most.
+    trials_at_last
+        How many checks and confirmations follow if none of them fails.
+    cost
+        What all these are expected to cost; None if it was not asked for.
     """
 
-    family: str
-    choice: str
-    mechanism: str
-    verdict: Verdict
-    findings: tuple[Finding, ...]
-    utility: Utility
-    checked: bool
+    families: tuple[Family, ...]
+    plan: Plan
+    trials_to_search: int
+    trials_at_last: int
+    cost: Cost | None
+    _terms: Terms
+    _job: Job
+    _folder: TrialsFolder | None
+    _check_all: bool
 
     @property
-    def passes(self) -> bool:
-        """Whether the policy accepts it."""
-        return self.verdict.decision == "accept"
-
-    def strongest(self, metric: str) -> Finding | None:
-        """Return a metric of the strongest attack, where it was measured."""
-        own = (one for one in self.findings if one.attack == self.verdict.strongest)
-        return next((one for one in own if one.metric == metric), None)
+    def attacks(self) -> tuple[Attack, ...]:
+        """Who attacks at last."""
+        return self._terms.attacks
 
     @property
-    def pattern_lost(self) -> float:
-        """How far the patterns over regions and epochs are from the true ones, 0 to 1."""
-        distances = (self.utility.space_distance, self.utility.time_distance)
-        return fmean(1.0 if distance is None else distance for distance in distances)
+    def kept(self) -> int:
+        """How many trials in the folder were begun before."""
+        return 0 if self._folder is None else self._folder.begun()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the candidate as a JSON object."""
+        """Return what would be tried, and what it is expected to cost, as a JSON object."""
         return {
-            "family": self.family,
-            "mechanism": self.mechanism,
-            "checked_by_all_attacks": self.checked,
-            "verdict": self.verdict.to_json(),
-            "utility": asdict(self.utility),
-            "findings": [finding.to_json() for finding in self.findings],
+            "families": {
+                family.template: [choice for choice, _ in family.members()]
+                for family in self.families
+            },
+            "attacks": [str(attack) for attack in self.attacks],
+            "targets": len(self.plan.targets),
+            "most_trials_to_search": self.trials_to_search,
+            "trials_to_check_and_confirm": self.trials_at_last,
+            "trials_begun_before": self.kept,
+            "seconds_of_one_processor": None if self.cost is None else self.cost.seconds,
         }
 
+    def run(
+        self,
+        *,
+        policy: Policy | None = None,
+        workers: Workers | None = None,
+        on_progress: Callable[[TrialProgress], None] = lambda _progress: None,
+    ) -> Recommendation:
+        """Search, check and confirm.
 
-@dataclass(frozen=True)
-class Recommendation:
-    """What a search found.
-
-    Attributes
-    ----------
-    candidates
-        All protections that were tried, family by family, from weak to strong.
-    best
-        The weakest of each family that passes the policy, as far as it was tried.
-    policy
-        The limits that were judged by.
-    """
-
-    candidates: tuple[Candidate, ...]
-    best: tuple[Candidate, ...]
-    policy: Policy
-
-    @property
-    def recommended(self) -> Candidate | None:
-        """Of the best that passed all attacks, the one that keeps most of the patterns.
-
-        None where nothing passes, or only what publishes nothing at all.
+        Parameters
+        ----------
+        policy, workers
+            As for an audit.
+        on_progress
+            Called before each trial, and after each of its tasks.
         """
-        fit = [one for one in self.best if one.checked and one.pattern_lost < 1]
-        return min(fit, key=lambda candidate: candidate.pattern_lost, default=None)
+        judged_by = policy or Policy.default()
+        with ExitStack() as stack:
+            at_work = stack.enter_context(workers or ThisProcess())
+            folder = self._folder
+            if folder is None:
+                # The one engine keeps all it does; here for as long as the search goes on.
+                temporary = stack.enter_context(TemporaryDirectory())
+                folder = TrialsFolder(Path(temporary) / "search")
+            stack.enter_context(folder.opened(self._job))
+            most = self.trials_to_search + self.trials_at_last
+            trials = Trials(folder, self._job, at_work, most, on_progress)
+            stack.enter_context(_explained(trials, kept=self._folder is not None))
+            return self._found(Tester(self._terms, judged_by, trials))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the recommendation as a JSON object."""
-        chosen = self.recommended
-        return {
-            "recommended": None if chosen is None else chosen.mechanism,
-            "best_of_each_family": [candidate.mechanism for candidate in self.best],
-            "policy": self.policy.to_json(),
-            "candidates": [candidate.to_json() for candidate in self.candidates],
-        }
-
-    def __repr__(self) -> str:
-        chosen = self.recommended
-        what = "nothing passes" if chosen is None else chosen.mechanism
-        return f"<Recommendation: {what}, of {len(self.candidates)} tried>"
-
-    def _repr_html_(self) -> str:
-        """Show what is recommended, and all that was tried."""
-        chosen = self.recommended
-        text = "Nothing that was tried passes the policy." if chosen is None else chosen.mechanism
-        rows = [
-            [
-                one.mechanism,
-                one.verdict.decision + ("" if one.checked else f" ({SEARCHER} alone)"),
-                shown(one.strongest("auc")),
-                shown(one.strongest("tpr_at_fpr_1pct")),
-                f"{one.pattern_lost:.2f}",
-            ]
-            for one in self.candidates
-        ]
-        header = ("mechanism", "verdict", "mean AUC", "TPR at 1 % FPR", "pattern lost")
-        return stacked(paragraph(text, strong="Recommended:"), table(header, rows))
+    def _found(self, tester: Tester) -> Recommendation:
+        ladders = [_Ladder(tester, family) for family in self.families]
+        waiting = [ladder for ladder in ladders if ladder.is_useful]
+        chosen = False
+        while waiting:
+            most_useful = min(waiting, key=_Ladder.pattern_lost)
+            if most_useful.check() and (chosen or most_useful.confirm()):
+                # What is checked after this one loses more, and is not recommended.
+                chosen = True
+                waiting = [one for one in waiting if self._check_all and one != most_useful]
+            elif not most_useful.is_useful:
+                waiting.remove(most_useful)
+        return Recommendation(
+            tuple(candidate for ladder in ladders for candidate in ladder.candidates),
+            tuple(ladder.best for ladder in ladders if ladder.best is not None),
+            tester.policy,
+            self._terms.confirmation_seed,
+        )
 
 
-def recommend(
+def prepare_search(
     traces: str | os.PathLike[str],
     options: AuditOptions,
     *,
     families: Sequence[str] = DEFAULT_FAMILIES,
-    policy: Policy | None = None,
-    workers: Workers | None = None,
     check_all: bool = False,
-    on_trial: Callable[[str, str], None] = lambda _mechanism, _what: None,
-) -> Recommendation:
-    """Find the weakest protection of each family that passes a policy.
-
-    Bisects each family with the cheap likelihood ratio, supposing that a stronger protection never
-    helps the attacker. Then tries all attacks on the most useful of what it found. Where one of
-    these breaks the policy, the search moves on to the next stronger member of that family.
+    run: str | os.PathLike[str] | None = None,
+    estimate: bool = False,
+) -> PreparedSearch:
+    """Check everything that can be checked before any work is done.
 
     Parameters
     ----------
@@ -194,55 +165,87 @@ def recommend(
         As for an audit; its mechanisms are not used, and its attacks are those of the last check.
     families
         Specs with ``?`` for the parameter to find.
-    policy, workers
-        As for an audit.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    on_trial
-        Called before each trial with the mechanism and what is tried.
+    run
+        Folder that keeps all trials, so that an interrupted search resumes; None to keep nothing.
+    estimate
+        Whether to try each attack, to estimate time and memory.
     """
-    with workers or ThisProcess() as at_work:
-        search = _Search(
-            tuple(Family(template) for template in families),
-            Traces.load(traces),
-            Path(traces),
-            options,
-            policy or Policy.default(),
-            at_work,
-            on_trial,
-        )
-        search.check()
-        ladders = [_Ladder(search, family) for family in search.families]
-        waiting = [ladder for ladder in ladders if ladder.best is not None]
-        while waiting:
-            most_useful = min(waiting, key=_Ladder.pattern_lost)
-            if most_useful.check():
-                waiting = [ladder for ladder in waiting if check_all and ladder != most_useful]
-            elif most_useful.best is None:
-                waiting.remove(most_useful)
-    return Recommendation(
-        tuple(candidate for ladder in ladders for candidate in ladder.candidates),
-        tuple(ladder.best for ladder in ladders if ladder.best is not None),
-        search.policy,
+    path = Path(traces)
+    terms = Terms(tuple(map(Family, families)), Traces.load(path), options)
+    terms.check()
+    plan = terms.any_plan
+    job = Job.on(plan, path)
+    folder = None if run is None else TrialsFolder(Path(run))
+    if folder is not None:
+        folder.check(job)
+    n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
+    return PreparedSearch(
+        terms.families,
+        plan,
+        sum(map(_most_bisections, terms.families)),
+        n_checks + 1,
+        _cost(terms, n_checks) if estimate else None,
+        terms,
+        job,
+        folder,
+        check_all,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """A candidate, with the scores that it was judged by."""
+def _most_bisections(family: Family) -> int:
+    """Return how many members are tried at most to find the weakest that passes, or none."""
+    return len(family.members()).bit_length()
 
-    candidate: Candidate
-    tests: pl.DataFrame
-    controls: pl.DataFrame
+
+def _cost(terms: Terms, n_checks: int) -> Cost:
+    """Try one member of each family with the searcher, and one with all others."""
+    people = Population.of(terms.everybody, terms.any_plan.first_epoch)
+    # The member in the middle is the first one that the bisection tries.
+    plans = [terms.plan(one.members()[len(one.members()) // 2].mechanism) for one in terms.families]
+    searches = [
+        estimate_cost(one, people, one.tasks)
+        for one in (by_only(plan, (SEARCHER,)) for plan in plans)
+    ]
+    by_others = by_only(plans[0], terms.attacks[1:])
+    check = Cost(0.0, 0)
+    if by_others.contests:
+        check = estimate_cost(by_others, people, by_others.tasks)
+    in_search = sum(
+        _most_bisections(family) * cost.seconds
+        for family, cost in zip(terms.families, searches, strict=True)
+    )
+    in_confirmation = fmean(cost.seconds for cost in searches) + check.seconds
+    return Cost(
+        in_search + n_checks * check.seconds + in_confirmation,
+        max(cost.bytes_per_worker for cost in (*searches, check)),
+    )
+
+
+@contextmanager
+def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
+    """Tell a user who stops the search what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        what = (
+            "all tasks that were done are kept. The same command resumes there"
+            if kept
+            else "nothing is kept, because no run folder was given"
+        )
+        where = f"in trial {trials.number} of at most {trials.most}"
+        raise InterruptedSearch(f"interrupted {where}; {what}") from None
 
 
 class _Ladder:
     """The members of a family from weak to strong, and the weakest that passes so far."""
 
-    def __init__(self, search: _Search, family: Family) -> None:
-        self._search, self._family = search, family
+    def __init__(self, tester: Tester, family: Family) -> None:
+        self._tester, self._family = tester, family
         self._members = family.members()
-        self._tried: dict[int, _Trial] = {}
+        self._tried: dict[int, Tried] = {}
+        self._confirmations_left = MOST_CONFIRMATIONS
         self._place = self._bisected()
 
     @property
@@ -256,15 +259,35 @@ class _Ladder:
         found = self._place < len(self._members)
         return self._tried[self._place].candidate if found else None
 
+    @property
+    def is_useful(self) -> bool:
+        """Whether some member passes that leaves something to publish."""
+        return self.best is not None and not self.best.nothing_left
+
     def pattern_lost(self) -> float:
         """Return what the best one loses of the patterns."""
         return 1.0 if self.best is None else self.best.pattern_lost
 
     def check(self) -> bool:
         """Try all attacks on the best; if it fails, the next one that passes is the best."""
-        self._tried[self._place] = self._search.checked(self._tried[self._place])
-        if self._tried[self._place].candidate.passes:
-            return True
+        self._tried[self._place] = self._tester.checked(self._tried[self._place])
+        return self._stands()
+
+    def confirm(self) -> bool:
+        """Try the best on fresh releases; if it fails, the next one that passes is the best."""
+        self._tried[self._place] = self._tester.confirmed(self._tried[self._place])
+        self._confirmations_left -= 1
+        return self._stands()
+
+    def _stands(self) -> bool:
+        """Tell whether the best still passes and leaves something; if it fails, move on."""
+        if self._passes(self._place):
+            return self.is_useful
+        if not self._confirmations_left:
+            self._place = len(self._members)
+            return False
+        # The next one is searched, checked and confirmed.
+        self._tester.trials.expect_more(3)
         while self._place < len(self._members) and not self._passes(self._place):
             self._place += 1
         return False
@@ -281,140 +304,5 @@ class _Ladder:
 
     def _passes(self, place: int) -> bool:
         if place not in self._tried:
-            self._tried[place] = self._search.searched(self._family, self._members[place])
+            self._tried[place] = self._tester.searched(self._family, self._members[place])
         return self._tried[place].candidate.passes
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """What all trials have in common."""
-
-    families: tuple[Family, ...]
-    everybody: Traces
-    path: Path
-    options: AuditOptions
-    policy: Policy
-    workers: Workers
-    on_trial: Callable[[str, str], None]
-
-    @cached_property
-    def attacks(self) -> tuple[Attack, ...]:
-        """Who attacks at last: those that were chosen, and the searcher in any case."""
-        chosen = (one for block in self.options.blocks for one in block.attacks)
-        return tuple(dict.fromkeys((SEARCHER, *chosen)))
-
-    @cached_property
-    def most_controls(self) -> int:
-        """How many controls there can be in all trials, to share the chance of a false alarm."""
-        # Each attack has one, and each protection the positive one besides.
-        controls = len(self.attacks) + 1
-        return controls * sum(len(family.members()) for family in self.families)
-
-    @cached_property
-    def any_job(self) -> Job:
-        """A job on the traces, whose fingerprint takes time to make."""
-        return Job.on(self._plan(self.families[0].members()[0].mechanism), self.path)
-
-    def check(self) -> None:
-        """Refuse what no trial could do, before the first one."""
-        if not self.families:
-            raise InputError("no family is given", fix="Give some, such as 'suppress(k=?)'")
-        for family in self.families:
-            settings = self._plan(family.members()[0].mechanism).settings
-            if len(settings) > 1:
-                raise InputError(
-                    "a search is for one group size and one knowledge of the targets",
-                    fix="Give one of each, and search again for others",
-                )
-
-    def searched(self, family: Family, member: Member) -> _Trial:
-        """Try a mechanism with the searcher alone."""
-        spec = str(member.mechanism)
-        self.on_trial(spec, str(SEARCHER))
-        tests, controls = self._scores(_only(self._plan(member.mechanism), (SEARCHER,)))
-        findings = self._measured(tests, controls)
-        candidate = Candidate(
-            family.template,
-            member.choice,
-            spec,
-            self._judged(findings),
-            tuple(findings),
-            self._utility(member.mechanism),
-            checked=False,
-        )
-        return _Trial(candidate, tests, controls)
-
-    def checked(self, searched: _Trial) -> _Trial:
-        """Try a mechanism with the other attacks too."""
-        others, candidate = self.attacks[1:], searched.candidate
-        if not others:
-            return replace(searched, candidate=replace(candidate, checked=True))
-        self.on_trial(candidate.mechanism, ", ".join(map(str, others)))
-        before = (searched.tests, searched.controls)
-        now = self._scores(_only(self._plan(candidate.mechanism), others))
-        # The ceiling is known from the search already, on more releases.
-        tests, controls = (
-            pl.concat([old, new.filter(pl.col("attack") != CEILING)])
-            for old, new in zip(before, now, strict=True)
-        )
-        findings = self._measured(tests, controls)
-        verdict = self._judged(findings)
-        judged = replace(candidate, verdict=verdict, findings=tuple(findings), checked=True)
-        return _Trial(judged, tests, controls)
-
-    def _judged(self, findings: Sequence[Finding]) -> Verdict:
-        sizes = {one.setting: self.any_job.plan.schemes[0].group_size for one in findings}
-        trusted = control_holds(findings)
-        [verdict] = judge(findings, self.policy, trusted=trusted, group_sizes=sizes)
-        return verdict
-
-    def _plan(self, mechanism: Mechanism | str) -> Plan:
-        options = self.options.with_block(mechanisms=mechanism, attacks=self.attacks)
-        plan = make_plan(options, self.everybody)
-        releases = max(_LEAST_RELEASES_TO_SEARCH, plan.releases_by(SEARCHER))
-        return plan.with_releases_of(SEARCHER, releases)
-
-    def _scores(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the scores of test releases, and those of the control."""
-        scores = {}
-        for outcome in self.workers.do(replace(self.any_job, plan=plan), plan.tasks):
-            if outcome.scores is None:
-                raise TrialFailedError(f"{outcome.task} failed: {outcome.failure}")
-            scores[outcome.task] = outcome.scores
-        return tests_and_controls(plan, scores)
-
-    def _measured(self, tests: pl.DataFrame, controls: pl.DataFrame) -> list[Finding]:
-        return measure(
-            tests,
-            controls,
-            seed=self.options.seed,
-            n_limits=len(self.policy.limits),
-            n_attacks=len(self.attacks),
-            n_controls=self.most_controls,
-        )
-
-    def _utility(self, mechanism: Mechanism) -> Utility:
-        """Measure a few releases of groups chosen at random."""
-        plan = self.any_job.plan
-        people = Population.of(self.everybody, plan.first_epoch).tested
-        m, measured = plan.schemes[0].group_size, []
-        for i in range(_RELEASES_FOR_UTILITY):
-            seed = derived_seed(self.options.seed, "utility", m, i)
-            made = publish(people, mechanism=mechanism, group_size=m, seed=seed)
-            measured.append(utility(made.release.counts, made.truth))
-        return _mean(measured)
-
-
-def _only(plan: Plan, attacks: Sequence[Attack]) -> Plan:
-    """Return a plan without the other attacks."""
-    return replace(plan, contests=tuple(one for one in plan.contests if one.attack in attacks))
-
-
-def _mean(measured: Sequence[Utility]) -> Utility:
-    """Return the mean of each measure over those releases where it is defined."""
-    rows = [asdict(one) for one in measured]
-    means: dict[str, Any] = {}
-    for name in rows[0]:
-        defined = [row[name] for row in rows if row[name] is not None]
-        means[name] = fmean(defined) if defined else None
-    return Utility(**means)

@@ -13,6 +13,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from whosthere.auditing.trials import TrialProgress
     from whosthere.progress import Move
 
 out = Console(highlight=False, markup=False, emoji=False)
@@ -20,6 +21,7 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 _WIDTH_OF_NAMES = 26
+_SECONDS_BETWEEN_LINES = 30.0
 # What changes how a terminal shows the text around it: controls, and marks of direction.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -130,6 +132,29 @@ def steps(what: str) -> Iterator[Callable[[int, int], None]]:
             seconds = (time.monotonic() - begun) / (done - first) * (total - done)
             left = f", about {duration(seconds)} left"
         _print(err, Text(inert(f"{done} of {total} {what} done{left}")))
+
+    yield say_now_and_then
+
+
+@contextmanager
+def trials() -> Iterator[Callable[[TrialProgress], None]]:
+    """Show a bar for each trial on a terminal, lines elsewhere; give the function that moves it."""
+    if sys.stderr.isatty():
+        from whosthere.progress import progress as bar
+
+        with bar(err, one_bar=True) as move:
+            yield lambda now: move(now.title, now.done, now.total)
+        return
+    import time
+
+    number, last_said = 0, 0.0
+
+    def say_now_and_then(now: TrialProgress) -> None:
+        nonlocal number, last_said
+        if now.number == number and time.monotonic() - last_said < _SECONDS_BETWEEN_LINES:
+            return
+        number, last_said = now.number, time.monotonic()
+        _print(err, Text(inert(str(now))))
 
     yield say_now_and_then
 

@@ -21,7 +21,12 @@ from whosthere.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from whosthere.auditing.search import Candidate, Recommendation
+    from collections.abc import Iterator
+
+    from whosthere.auditing.recommendation import Candidate, Recommendation
+    from whosthere.auditing.search import PreparedSearch
+
+SOMETHING_FAILED = 1
 
 
 def recommend(
@@ -48,6 +53,13 @@ def recommend(
     releases: Annotated[
         int | None, typer.Option(help="Test releases per target in the last check; default 20.")
     ] = None,
+    releases_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK=N",
+            help="Another number for one attack, such as likelihood-ratio=200; can be repeated.",
+        ),
+    ] = None,
     check_all: Annotated[
         bool,
         typer.Option("--check-all", help="Try all attacks on the best of every family."),
@@ -57,6 +69,14 @@ def recommend(
     policy: PolicyFile = None,
     workers: WorkerCount = None,
     cluster: Cluster = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="FOLDER",
+            help="Folder to keep all trials in, so that an interrupted search resumes.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Also write everything as JSON."),
@@ -65,22 +85,29 @@ def recommend(
         Path | None,
         typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be tried and how long it takes; stop."),
+    ] = False,
     json: Json = False,
     force: Force = False,
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
 
     Searches each family with the likelihood ratio, checks the most useful of what passes with all
-    attacks, and measures what each protection keeps of the truth.
+    attacks, and confirms it on fresh releases before it is recommended. Shows beforehand how many
+    trials there are and how long they take. With `--run`, Ctrl-C loses only the tasks that are
+    running at that moment: the same command resumes the search.
 
-    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --report choice.html`
+    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
+    --report choice.html`
     """
     from whosthere.auditing.options import AuditOptions, merged
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.search import DEFAULT_FAMILIES, TrialFailedError
-    from whosthere.auditing.search import recommend as search
+    from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, given_only, worker_count
+    from whosthere.auditing.trials import TrialFailedError
+    from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report
 
@@ -94,25 +121,36 @@ def recommend(
         targets=targets,
         min_visits=min_visits,
         releases=releases,
+        releases_of=numbers_by_name(releases_of),
         reference_size=reference_size,
         seed=seed,
     )
     options = merged(AuditOptions(), given)
     judged_by = Policy.of(policy)
+    n, talk = worker_count(workers), not json
+    with console.working("Checking the search, and trying each attack to estimate the time ..."):
+        prepared = prepare_search(
+            traces,
+            options,
+            families=tuple(family or DEFAULT_FAMILIES),
+            check_all=check_all,
+            run=run,
+            estimate=talk or dry_run,
+        )
+    if talk:
+        _show_search(prepared, n, cluster)
+    if dry_run:
+        if json:
+            console.print_json(prepared.to_json())
+        return
     try:
-        with console.narrator() as narrate:
-            found = search(
-                traces,
-                options,
-                families=tuple(family or DEFAULT_FAMILIES),
-                policy=judged_by,
-                workers=chosen_workers(worker_count(workers), cluster),
-                check_all=check_all,
-                on_trial=lambda mechanism, what: narrate(f"Trying {mechanism} with {what} ..."),
+        with console.trials() as move:
+            found = prepared.run(
+                policy=judged_by, workers=chosen_workers(n, cluster), on_progress=move
             )
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
-        raise typer.Exit(1) from None
+        raise typer.Exit(SOMETHING_FAILED) from None
     if out is not None:
         write_json(out, found.to_json())
     if report is not None:
@@ -120,10 +158,37 @@ def recommend(
     if json:
         console.print_json(found.to_json())
         return
-    _show(found, judged_by.name)
+    _show(found)
     for path in (out, report):
         if path is not None:
             console.say(f"Written: {path}")
+
+
+def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) -> None:
+    rows = [
+        (family.template, f"{members[0].choice} to {members[-1].choice}, {len(members)} values")
+        for family in prepared.families
+        for members in (family.members(),)
+    ]
+    rows.append(("targets", f"{len(prepared.plan.targets)}, and others for the confirmation"))
+    rows.append(("attacks at last", "\n".join(map(str, prepared.attacks))))
+    console.table("What will be searched, from weak to strong", ("", ""), rows)
+    for sentence in prepared.plan.cautions:
+        console.say(f"Note: {sentence}")
+    if prepared.kept:
+        console.say(f"Trials begun before: {prepared.kept}. What is done of them is not repeated.")
+    if prepared.cost is None:
+        return
+    each = "1 worker" if workers == 1 else f"{workers} workers"
+    where = "one worker of the cluster" if cluster else each
+    seconds = prepared.cost.seconds / (1 if cluster else min(workers, len(prepared.plan.tasks)))
+    most = prepared.trials_to_search + prepared.trials_at_last
+    console.say(
+        f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
+        f"{prepared.trials_at_last}), about {console.duration(seconds)} with {where}, "
+        f"{prepared.cost.bytes_per_worker / 1e9:.1f} GB of memory each. A check or a confirmation "
+        "that fails adds about three trials."
+    )
 
 
 _COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")
@@ -132,53 +197,69 @@ _LEGEND = (
     "the visited cells published as 0. Error: mean relative error of visited cells. Pattern: how "
     "far the distributions over regions and over epochs are from the true ones, 0 to 1 (mean of "
     "both Jensen-Shannon distances). *: tried with every attack chosen, others with the "
-    "likelihood ratio alone."
+    "likelihood ratio alone. Confirmation: the protection above on fresh releases of people drawn "
+    "anew."
 )
+_METRICS = ("auc", "tpr_at_fpr_1pct")
 
 
-def _show(found: Recommendation, policy: str) -> None:
-    from whosthere.auditing.search import SEARCHER
+def _show(found: Recommendation) -> None:
+    from whosthere.auditing.recommendation import CHOSEN_BECAUSE_IT_PASSED, SEARCHER
 
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
-        console.table(family, _COLUMNS, [_row(candidate) for candidate in own])
+        console.table(family, _COLUMNS, [row for candidate in own for row in _rows(candidate)])
     console.say(_LEGEND)
     console.say("")
+    for candidate in found.candidates:
+        if candidate.confirmation is not None and not candidate.confirmed:
+            console.verdict(
+                candidate.last_verdict.decision, f"{candidate.mechanism}, not confirmed"
+            )
+            for reason in candidate.last_verdict.reasons:
+                console.say(reason)
     chosen = found.recommended
     if chosen is None:
-        passing = "Only what publishes nothing" if found.best else "Nothing that was tried"
-        console.say(f"{passing} passes the policy {policy!r}.")
+        console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
+    console.verdict("accept", f"{chosen.mechanism}, confirmed on fresh releases")
+    for reason in chosen.last_verdict.reasons:
+        console.say(reason)
     for candidate in found.best:
-        by = "" if candidate.checked else f"  ({SEARCHER} alone was tried)"
-        console.verdict("accept", f"{candidate.mechanism}{by}")
+        if candidate != chosen:
+            by = "not confirmed" if candidate.checked else f"{SEARCHER} alone was tried"
+            left = "; nothing is left to publish" if candidate.nothing_left else ""
+            console.verdict("accept", f"{candidate.mechanism}  ({by}{left})")
     console.say(
         f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the patterns "
         "over regions and epochs best."
     )
+    console.say(CHOSEN_BECAUSE_IT_PASSED)
     kept = chosen.utility
     console.say(
         f"What it costs: {_percent(kept.nonzero_lost)} of the visited cells are published as 0, "
         f"and a visited cell is off by {_percent(kept.mean_relative_error)} on average."
     )
-    for reason in chosen.verdict.reasons:
-        console.say(reason)
 
 
-def _row(candidate: Candidate) -> list[str]:
+def _rows(candidate: Candidate) -> Iterator[list[str]]:
+    """Return a row of what the search found, and one of the confirmation."""
     from whosthere.auditing.result import shown
 
     kept = candidate.utility
-    return [
+    yield [
         candidate.choice,
         candidate.verdict.decision + ("*" if candidate.checked else ""),
-        shown(candidate.strongest("auc"), between="\n"),
-        shown(candidate.strongest("tpr_at_fpr_1pct"), between="\n"),
+        *(shown(candidate.strongest(metric), between="\n") for metric in _METRICS),
         _number(kept.nonzero_lost),
         _number(kept.mean_relative_error),
         _number(candidate.pattern_lost),
     ]
+    if candidate.confirmation is not None:
+        found = (candidate.strongest(metric, confirmed=True) for metric in _METRICS)
+        numbers = (shown(one, between="\n") for one in found)
+        yield ["confirmation", candidate.confirmation.decision, *numbers, "", "", ""]
 
 
 def _percent(share: float | None) -> str:

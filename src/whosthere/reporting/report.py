@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.search import Recommendation
+    from whosthere.auditing.recommendation import Recommendation
 
 REPORT = "report.html"
 """The name of the report in the folder of an audit."""

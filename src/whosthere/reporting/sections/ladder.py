@@ -20,9 +20,10 @@ from whosthere.reporting.sections.overview import (
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.search import Candidate, Recommendation
+    from whosthere.auditing.recommendation import Candidate, Recommendation
+    from whosthere.auditing.verdict import Verdict
     from whosthere.reporting.sections.tables import Table
 
 
@@ -50,8 +51,10 @@ class LadderPage:
 def ladder_page(found: Recommendation) -> LadderPage:
     """Return the sections of a recommendation's report."""
     tried = found.candidates
-    verdicts = [candidate.verdict for candidate in tried]
-    findings = [one for candidate in tried for one in (*candidate.findings, *_utility(candidate))]
+    verdicts = [candidate.last_verdict for candidate in tried]
+    findings = [
+        one for candidate in tried for one in (*candidate.last_findings, *_utility(candidate))
+    ]
     lookup = Lookup(findings, verdicts)
     best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
     screen = Overview(
@@ -81,7 +84,7 @@ def _advice(found: Recommendation) -> tuple[str, ...]:
     if chosen is None:
         return tuple(texts()["recommendation"]["nothing"])
     said = [
-        sentence.format(mechanism=shortened(chosen.mechanism))
+        sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
         for sentence in texts()["recommendation"]["found"]
     ]
     cost = chosen.utility
@@ -105,20 +108,31 @@ def _utility(candidate: Candidate) -> Iterator[Finding]:
 
 
 def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:
-    risks, kept = [], []
+    risks: list[DotRow] = []
+    kept: list[DotRow] = []
     for step in steps:
-        series = DECISIONS[step.verdict.decision]
-        lookup = Lookup(step.findings, [step.verdict])
-        one = lookup.largest(step.verdict.setting, "auc")
         label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
-        if one is not None and one.estimate is not None:
-            title = f"{shortened(step.mechanism)}: mean AUC {with_interval(one)}"
-            dot = Dot(series, one.estimate, one.low, one.high, title)
-            risks.append(DotRow(label, (dot,), lookup.ceiling(step.verdict.setting, "auc")))
+        risks += _risk(step, label, step.verdict, step.findings)
+        if step.confirmation is not None:
+            label_again = f"{step.choice} (confirmation)"
+            risks += _risk(step, label_again, step.confirmation, step.confirmation_findings)
         left = 1 - step.pattern_lost
         title = f"{shortened(step.mechanism)}: {words_of('pattern_kept')} {number(left)}"
-        kept.append(DotRow(label, (Dot(series, left, None, None, title),)))
+        dot = Dot(DECISIONS[step.last_verdict.decision], left, None, None, title)
+        kept.append(DotRow(label, (dot,)))
     name = shortened(family)
     risk = DotChart(f"Risk by step of {name}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
     left_over = DotChart(f"Pattern kept by step of {name}", "pattern kept", tuple(kept), None, 0, 1)
     return Ladder(name, risk, left_over)
+
+
+def _risk(
+    step: Candidate, label: str, verdict: Verdict, findings: Sequence[Finding]
+) -> Iterator[DotRow]:
+    """Return the row of a trial; none where no AUC was measured."""
+    lookup = Lookup(findings, [verdict])
+    one = lookup.largest(verdict.setting, "auc")
+    if one is not None and one.estimate is not None:
+        title = f"{shortened(step.mechanism)}: mean AUC {with_interval(one)}"
+        dot = Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, title)
+        yield DotRow(label, (dot,), lookup.ceiling(verdict.setting, "auc"))

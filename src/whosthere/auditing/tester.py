@@ -1,0 +1,213 @@
+"""Trying one protection: by the searcher, by all attacks, and again on fresh releases."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whosthere.auditing.measure import control_holds, measure
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.recommendation import SEARCHER, Candidate
+from whosthere.auditing.verdict import Verdict, judge
+from whosthere.auditing.vocabulary import CEILING
+from whosthere.errors import InputError
+from whosthere.privacy.publish import publish
+from whosthere.privacy.utility import Utility, utility
+from whosthere.seeds import derived_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from whosthere.adversary.attacks import Attack
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.options import AuditOptions
+    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.trials import Trials
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.families import Family, Member
+    from whosthere.privacy.mechanism import Mechanism
+
+MOST_CONFIRMATIONS = 3
+"""How many members of a family are confirmed until one of them passes: who tries often enough finds
+one that passes by chance."""
+# The searcher is cheap, so that it can look at more releases than the others.
+_LEAST_RELEASES_TO_SEARCH = 60
+_RELEASES_FOR_UTILITY = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What all trials of a search have in common.
+
+    Parameters
+    ----------
+    families
+        What is searched.
+    everybody
+        The traces.
+    options
+        As for an audit, of one group size and one knowledge; its mechanisms are not used.
+    """
+
+    families: tuple[Family, ...]
+    everybody: Traces
+    options: AuditOptions
+
+    @cached_property
+    def attacks(self) -> tuple[Attack, ...]:
+        """Who attacks at last: those that were chosen, and the searcher in any case."""
+        chosen = (one for block in self.options.blocks for one in block.attacks)
+        return tuple(dict.fromkeys((SEARCHER, *chosen)))
+
+    @cached_property
+    def most_controls(self) -> int:
+        """How many controls there can be in all trials, to share the chance of a false alarm."""
+        # Each attack has one, and each protection the positive one besides.
+        controls = len(self.attacks) + 1
+        members = sum(len(family.members()) for family in self.families)
+        return controls * (members + MOST_CONFIRMATIONS * len(self.families))
+
+    @cached_property
+    def confirmation_seed(self) -> int:
+        """The seed of fresh releases, short enough to be typed."""
+        return derived_seed(self.options.seed, "confirmation") % 2**32
+
+    @cached_property
+    def any_plan(self) -> Plan:
+        """The plan of some trial by all attacks; all have the same people, groups and times."""
+        return self.plan(self.families[0].members()[0].mechanism)
+
+    def check(self) -> None:
+        """Refuse what no trial could do, before the first one."""
+        if not self.families:
+            raise InputError("no family is given", fix="Give some, such as 'suppress(k=?)'")
+        for family in self.families:
+            if len(self.plan(family.members()[0].mechanism).settings) > 1:
+                raise InputError(
+                    "a search is for one group size and one knowledge of the targets",
+                    fix="Give one of each, and search again for others",
+                )
+
+    def plan(self, mechanism: Mechanism | str, *, seed: int | None = None) -> Plan:
+        """Return the plan to try a mechanism by all attacks; with another seed if one is given."""
+        options = self.options.with_block(mechanisms=mechanism, attacks=self.attacks)
+        plan = make_plan(options if seed is None else replace(options, seed=seed), self.everybody)
+        releases = max(_LEAST_RELEASES_TO_SEARCH, plan.releases_by(SEARCHER))
+        return plan.with_releases_of(SEARCHER, releases)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A candidate, with the scores that it was judged by."""
+
+    candidate: Candidate
+    tests: pl.DataFrame
+    controls: pl.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Tester:
+    """Tries protections.
+
+    Parameters
+    ----------
+    terms
+        What all trials have in common.
+    policy
+        The limits to judge by.
+    trials
+        Who does them.
+    """
+
+    terms: Terms
+    policy: Policy
+    trials: Trials
+
+    def searched(self, family: Family, member: Member) -> Tried:
+        """Try a member of a family with the searcher alone."""
+        spec = str(member.mechanism)
+        plan = by_only(self.terms.plan(member.mechanism), (SEARCHER,))
+        tests, controls = self.trials.scores(plan, f"{spec} with {SEARCHER}")
+        verdict, findings = self._judged(tests, controls, plan.seed)
+        left = self._utility(member.mechanism)
+        candidate = Candidate(
+            family.template, member.choice, spec, verdict, findings, left, checked=False
+        )
+        return Tried(candidate, tests, controls)
+
+    def checked(self, tried: Tried) -> Tried:
+        """Try a protection with the other attacks too."""
+        candidate = tried.candidate
+        plan = by_only(self.terms.plan(candidate.mechanism), self.terms.attacks[1:])
+        if not plan.contests:
+            return replace(tried, candidate=replace(candidate, checked=True))
+        now = self.trials.scores(plan, f"{candidate.mechanism} with {_listed(plan.attacks)}")
+        # The ceiling is known from the search already, on more releases.
+        tests, controls = (
+            pl.concat([old, new.filter(pl.col("attack") != CEILING)])
+            for old, new in zip((tried.tests, tried.controls), now, strict=True)
+        )
+        verdict, findings = self._judged(tests, controls, plan.seed)
+        judged = replace(candidate, verdict=verdict, findings=findings, checked=True)
+        return Tried(judged, tests, controls)
+
+    def confirmed(self, tried: Tried) -> Tried:
+        """Try a protection with all attacks on fresh releases, which did not choose it."""
+        candidate = tried.candidate
+        plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
+        trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
+        verdict, findings = self._judged(*self.trials.scores(plan, trial), plan.seed)
+        judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
+        return replace(tried, candidate=judged)
+
+    def _judged(
+        self, tests: pl.DataFrame, controls: pl.DataFrame, seed: int
+    ) -> tuple[Verdict, tuple[Finding, ...]]:
+        findings = measure(
+            tests,
+            controls,
+            seed=seed,
+            n_limits=len(self.policy.limits),
+            n_attacks=len(self.terms.attacks),
+            n_controls=self.terms.most_controls,
+        )
+        sizes = {one.setting: self.terms.any_plan.schemes[0].group_size for one in findings}
+        trusted = control_holds(findings)
+        [verdict] = judge(findings, self.policy, trusted=trusted, group_sizes=sizes)
+        return verdict, tuple(findings)
+
+    def _utility(self, mechanism: Mechanism) -> Utility:
+        """Measure a few releases of groups chosen at random."""
+        plan = self.terms.any_plan
+        people = Population.of(self.terms.everybody, plan.first_epoch).tested
+        m, measured = plan.schemes[0].group_size, []
+        for i in range(_RELEASES_FOR_UTILITY):
+            seed = derived_seed(plan.seed, "utility", m, i)
+            made = publish(people, mechanism=mechanism, group_size=m, seed=seed)
+            measured.append(utility(made.release.counts, made.truth))
+        return _mean(measured)
+
+
+def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
+    """Return a plan without the other attacks."""
+    return replace(plan, contests=tuple(one for one in plan.contests if one.attack in attacks))
+
+
+def _listed(attacks: Sequence[Attack]) -> str:
+    return ", ".join(map(str, attacks))
+
+
+def _mean(measured: Sequence[Utility]) -> Utility:
+    """Return the mean of each measure over those releases where it is defined."""
+    rows = [asdict(one) for one in measured]
+    means: dict[str, Any] = {}
+    for name in rows[0]:
+        defined = [row[name] for row in rows if row[name] is not None]
+        means[name] = fmean(defined) if defined else None
+    return Utility(**means)

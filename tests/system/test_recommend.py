@@ -1,0 +1,172 @@
+"""`whosthere recommend`: its estimate, its trials, its confirmation, and its resuming."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from whosthere.auditing import tester, work
+from whosthere.data.cities import simulate
+
+BASE = (
+    "recommend traces.parquet -m 50 -F laplace(eps=?,unit=event) -a likelihood-ratio "
+    "--targets 3 --releases 4 --workers 1 --policy policy.toml"
+)
+POLICY = 'name = "easy"\n[limits]\nauc = 0.99\n'
+
+
+@pytest.fixture(scope="module")
+def traces():
+    return simulate("milan-like", seed=7, users=600, days=1, regions=4).traces()
+
+
+@pytest.fixture
+def folder(traces, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    traces.save("traces.parquet")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return tmp_path
+
+
+@pytest.fixture
+def recommend(whosthere, folder):
+    return lambda *more: whosthere(*BASE.split(), *more)
+
+
+def trials(err):
+    return [line for line in err.splitlines() if line.startswith("trial ")]
+
+
+def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
+    code, out, err = recommend("--out", "found.json")
+    assert code == 0
+    assert "At most 6 trials (search 5, check and confirmation 1), about" in out
+    assert trials(err)[0].startswith("trial 1 of at most 6: laplace(eps=0.7, unit=event) with")
+    assert trials(err)[0].endswith("0 of 3 tasks")
+    assert trials(err)[-1].endswith("on fresh releases, 0 of 3 tasks")
+    found = json.loads((folder / "found.json").read_text())
+    chosen = found["recommended"]
+    lines = out.splitlines()
+    place = lines.index(f"  ACCEPT  {chosen}, confirmed on fresh releases")
+    (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
+    # The reasons follow at once, so that what the first of them says is read first.
+    reasons = candidate["confirmation"]["verdict"]["reasons"]
+    assert lines[place + 1 : place + 1 + len(reasons)] == reasons
+    assert any("chosen because it passed" in line for line in lines)
+    assert any("confirmation" in line and "accept" in line for line in lines)
+
+
+def test_a_dry_run_shows_the_search_and_leaves_nothing(recommend, files):
+    before = files()
+    code, out, err = recommend("--dry-run", "--run", "search")
+    assert (code, err) == (0, "")
+    assert "eps=70 to eps=0.01, 24 values" in out
+    assert "At most 6 trials" in out
+    assert "GB of memory" in out
+    assert files() == before
+    code, out, _ = recommend("--dry-run", "--json")
+    assert code == 0
+    shown = json.loads(out)
+    assert shown["most_trials_to_search"] == 5
+    assert shown["seconds_of_one_processor"] > 0
+    assert files() == before
+
+
+@pytest.mark.parametrize("after", [0, 4, 13])
+def test_an_interrupted_search_resumes(recommend, monkeypatch, after):
+    _, expected, _ = recommend("--json")
+    score_task, done = work.score_task, []
+
+    def score_until(*arguments):
+        if len(done) == after:
+            raise KeyboardInterrupt
+        done.append(arguments)
+        return score_task(*arguments)
+
+    monkeypatch.setattr(work, "score_task", score_until)
+    code, out, err = recommend("--run", "search", "--json")
+    assert (code, out) == (130, "")
+    assert "The same command resumes there" in err.splitlines()[-1]
+    monkeypatch.setattr(work, "score_task", lambda *a: done.append(a) or score_task(*a))
+    code, out, err = recommend("--run", "search", "--json")
+    assert (code, out) == (0, expected)
+    # No task is done twice.
+    assert len(done) == 3 * len(trials(err))
+    code, out, _ = recommend("--run", "search")
+    assert code == 0
+    assert "Trials begun before: " in out
+    assert len(done) == 3 * len(trials(err))
+
+
+def test_nothing_is_kept_without_a_folder(recommend, monkeypatch, files):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = files()
+    monkeypatch.setattr(work, "score_task", interrupt)
+    code, _, err = recommend("--json")
+    assert code == 130
+    assert "nothing is kept, because no run folder was given" in err
+    assert files() == before
+
+
+def test_a_trial_that_fails_is_reported(recommend, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("a test")
+
+    monkeypatch.setattr(work, "score_task", fail)
+    code, _, err = recommend()
+    assert code == 1
+    assert err.splitlines()[-1] == "error: ZeroDivisionError: a test"
+
+
+def test_more_releases_of_one_attack(recommend):
+    code, out, _ = recommend("--releases-of", "likelihood-ratio=80", "--json")
+    assert code == 0
+    (chosen,) = [one for one in json.loads(out)["candidates"] if one["confirmed"]]
+    for findings in (chosen["findings"], chosen["confirmation"]["findings"]):
+        (auc,) = [
+            one for one in findings if (one["attack"], one["metric"]) == ("likelihood-ratio", "auc")
+        ]
+        assert auc["n_in"] + auc["n_out"] == 3 * 80
+
+
+@pytest.mark.parametrize(
+    ("more", "problem", "fix"),
+    [
+        ("--run traces.parquet", "is not the folder of a search", "Name a new folder"),
+        ("--run .", "is not the folder of a search", "Name a new folder"),
+        ("--run traces.parquet/search", "traces.parquet", "may write to"),
+        ("--releases-of likelihood-ratio=7", "7 releases", "even number"),
+        ("--releases-of likelihood-ratio", "likelihood-ratio", "Write it like"),
+        ("--releases-of knock-knock=20", "knock-knock", "likelihood-ratio"),
+    ],
+)
+def test_bad_input_is_refused(refused, folder, more, problem, fix):
+    said = refused(*BASE.split(), *more.split())
+    assert problem in said
+    assert fix in said
+
+
+def test_other_traces_are_refused(refused, recommend, folder, traces):
+    assert recommend("--run", "search", "--json")[0] == 0
+    (folder / "traces.parquet").unlink()
+    traces.select(range(100)).save("traces.parquet")
+    said = refused(*BASE.split(), "--run", "search")
+    assert "other traces, or the traces have changed" in said
+
+
+def test_what_is_not_confirmed_is_shown_and_not_recommended(recommend, monkeypatch):
+    confirmed = tester.Tester.confirmed
+
+    def reject(self, tried):
+        found = confirmed(self, tried)
+        verdict = replace(found.candidate.confirmation, decision="reject")
+        return replace(found, candidate=replace(found.candidate, confirmation=verdict))
+
+    monkeypatch.setattr(tester.Tester, "confirmed", reject)
+    code, out, _ = recommend()
+    assert code == 0
+    assert out.count(", not confirmed") == tester.MOST_CONFIRMATIONS
+    assert "Nothing that was tried again on fresh releases passes the policy 'easy'." in out
+    assert "Recommended" not in out
