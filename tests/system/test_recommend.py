@@ -1,11 +1,16 @@
 """`whosthere recommend`: its estimate, its trials, its confirmation, and its resuming."""
 
+import io
 import json
+import sys
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from whosthere.auditing import tester, work
+from whosthere.auditing.trials import TrialProgress
+from whosthere.cli import console
 from whosthere.data.cities import simulate
 
 BASE = (
@@ -56,11 +61,28 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert any("confirmation" in line and "accept" in line for line in lines)
 
 
+def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=100)
+    monkeypatch.setattr(console, "err", terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with console.trials() as move:
+        for number in (1, 2):
+            for done in range(3):
+                move(TrialProgress(number, 5, f"round(to={number})", done, 2))
+        shown.truncate(0)
+        terminal.print("above the bar")
+    last = shown.getvalue()
+    assert "trial 2 of at most 5: round(to=2)" in last
+    assert "2/2" in last
+    assert "trial 1" not in last
+
+
 def test_a_dry_run_shows_the_search_and_leaves_nothing(recommend, files):
     before = files()
     code, out, err = recommend("--dry-run", "--run", "search")
     assert (code, err) == (0, "")
-    assert "eps=70 to eps=0.01, 24 values" in out
+    assert "eps: 70, 50, 30, " in out
     assert "At most 6 trials" in out
     assert "GB of memory" in out
     assert files() == before

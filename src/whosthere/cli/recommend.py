@@ -165,11 +165,10 @@ def recommend(
 
 
 def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) -> None:
-    rows = [
-        (family.template, f"{members[0].choice} to {members[-1].choice}, {len(members)} values")
-        for family in prepared.families
-        for members in (family.members(),)
-    ]
+    rows = []
+    for family in prepared.families:
+        values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
+        rows.append((family.template, f"{family.parameter}: {values}"))
     rows.append(("targets", f"{len(prepared.plan.targets)}, and others for the confirmation"))
     rows.append(("attacks at last", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
