@@ -52,9 +52,9 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     found = json.loads((folder / "found.json").read_text())
     chosen = found["recommended"]
     lines = out.splitlines()
-    place = lines.index(f"  ACCEPT  {chosen}, confirmed on fresh releases")
+    headline = f"{chosen}, m=50  (by likelihood-ratio alone)"
+    place = lines.index(f"  ACCEPT  {headline}  (confirmed on fresh releases)")
     (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
-    # The reasons follow at once, so that what the first of them says is read first.
     reasons = candidate["confirmation"]["verdict"]["reasons"]
     assert lines[place + 1 : place + 1 + len(reasons)] == reasons
     assert any("chosen because it passed" in line for line in lines)
@@ -92,6 +92,14 @@ def test_a_dry_run_shows_the_search_and_leaves_nothing(recommend, files):
     assert shown["most_trials_to_search"] == 5
     assert shown["seconds_of_one_processor"] > 0
     assert files() == before
+
+
+def test_says_beforehand_if_nothing_can_be_accepted(recommend, folder):
+    assert "can accept nothing" not in recommend("--dry-run")[1]
+    (folder / "policy.toml").write_text("[limits]\nshare_auc_90 = 0.1\n")
+    _, out, _ = recommend("--dry-run")
+    assert "this search can accept nothing" in out
+    assert "at least 36 are needed" in out
 
 
 @pytest.mark.parametrize("after", [0, 4, 13])
@@ -189,6 +197,6 @@ def test_what_is_not_confirmed_is_shown_and_not_recommended(recommend, monkeypat
     monkeypatch.setattr(tester.Tester, "confirmed", reject)
     code, out, _ = recommend()
     assert code == 0
-    assert out.count(", not confirmed") == tester.MOST_CONFIRMATIONS
+    assert out.count("  (not confirmed)") == tester.MOST_CONFIRMATIONS
     assert "Nothing that was tried again on fresh releases passes the policy 'easy'." in out
     assert "Recommended" not in out

@@ -180,7 +180,7 @@ class Recommendation:
         said = [paragraph(f"{self.why_nothing} passes the policy.", strong="Recommended: nothing.")]
         if chosen is not None:
             said = [
-                paragraph(chosen.mechanism, strong="Recommended:"),
+                paragraph(chosen.last_verdict.headline, strong="Recommended:"),
                 paragraph(CHOSEN_BECAUSE_IT_PASSED),
                 *map(paragraph, chosen.last_verdict.reasons),
             ]

@@ -23,6 +23,8 @@ from whosthere.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.policy import Policy
     from whosthere.auditing.recommendation import Candidate, Recommendation
     from whosthere.auditing.search import PreparedSearch
 
@@ -139,6 +141,7 @@ def recommend(
         )
     if talk:
         _show_search(prepared, n, cluster)
+        _show_obstacles(prepared.plan, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
@@ -190,6 +193,23 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     )
 
 
+def _show_obstacles(plan: Plan, policy: Policy) -> None:
+    """Say beforehand if nothing can be accepted, and what would help."""
+    from whosthere.auditing.verdict import obstacles
+
+    said = obstacles(
+        policy,
+        [attack.name for attack in plan.attacks],
+        targets=len(plan.targets),
+        releases=min(map(plan.releases_by, plan.attacks)),
+        control_releases=plan.control_releases,
+    )
+    if said:
+        console.say(f"By the policy {policy.name!r}, this search can accept nothing:")
+    for sentence in said:
+        console.say(f"- {sentence}")
+
+
 _COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")
 _LEGEND = (
     "AUC, and TPR at 1 % FPR, of the strongest attack tried, with 95 % intervals. Lost: share of "
@@ -203,7 +223,7 @@ _METRICS = ("auc", "tpr_at_fpr_1pct")
 
 
 def _show(found: Recommendation) -> None:
-    from whosthere.auditing.recommendation import CHOSEN_BECAUSE_IT_PASSED, SEARCHER
+    from whosthere.auditing.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
@@ -211,25 +231,25 @@ def _show(found: Recommendation) -> None:
     console.say(_LEGEND)
     console.say("")
     for candidate in found.candidates:
+        verdict = candidate.last_verdict
         if candidate.confirmation is not None and not candidate.confirmed:
-            console.verdict(
-                candidate.last_verdict.decision, f"{candidate.mechanism}, not confirmed"
-            )
-            for reason in candidate.last_verdict.reasons:
+            console.verdict(verdict.decision, f"{verdict.headline}  (not confirmed)")
+            for reason in verdict.reasons:
                 console.say(reason)
     chosen = found.recommended
     if chosen is None:
         console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
-    console.verdict("accept", f"{chosen.mechanism}, confirmed on fresh releases")
-    for reason in chosen.last_verdict.reasons:
+    verdict = chosen.last_verdict
+    console.verdict(verdict.decision, f"{verdict.headline}  (confirmed on fresh releases)")
+    for reason in verdict.reasons:
         console.say(reason)
     for candidate in found.best:
         if candidate != chosen:
-            by = "not confirmed" if candidate.checked else f"{SEARCHER} alone was tried"
-            left = "; nothing is left to publish" if candidate.nothing_left else ""
-            console.verdict("accept", f"{candidate.mechanism}  ({by}{left})")
+            by = "" if candidate.confirmed else "  (no confirmation was tried)"
+            verdict = candidate.last_verdict
+            console.verdict(verdict.decision, f"{verdict.headline}{by}")
     console.say(
         f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the patterns "
         "over regions and epochs best."
