@@ -179,16 +179,6 @@ def verdict(decision: str, about: str) -> None:
 
 
 @contextmanager
-def narrator() -> Iterator[Callable[[str], None]]:
-    """Give a function that says what goes on: in place on a terminal, as lines elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda text: _print(err, Text(inert(text)))
-        return
-    with err.status("") as status:
-        yield lambda text: status.update(Text(inert(text)))
-
-
-@contextmanager
 def working(what: str) -> Iterator[None]:
     """Show on a terminal that something goes on, nothing elsewhere."""
     if not sys.stderr.isatty():
