@@ -86,9 +86,8 @@ class FinishedAudit:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FinishedAudit:
         """Read the folder of a finished audit."""
-        path = Path(folder)
+        path = existing(Path(folder))
         if not is_audit(path):
-            existing(path)
             raise FileError(
                 "is not the folder of an audit",
                 where=path,

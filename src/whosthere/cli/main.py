@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from io import UnsupportedOperation
 from typing import Annotated
 
 import typer
@@ -111,7 +113,9 @@ def main() -> None:
 
 def _give_up_output() -> None:
     """Send what is still to be written nowhere, for Python would try again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # An output that is no file of the system cannot fail like one.
+    with suppress(UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fault(error: OSError) -> str:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# What shapely makes of a geometry that is none.
+_DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+
+
 @dataclass(frozen=True)
 class Polygons:
     """Areas of a GeoJSON file; where they overlap, the first one counts.
@@ -67,7 +71,7 @@ class _PolygonLocator:
             raise RecordsError(f"a {found} where a Polygon was expected", where=where)
         try:
             return self._shapely.geometry.shape(geometry)
-        except (ValueError, TypeError, KeyError, self._shapely.errors.ShapelyError) as error:
+        except (*_DAMAGES, self._shapely.errors.ShapelyError) as error:
             raise RecordsError(f"its geometry cannot be read ({error})", where=where) from error
 
     def locate(self, places: Places) -> NDArray[np.int32]:
