@@ -253,10 +253,10 @@ def open_delimited(
         fix = _ENCODING_FIX if "\0" in text else "Is the file whole and its ending right?"
         raise RecordsError("is no table of text", where=path, fix=fix)
     _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
-    if not header.strip():
-        raise EmptyError("has no row of names", where=path)
     separator = max(_SEPARATORS, key=unquoted(header).count)
     names = distinct(fields_of(header, separator) or [])
+    if not header.strip() or not names:
+        raise EmptyError("has no row of names that can be read", where=path)
     is_utf8 = found in {"utf-8", "utf-8-sig"}
     lines = text.count("\n")
     known_size = stored is None and magic[:2] != _GZIP and magic != _ZSTD
