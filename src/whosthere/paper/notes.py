@@ -17,9 +17,8 @@ NOTES: dict[str, tuple[str, ...]] = {
         "Their Laplace noise is cast to 8-bit numbers before it is added: cut toward 0 (63 % of it "
         "is 0 at scale 1, 99 % at scale 0.2) and wrapped beyond 128. The experiment `eight-bit` "
         "shows what that changes.",
-        "Their accuracies of ZK on Milan stay far below what its AUCs suggest (0.59 at eps 1): the "
-        "threshold is tuned on synthetic groups, whose scores lie elsewhere than those of real "
-        "releases.",
+        "The published accuracies of ZK on Milan are far below what its AUCs suggest (0.59 at eps "
+        "1, where the text gives an AUC above 0.9). The text does not say why.",
     ),
     "dp-user-day": (
         "On Milan, their user-day experiments reuse the aggregates of the event-level ones, in "
