@@ -252,17 +252,17 @@ class _Case:
         return [f"On the releases that all attacks scored, the mean AUC is {each}."]
 
     def above_ceiling(self) -> list[str]:
-        """Say of an attack that seems better than the best possible that it is not."""
+        """Say of attacks that seem better than the best possible that they are not."""
         best = next((one for one in self.ceiling if one.metric == "auc"), None)
+        if best is None or best.estimate is None:
+            return []
+        above = [one for one in self.on("auc") if _estimate(one) > best.estimate]
+        if not above:
+            return []
+        each = ", ".join(f"{one.estimate:.3f} of {one.attack}" for one in above)
         return [
-            f"The mean AUC of {one.attack} ({one.estimate:.3f}) lies above the ceiling "
-            f"({best.estimate:.3f}) by chance: both are measured on few releases. No attack can "
-            "really be better than the ceiling."
-            for one in self.on("auc")
-            if best is not None
-            and best.estimate is not None
-            and one.estimate is not None
-            and one.estimate > best.estimate
+            f"Above the ceiling of {best.estimate:.3f} by chance: a mean AUC of {each}. Both are "
+            "measured on few releases, and no attack can really be better than the ceiling."
         ]
 
     def guaranteed(self) -> list[str]:
