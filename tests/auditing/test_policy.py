@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.verdict import least_sample
+from whosthere.auditing.sample_size import least_sample
 from whosthere.auditing.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, glossary
 from whosthere.errors import FileError, InputError
 

@@ -13,16 +13,9 @@ from scipy.stats import binomtest
 
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.verdict import (
-    LEAST_CELLS_KEPT,
-    STRONGEST,
-    Verdict,
-    judge,
-    least_sample,
-    obstacles,
-    targets_needed,
-)
-from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY
+from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
+from whosthere.auditing.verdict import LEAST_CELLS_KEPT, Verdict, judge
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE, STRONGEST, UTILITY
 from whosthere.errors import InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))

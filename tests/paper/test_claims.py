@@ -4,9 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.paper.claims import CLAIMS, OURS, Bound, Mean, Status, judge, judged, mean
+from whosthere.paper.claims import CLAIMS, OURS, judged
 from whosthere.paper.datasets import LIKE
 from whosthere.paper.experiments import EXPERIMENTS, places
+from whosthere.paper.judging import Bound, Mean, Status, judge, mean
 from whosthere.paper.results import Numbers, beside_published, published, summarised
 
 N_TARGETS = 40

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from whosthere import simulate
-from whosthere.paper.claims import Status
 from whosthere.paper.datasets import PRESETS
 from whosthere.paper.description import LENGTHS, SCALES, describe
+from whosthere.paper.judging import Status
 
 
 @pytest.fixture(scope="module")

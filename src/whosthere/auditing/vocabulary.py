@@ -11,6 +11,8 @@ from whosthere.errors import InputError, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+STRONGEST = "likelihood-ratio"
+"""The strongest attack known: without it, nothing is accepted."""
 CEILING = "ceiling"
 """Takes the place of an attack in findings about the best test that there is in the game."""
 GUARANTEE = "guarantee"

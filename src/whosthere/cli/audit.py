@@ -235,7 +235,7 @@ def _show_plan(plan: Plan) -> None:
 
 def _show_obstacles(plan: Plan, policy: Policy) -> None:
     """Say beforehand whether the plan can accept anything, and if not, what would help."""
-    from whosthere.auditing.verdict import obstacles
+    from whosthere.auditing.sample_size import obstacles
 
     said = dict.fromkeys(
         one

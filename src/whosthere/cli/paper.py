@@ -185,7 +185,7 @@ def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
 
 
 def _show_result(result: StudyResult) -> None:
-    from whosthere.paper.claims import Status
+    from whosthere.paper.judging import Status
 
     rows = [(series, one.claim, one.status.value) for series, one in result.judgements]
     console.table("What the paper says", ("about", "claim", ""), rows)

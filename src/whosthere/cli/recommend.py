@@ -195,7 +195,7 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
 
 def _show_obstacles(plan: Plan, policy: Policy) -> None:
     """Say beforehand if nothing can be accepted, and what would help."""
-    from whosthere.auditing.verdict import obstacles
+    from whosthere.auditing.sample_size import obstacles
 
     said = obstacles(
         policy,

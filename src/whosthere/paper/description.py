@@ -12,7 +12,8 @@ from scipy import stats
 from whosthere.adversary.corrections import log_compressed, power_transformed
 from whosthere.data.arrays import own
 from whosthere.data.group import Group
-from whosthere.paper.claims import Judgement, bounded, judge
+from whosthere.paper.claims import bounded
+from whosthere.paper.judging import Judgement, judge
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_group
 from whosthere.seeds import generator

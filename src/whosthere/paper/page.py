@@ -8,17 +8,17 @@ import polars as pl
 
 from whosthere._version import __version__
 from whosthere.auditing.vocabulary import CEILING
-from whosthere.paper.claims import Status
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK
+from whosthere.paper.judging import Status
 from whosthere.paper.notes import NOTES
 from whosthere.paper.results import beside_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from whosthere.paper.claims import Judgement
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.description import Description
+    from whosthere.paper.judging import Judgement
 
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
 # Differences beyond so many standard errors are set in bold.

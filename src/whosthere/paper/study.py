@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.plan import Task
     from whosthere.auditing.work import Job, Outcome
-    from whosthere.paper.claims import Judgement
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment, Series
+    from whosthere.paper.judging import Judgement
 
 RESULTS_FILE = "results.csv"
 TARGETS_FILE = "targets.parquet"

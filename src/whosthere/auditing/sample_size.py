@@ -1,0 +1,125 @@
+"""How many people and releases a verdict needs: beforehand, and where the audit cannot tell."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from whosthere.auditing.vocabulary import METRICS, STRONGEST
+from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from whosthere.auditing.finding import Finding
+    from whosthere.auditing.policy import Limit, Policy
+
+_FALSE_ALARMS = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
+_MOST_TARGETS = 100_000
+
+
+def least_sample(limit: float, *, confidence: float = 0.95) -> int:
+    """Return how many trials are needed to show a share of at most `limit`.
+
+    It is the smallest n for which the two-sided Clopper-Pearson interval of 0 successes in n
+    trials ends at or below `limit`. No sample can show a share of 0, so `limit` must be above 0.
+    """
+    if not (0 < limit <= 1 and 0 < confidence < 1):
+        raise InputError(f"no sample shows a share of {limit:g} with confidence {confidence:g}")
+    log_tail = math.log((1 - confidence) / 2)
+    if limit == 1:
+        return 1
+    guess = math.ceil(log_tail / math.log1p(-limit))
+    # Rounding can put the guess one off.
+    near = (n for n in range(max(guess - 1, 1), guess + 2) if -math.expm1(log_tail / n) <= limit)
+    return next(near, guess + 1)
+
+
+def what_would_help(finding: Finding, limit: Limit) -> str:
+    """Say how many targets would decide, if what was measured stays as it is."""
+    is_share = limit.metric == "share_auc_90" or limit.metric.startswith("tpr_")
+    if is_share:
+        if limit.most == 0:
+            return "No number of targets can show exactly 0."
+        least = least_sample(limit.most)
+        if finding.n_targets < least:
+            return (
+                f"Too few targets ({finding.n_targets}): at least {least} are needed to show "
+                f"{limit.most:g} or less."
+            )
+    needed = targets_needed(finding, limit)
+    if needed is None:
+        return (
+            "It is so close to the limit that no number of targets within reach would decide; a "
+            "slightly stronger protection would."
+        )
+    return (
+        f"About {needed:,} targets instead of {finding.n_targets:,} would decide, if the estimate "
+        "stays as it is."
+    )
+
+
+def targets_needed(finding: Finding, limit: Limit) -> int | None:
+    """Return how many targets would bring the interval to one side of a limit.
+
+    Intervals shrink with the square root of their number, or with the number itself above a share
+    of 0. None if more than 100,000 are needed, or nobody can tell.
+    """
+    if finding.estimate is None or finding.low is None or finding.high is None:
+        return None
+    low = finding.low if finding.low_in_family is None else finding.low_in_family
+    is_above = finding.estimate > limit.most
+    reach = finding.estimate - low if is_above else finding.high - finding.estimate
+    away = abs(finding.estimate - limit.most)
+    if away <= 0:
+        return None
+    needed = finding.n_targets * (reach / away) ** (2 if finding.estimate else 1)
+    if needed > _MOST_TARGETS:
+        return None
+    # To two digits: more would pretend to know.
+    step = int(10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0))
+    return max(math.ceil(needed / step - 1e-6) * step, finding.n_targets + 1)
+
+
+def obstacles(
+    policy: Policy,
+    attacks: Collection[str],
+    *,
+    targets: int,
+    releases: int,
+    control_releases: int,
+) -> list[str]:
+    """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
+
+    Parameters
+    ----------
+    attacks
+        Names of the attacks of a setting.
+    targets, releases, control_releases
+        How many there are, releases for each target.
+    """
+    said = []
+    if STRONGEST not in attacks:
+        said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
+    if not control_releases:
+        said.append("There is no control. Give some control releases.")
+    for limit in policy.limits:
+        words = METRICS[limit.metric].words
+        if limit.metric == "empirical_eps":
+            said.append(f"A limit of the {words} can reject, but never accept. Leave it out.")
+        elif limit.most == 0:
+            said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
+        elif limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
+            least = least_sample(limit.most)
+            if targets < least:
+                said.append(
+                    f"{targets} targets cannot show that the {words} is {limit.most:g} or less: at "
+                    f"least {least} are needed."
+                )
+        fpr = _FALSE_ALARMS.get(limit.metric)
+        if fpr is not None and targets * (releases // 2) < 1 / fpr:
+            said.append(
+                f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "
+                f"and there are {targets * (releases // 2):,}: give more targets or releases."
+            )
+    return said
