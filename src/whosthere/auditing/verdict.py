@@ -239,10 +239,10 @@ class _Case:
         above = [one for one in self.on("auc") if _estimate(one) > best.estimate]
         if not above:
             return []
-        each = ", ".join(f"{one.estimate:.3f} of {one.attack}" for one in above)
+        each = ", ".join(f"{one.estimate:.3f} for {one.attack}" for one in above)
         return [
-            f"Above the ceiling of {best.estimate:.3f} by chance: a mean AUC of {each}. Both are "
-            "measured on few releases, and no attack can really be better than the ceiling."
+            f"Some mean AUCs lie above the ceiling of {best.estimate:.3f} by chance: {each}. All "
+            "are measured on a limited number of releases. No attack can really exceed the ceiling."
         ]
 
     def guaranteed(self) -> list[str]:
