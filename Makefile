@@ -9,18 +9,18 @@ DEMO := demo
 
 demo: $(VENV)/.package
 	@echo "A simulated city stands in for your records."
-	@$(BIN)/whosthere simulate milan-like --users 2000 --days 2 --seed 7 --out $(DEMO)/city --force
+	@$(BIN)/whosthere simulate milan-like --users 20000 --days 2 --seed 7 --out $(DEMO)/city --force
 	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
 		--epoch 1h --out $(DEMO)/traces.parquet --force
 	@echo
-	@echo "An audit: could somebody tell who is in counts of 200 of these people?"
+	@echo "An audit: could somebody tell who is in counts of 2,500 of these people?"
 	@rm -rf $(DEMO)/audit
-	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 200 \
-		--mechanism raw --mechanism "laplace(eps=0.05, unit=event)" \
-		--targets 60 --seed 1 --out $(DEMO)/audit
+	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 2500 \
+		--mechanism raw --mechanism "laplace(eps=0.1, unit=event)" \
+		--attack zero-knowledge --attack likelihood-ratio --targets 80 --seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "The report, to be opened in a browser: $(CURDIR)/$(DEMO)/audit/report.html"
-	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 200"
+	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 2500"
 
 test: lint types
 	$(BIN)/pytest --numprocesses 2
@@ -42,6 +42,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/ingest.py > benchmarks/results/ingest.json
+	$(BIN)/python benchmarks/ingest.py --sql > benchmarks/results/ingest_sql.json
 	$(BIN)/python benchmarks/foundation.py > benchmarks/results/foundation.json
 	$(BIN)/python benchmarks/trained_speed.py > benchmarks/results/trained_speed.json
 	$(BIN)/python benchmarks/trained_speed.py --auc > benchmarks/results/trained_auc.json

@@ -51,12 +51,16 @@ def test_a_result_in_memory_holds_the_same(result):
     assert found.findings == kept.findings
     assert found.plan == result.plan.to_json()
     assert FinishedAudit.of(result).manifest == kept.manifest
+    for name in ("regions", "leaks", "marginals"):
+        assert getattr(found, name).equals(getattr(kept, name)), name
+    assert json.loads(json.dumps(found.what_if)) == list(kept.what_if) != []
 
 
-def test_parts_that_were_not_measured_are_none(result):
-    found = FinishedAudit.load(result.folder)
-    if not (result.folder / "leaks.parquet").exists():
-        assert found.leaks is None
+def test_parts_that_were_not_measured_are_none(folder):
+    for name in ("regions", "leaks", "marginals"):
+        (folder / f"{name}.parquet").unlink()
+    found = FinishedAudit.load(folder)
+    assert (found.regions, found.leaks, found.marginals) == (None, None, None)
 
 
 def test_verdicts_of_older_versions_are_read(folder):

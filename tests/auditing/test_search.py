@@ -220,7 +220,7 @@ class TestBisection:
 class TestLastCheck:
     BOTH = (SEARCHER, "knock-knock")
 
-    @pytest.mark.parametrize("first_stands", [2, 3, 5, 20])
+    @pytest.mark.parametrize("first_stands", [2, 3, 5, 12])
     def test_moves_on_to_the_next_stronger(self, search, first_stands):
         """The searcher breaks the first two, another attack some more."""
         members = specs(LAPLACE)
@@ -238,7 +238,8 @@ class TestLastCheck:
 
     def test_fails_everywhere(self, search):
         found, _ = search(lambda attack, _: attack == "knock-knock", (LAPLACE,), self.BOTH)
-        assert found.best == ()
+        # What leaves nothing to publish is not worth a check.
+        assert all(one.nothing_left and not one.checked for one in found.best)
         assert found.recommended is None
 
     def test_a_hole_in_the_ladder_is_never_recommended(self, search):
@@ -265,12 +266,12 @@ class TestLastCheck:
 
 
 class TestRecommendation:
-    def test_keeps_most_of_the_patterns(self, search):
+    def test_keeps_most_of_the_pattern(self, search):
         found, _ = search(lambda *_: False, (SUPPRESS, LAPLACE, ROUND))
         assert [one.family for one in found.best] == [SUPPRESS, LAPLACE, ROUND]
-        losses = [one.pattern_lost for one in found.best]
-        assert len(set(losses)) == 3
-        assert found.recommended.pattern_lost == min(losses)
+        kept = [one.pattern_kept for one in found.best]
+        assert len(set(kept)) == 3
+        assert found.recommended.pattern_kept == max(kept)
         assert found.to_json()["recommended"] == found.recommended.mechanism
 
     def test_families_do_not_disturb_each_other(self, search):
@@ -296,7 +297,7 @@ class TestRecommendation:
         found, trials = search(lambda *_: False, families, both)
         assert len(checks(trials)) == 1
         (checked,) = [one for one in found.best if one.checked]
-        assert checked == found.recommended == min(found.best, key=lambda one: one.pattern_lost)
+        assert checked == found.recommended == max(found.best, key=lambda one: one.pattern_kept)
         found, trials = search(lambda *_: False, families, both, check_all=True)
         assert len(checks(trials)) == 3
         assert all(one.checked for one in found.best)
@@ -654,7 +655,7 @@ def test_real_search(city, template):
 @pytest.fixture(scope="module")
 def quick_search(city):
     """Give a function that searches in earnest, with few people and an easy policy."""
-    policy = Policy("only accuracy", (Limit("accuracy", 0.75),))
+    policy = Policy("only accuracy", (Limit("accuracy", 0.85),))
     options = AuditOptions.of(
         group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=8, releases=4, seed=3
     )

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
-from whosthere.auditing.verdict import LEAST_CELLS_KEPT, Verdict, judge
+from whosthere.auditing.verdict import LEAST_CELLS_KEPT, LEAST_CORRELATION, Verdict, judge
 from whosthere.auditing.vocabulary import CEILING, GUARANTEE, STRONGEST, UTILITY
 from whosthere.errors import InputError
 
@@ -500,10 +500,10 @@ class TestNothingLeft:
             (left(cells=LEAST_CELLS_KEPT), False),
             (left(cells=math.nextafter(LEAST_CELLS_KEPT, 0)), True),
             (left(cells=0.0), True),
-            (left(pattern=(0.01, 0.001, 0.02)), False),
-            (left(pattern=(0.01, -0.001, 0.02)), True),
+            (left(pattern=(LEAST_CORRELATION, 0.05, 0.15)), False),
+            (left(pattern=(math.nextafter(LEAST_CORRELATION, 0), 0.05, 0.15)), True),
             (left(pattern=(0.0, 0.0, 0.0)), True),
-            (left(pattern=(0.01, None, None)), False),
+            (left(pattern=(-0.01, None, None)), True),
         ],
     )
     def test_is_said_and_decides_nothing(self, utility, nothing):

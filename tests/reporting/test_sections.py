@@ -175,14 +175,20 @@ class TestAdvice:
         assert "without a control" in advised(replace(good, trusted=None))
 
     def test_passing_by_publishing_nothing_is_no_success(self, full_audit):
-        gone = replace(
-            decided(full_audit, "reject", "reject", "accept"),
-            findings=tuple(
-                replace(one, estimate=0.0) if one.attack == "utility" else one
-                for one in full_audit.findings
-            ),
-        )
-        assert "nothing worth publishing" in advised(gone)
+        def emptied(audit, *which):
+            verdicts = [
+                replace(verdict, nothing_left=i in which)
+                for i, verdict in enumerate(audit.verdicts)
+            ]
+            return replace(audit, verdicts=tuple(verdicts))
+
+        one = decided(full_audit, "reject", "reject", "accept")
+        assert "nothing worth publishing" in advised(emptied(one, 2))
+        assert "nothing worth publishing" not in advised(emptied(one, 0, 1))
+        two = decided(full_audit, "reject", "accept", "accept")
+        assert "nothing worth publishing" in advised(emptied(two, 1, 2))
+        # The one that keeps most keeps nothing, so the other one is named.
+        assert f"publish with {SETTINGS[2]}" in advised(emptied(two, 1))
 
 
 class TestPeople:

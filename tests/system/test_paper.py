@@ -30,6 +30,7 @@ def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
         assert results["experiment"].str.starts_with(name).any()
         assert f"### {name}: " in page
         assert (tmp_path / "figures" / f"{name}.svg").exists()
+        assert (tmp_path / name / "report.html").stat().st_size < 2e6
     assert "cannot tell" in done.stdout
     again = whosthere("paper", "ssc", "--scale", "smoke", "--out", tmp_path, "--dry-run")
     assert again.returncode == 0

@@ -81,6 +81,23 @@ def test_compare_in_the_terminal_and_as_a_page(whosthere, folder, tmp_path):
     assert "2 audits side by side" in page.read_text(encoding="utf-8")
 
 
+def test_compare_as_json(whosthere, folder, tmp_path):
+    page = tmp_path / "both.html"
+    code, said, _ = whosthere("compare", "before", "after", "before", "--json", "--out", page)
+    assert code == 0
+    found = json.loads(said)
+    assert [one["name"] for one in found["audits"]] == ["1: before", "after", "3: before"]
+    judged = json.loads((folder / "before" / "verdicts.json").read_text(encoding="utf-8"))
+    assert found["audits"][0]["verdicts"] == judged["verdicts"]
+    changes = {(one["setting"], one["metric"]): one for one in found["changes"]}
+    # The second audit has another setting, and the third is the first.
+    change = changes["raw, m=20", "auc"]
+    assert change["against_first"] == ["not comparable", "cannot tell"]
+    assert change["values"][0] == change["values"][2] is not None
+    assert change["values"][1] is None
+    assert page.exists()
+
+
 def test_recommend_writes_its_report(whosthere, folder, tmp_path):
     page = tmp_path / "choice.html"
     code, said, _ = whosthere(

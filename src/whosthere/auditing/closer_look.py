@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from whosthere.auditing.leaks import LEAKS, MARGINALS, add_up, others_to_look_at
+from whosthere.auditing.leaks import (
+    LEAKS,
+    MARGINALS,
+    REGIONS,
+    add_up,
+    others_to_look_at,
+)
 from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ class CloserLook:
         self, job: Job, folder: RunFolder, workers: Workers
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return leaks and marginals, from the folder if they are there; empty if a task failed."""
-        folder.write_results("regions", self._table_of_regions())
+        folder.write_results("regions", self.table_of_regions())
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return leaks, marginals
@@ -84,7 +90,8 @@ class CloserLook:
         folder.write_what_if(tried)
         return tried
 
-    def _table_of_regions(self) -> pl.DataFrame:
+    def table_of_regions(self) -> pl.DataFrame:
+        """Return the regions as a table, for whoever shows where people are found."""
         n = len(self.regions)
         return pl.DataFrame(
             {
@@ -93,5 +100,5 @@ class CloserLook:
                 "lon": [None] * n if self.regions.lon is None else self.regions.lon,
                 "lat": [None] * n if self.regions.lat is None else self.regions.lat,
             },
-            schema={"index": pl.Int32, "id": pl.String, "lon": pl.Float64, "lat": pl.Float64},
+            schema=REGIONS,
         )

@@ -127,9 +127,8 @@ class FinishedAudit:
 
     @classmethod
     def of(cls, result: AuditResult) -> FinishedAudit:
-        """Return what a result holds; what only its folder has is read from there."""
+        """Return what a result holds; its manifest is read from its folder, if it has one."""
         folder = result.folder
-        kept = {} if folder is None else _extras(folder)
         manifest = {"plan": result.plan.to_json(), "versions": versions()}
         if folder is not None and is_audit(folder):
             manifest = _object(folder / "manifest.json")
@@ -143,8 +142,15 @@ class FinishedAudit:
             len(result.failed),
             result.scores,
             result.targets,
-            **kept,
+            _unless_empty(result.regions),
+            _unless_empty(result.leaks),
+            _unless_empty(result.marginals),
+            tuple(one.to_json() for one in result.what_if),
         )
+
+
+def _unless_empty(table: pl.DataFrame) -> pl.DataFrame | None:
+    return None if table.is_empty() else table
 
 
 def is_audit(folder: Path) -> bool:

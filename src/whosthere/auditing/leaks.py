@@ -52,6 +52,8 @@ LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
 of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_TARGETS`,
 or where the sum would tell that of so few.
 """
+REGIONS = {"index": pl.Int32(), "id": pl.String(), "lon": pl.Float64(), "lat": pl.Float64()}
+"""Columns of `regions.parquet`: the regions that the others name by their rows."""
 _LOOK = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
+from whosthere.auditing.verdict import LEAST_CORRELATION
 from whosthere.display import paragraph, stacked, table
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Candidate:
     def nothing_left(self) -> bool:
         """Whether it leaves nothing to publish."""
         verdicts = (self.verdict, self.last_verdict)
-        return self.pattern_lost >= 1 or any(one.nothing_left for one in verdicts)
+        return self.pattern_kept < LEAST_CORRELATION or any(one.nothing_left for one in verdicts)
 
     def strongest(self, metric: str, *, confirmed: bool = False) -> Finding | None:
         """Return a metric of the strongest attack, of the search or of its confirmation."""
@@ -94,10 +94,10 @@ class Candidate:
         return next((one for one in own if one.metric == metric), None)
 
     @property
-    def pattern_lost(self) -> float:
-        """How far the patterns over regions and epochs are from the true ones, 0 to 1."""
-        distances = (self.utility.space_distance, self.utility.time_distance)
-        return fmean(1.0 if distance is None else distance for distance in distances)
+    def pattern_kept(self) -> float:
+        """Correlation of published and true counts over cells; 0 if one of them never varies."""
+        found = self.utility.pattern_correlation
+        return 0.0 if found is None else found
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as a JSON object."""
@@ -142,12 +142,12 @@ class Recommendation:
 
     @property
     def recommended(self) -> Candidate | None:
-        """Of the best that were confirmed, the one that keeps most of the patterns.
+        """Of the best that were confirmed, the one that keeps most of the pattern.
 
         None where nothing passes twice, or only what leaves nothing to publish.
         """
         fit = [one for one in self.best if one.confirmed and not one.nothing_left]
-        return min(fit, key=lambda candidate: candidate.pattern_lost, default=None)
+        return max(fit, key=lambda candidate: candidate.pattern_kept, default=None)
 
     @property
     def why_nothing(self) -> str:
@@ -185,7 +185,7 @@ class Recommendation:
                 *map(paragraph, chosen.last_verdict.reasons),
             ]
         rows = [row for one in self.candidates for row in _rows(one)]
-        header = ("mechanism", "verdict", "mean AUC", "TPR at 1 % FPR", "pattern lost")
+        header = ("mechanism", "verdict", "mean AUC", "TPR at 1 % FPR", "pattern kept")
         return stacked(*said, table(header, rows))
 
 
@@ -193,7 +193,7 @@ def _rows(one: Candidate) -> Iterator[list[str]]:
     """Return a row of what the search found, and one of the confirmation."""
     alone = "" if one.checked else f" ({SEARCHER} alone)"
     numbers = (shown(one.strongest(metric)) for metric in _SHOWN)
-    yield [one.mechanism, one.verdict.decision + alone, *numbers, f"{one.pattern_lost:.2f}"]
+    yield [one.mechanism, one.verdict.decision + alone, *numbers, f"{one.pattern_kept:.2f}"]
     if one.confirmation is not None:
         numbers = (shown(one.strongest(metric, confirmed=True)) for metric in _SHOWN)
         yield [f"{one.mechanism}, confirmation", one.confirmation.decision, *numbers, ""]

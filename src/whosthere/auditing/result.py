@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.leaks import LEAKS, MARGINALS
+from whosthere.auditing.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.auditing.vocabulary import METRICS, OF_UTILITY, UTILITY
 from whosthere.display import in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
@@ -52,6 +52,8 @@ class AuditResult:
         The AUC of every attack on every target.
     folder
         Where all of it is kept; None if it was kept nowhere.
+    regions
+        The regions that leaks and marginals are about: index, id, and position where it is known.
     leaks, marginals
         Where and when people are found, and what an attacker sees of where and when people are;
         the columns are described in `whosthere.auditing.leaks`. Empty if a part of it failed.
@@ -68,6 +70,7 @@ class AuditResult:
     scores: pl.DataFrame
     targets: pl.DataFrame
     folder: Path | None = None
+    regions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REGIONS))
     leaks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LEAKS))
     marginals: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARGINALS))
     what_if: tuple[WhatIf, ...] = ()

@@ -91,7 +91,12 @@ class PreparedAudit:
                 with _resumable(folder, lambda: total - len(failed), total):
                     leaks, marginals = self._closer.leaks(job, folder, at_work)
                     judged = _measured(self.plan, folder, policy or Policy.default(), failed)
-                    result = replace(judged, leaks=leaks, marginals=marginals)
+                    result = replace(
+                        judged,
+                        regions=self._closer.table_of_regions(),
+                        leaks=leaks,
+                        marginals=marginals,
+                    )
                     if not what_if:
                         return result
                     tried = self._closer.what_if(result, job, folder, at_work)

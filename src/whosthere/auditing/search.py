@@ -131,7 +131,7 @@ class PreparedSearch:
         waiting = [ladder for ladder in ladders if ladder.is_useful]
         chosen = False
         while waiting:
-            most_useful = min(waiting, key=_Ladder.pattern_lost)
+            most_useful = max(waiting, key=_Ladder.pattern_kept)
             if most_useful.check() and (chosen or most_useful.confirm()):
                 # What is checked after this one loses more, and is not recommended.
                 chosen = True
@@ -264,9 +264,9 @@ class _Ladder:
         """Whether some member passes that leaves something to publish."""
         return self.best is not None and not self.best.nothing_left
 
-    def pattern_lost(self) -> float:
-        """Return what the best one loses of the patterns."""
-        return 1.0 if self.best is None else self.best.pattern_lost
+    def pattern_kept(self) -> float:
+        """Return what the best one keeps of the pattern."""
+        return 0.0 if self.best is None else self.best.pattern_kept
 
     def check(self) -> bool:
         """Try all attacks on the best; if it fails, the next one that passes is the best."""

@@ -41,6 +41,9 @@ Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
 LEAST_CELLS_KEPT = 0.01
 """A protection that leaves fewer of the visited cells above 0 leaves nothing to publish."""
+LEAST_CORRELATION = 0.1
+"""With a smaller correlation of published and true counts, the published ones tell less than 1 % of
+how the true ones vary: nothing is left to publish."""
 _UNTRUSTED = (
     "The control failed: an attack seemed to find people who were in none of the releases, or "
     "releases with a person did not look as they must. No number of this audit can be trusted."
@@ -78,8 +81,8 @@ class Verdict:
         has one.
     nothing_left
         Whether the protection leaves nothing to publish: fewer than `LEAST_CELLS_KEPT` of the
-        visited cells are above 0, or the published counts show no pattern that could be told from
-        none. It does not change the decision.
+        visited cells are above 0, or published and true counts correlate by less than
+        `LEAST_CORRELATION`. It does not change the decision.
     alone
         The attack that the verdict rests on, if it is the only one.
     """
@@ -284,8 +287,11 @@ class _Case:
         cells, pattern = found.get("cells_kept"), found.get("pattern_correlation")
         if cells is not None and _estimate(cells) < LEAST_CELLS_KEPT:
             return f"{_estimate(cells):.2%} of the visited cells are published above 0"
-        if pattern is not None and pattern.low is not None and pattern.low <= 0:
-            return "the published counts show no pattern that could be told from none"
+        if pattern is not None and _estimate(pattern) < LEAST_CORRELATION:
+            return (
+                "the published counts are noise, their correlation with the true ones is "
+                f"{_estimate(pattern):.2f}"
+            )
         return None
 
     def _breaks(self, limit: Limit) -> bool:
@@ -357,7 +363,13 @@ class _Case:
         above = self._above_limits(policy)
         if not above:
             return [f"{said}, within the limits."]
-        return [f"{said}, above the limit of the {' and the '.join(above)}."]
+        return [f"{said}, above the limit of {_listed([f'the {words}' for words in above])}."]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does: a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _undecided(*reasons: str) -> tuple[Decision, list[str]]:

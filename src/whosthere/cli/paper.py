@@ -85,7 +85,8 @@ def paper(
 ) -> None:
     """Repeat the paper's study, and put the numbers beside the published ones.
 
-    Every experiment is an audit of its own in FOLDER/EXPERIMENT, which resumes where it stopped.
+    Every experiment is an audit of its own in FOLDER/EXPERIMENT, with its report, and resumes where
+    it stopped.
     FOLDER then holds README.md (claims, published and measured numbers), results.csv in the columns
     of the paper's numbers, targets.parquet with every target, and figures.
 
@@ -193,3 +194,4 @@ def _show_result(result: StudyResult) -> None:
         n = sum(one.status is status for _, one in result.judgements)
         console.say(f"{n} {status.value}")
     console.say(f"Written to {result.folder}: README.md, results.csv, targets.parquet, figures")
+    console.say(f"To read in a browser: {result.folder}/EXPERIMENT/report.html")

@@ -213,11 +213,10 @@ def _show_obstacles(plan: Plan, policy: Policy) -> None:
 _COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")
 _LEGEND = (
     "AUC, and TPR at 1 % FPR, of the strongest attack tried, with 95 % intervals. Lost: share of "
-    "the visited cells published as 0. Error: mean relative error of visited cells. Pattern: how "
-    "far the distributions over regions and over epochs are from the true ones, 0 to 1 (mean of "
-    "both Jensen-Shannon distances). *: tried with every attack chosen, others with the "
-    "likelihood ratio alone. Confirmation: the protection above on fresh releases of people drawn "
-    "anew."
+    "the visited cells published as 0. Error: mean relative error of visited cells. Pattern: "
+    "correlation of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
+    "every attack chosen, others with the likelihood ratio alone. Confirmation: the protection "
+    "above on fresh releases of people drawn anew."
 )
 _METRICS = ("auc", "tpr_at_fpr_1pct")
 
@@ -251,8 +250,8 @@ def _show(found: Recommendation) -> None:
             verdict = candidate.last_verdict
             console.verdict(verdict.decision, f"{verdict.headline}{by}")
     console.say(
-        f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the patterns "
-        "over regions and epochs best."
+        f"Recommended: {chosen.mechanism}. Of the protections that pass, it keeps most of the "
+        "pattern over regions and epochs."
     )
     console.say(CHOSEN_BECAUSE_IT_PASSED)
     kept = chosen.utility
@@ -273,7 +272,7 @@ def _rows(candidate: Candidate) -> Iterator[list[str]]:
         *(shown(candidate.strongest(metric), between="\n") for metric in _METRICS),
         _number(kept.nonzero_lost),
         _number(kept.mean_relative_error),
-        _number(candidate.pattern_lost),
+        _number(candidate.pattern_kept),
     ]
     if candidate.confirmation is not None:
         found = (candidate.strongest(metric, confirmed=True) for metric in _METRICS)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force
+from whosthere.cli.options import Force, Json
 
 if TYPE_CHECKING:
+    from whosthere.reporting.sections.comparison import ComparisonPage
     from whosthere.reporting.sections.tables import Cell, Table
 
 
@@ -54,33 +55,41 @@ def compare(
         typer.Option("--out", "-o", metavar="FILE", help="Also write an HTML page."),
     ] = None,
     force: Force = False,
+    json: Json = False,
 ) -> None:
     """Show several audits side by side: before and after, two months, two cities.
 
     Protections are matched by their names. A value counts as changed only if the intervals of the
     two audits do not overlap.
 
-    Example: `whosthere compare run stricter-run --out comparison.html`
+    Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
     """
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.data.files import refuse_existing
     from whosthere.errors import InputError
     from whosthere.reporting.report import comparison_report
-    from whosthere.reporting.sections.comparison import comparison_page
+    from whosthere.reporting.sections.comparison import comparison_json, comparison_page
 
     if len(runs) < 2:
         raise InputError("one audit cannot be compared", fix="Name at least two folders")
     if out is not None:
         refuse_existing(out, force=force)
     audits = [FinishedAudit.load(run) for run in runs]
-    page = comparison_page(audits)
+    if json:
+        console.print_json(comparison_json(audits))
+    else:
+        _show_all(comparison_page(audits))
+    if out is not None:
+        comparison_report(audits).save(out, force=force)
+        if not json:
+            console.say(f"Written: {out}")
+
+
+def _show_all(page: ComparisonPage) -> None:
     for table in (page.plans, page.verdicts, *(measure.table for measure in page.measures)):
         _show(table)
     for warning in page.warnings:
         console.say(f"Note: {warning}")
-    if out is not None:
-        comparison_report(audits).save(out, force=force)
-        console.say(f"Written: {out}")
 
 
 def _show(table: Table) -> None:

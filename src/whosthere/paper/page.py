@@ -98,7 +98,12 @@ def _sizes(sizes: Mapping[str, Sizes]) -> list[str]:
         f"{words[one.trusted]} |"
         for name, one in sizes.items()
     ]
-    return ["## What was run", "\n".join(lines)]
+    return [
+        "## What was run",
+        "Each experiment is an audit, with its verdicts, ROC curves, and where and when people are "
+        "found in `report.html` in its folder (`whosthere paper` and `whosthere report` write it).",
+        "\n".join(lines),
+    ]
 
 
 def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:

@@ -1,6 +1,7 @@
 """A study: experiments on one data set, each an audit of its own, and what comes of them.
 
-A folder holds the traces, a folder for each experiment, and the results of all that are finished.
+A folder holds the traces, a folder for each experiment with its report, and the results of all that
+are finished.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
 from whosthere.auditing.store import json_object
@@ -25,6 +27,7 @@ from whosthere.paper.experiments import EXPERIMENTS
 from whosthere.paper.milan import is_milan_file, read_milan
 from whosthere.paper.page import Sizes, write_page
 from whosthere.paper.results import Numbers, by_target, summarised
+from whosthere.reporting.report import REPORT, audit_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -125,6 +128,8 @@ class PreparedStudy:
                     on_failure=partial(on_failure, experiment.name),
                 )
                 before += len(audit.plan.tasks)
+                finished = FinishedAudit.load(self._folder / experiment.name)
+                audit_report(finished).save(self._folder / experiment.name / REPORT, force=True)
         return write_results(
             self._folder, self.dataset, self._traces, seed=self._seed, figures=figures
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UTILITY = "utility"
 """Takes the place of an attack in findings about what is left to publish."""
 FOUND = "tpr_at_fpr_1pct"
-_KEPT = ("pattern_kept", "pattern_correlation", "visits_kept", "cells_kept")
+_KEPT = ("pattern_correlation", "visits_kept", "cells_kept")
 
 
 def words_of(metric: str) -> str:

@@ -13,37 +13,35 @@ if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
     from whosthere.reporting.lookup import Lookup
 
-_NOTHING_LEFT = 0.01
 _NAMED = 4
 
 
 def advice(verdicts: Sequence[Verdict], found: Lookup, *, trusted: bool | None) -> tuple[str, ...]:
     """Return two sentences: what to do, and what next."""
-    sentences: dict[str, list[str]] = texts()["advice"]
-    accepted = [verdict.setting for verdict in verdicts if verdict.decision == "accept"]
-    kept = {name: found.kept(name) for name in accepted}
-    names = [shortened(name) for name in accepted]
+    useful = [one.setting for one in verdicts if one.decision == "accept" and not one.nothing_left]
+    names = [shortened(name) for name in useful]
     listed = "; ".join(names[:_NAMED]) + ("; ..." if len(names) > _NAMED else "")
-    known = {name: value for name, value in kept.items() if value is not None}
-    best = shortened(max(known, key=lambda name: known[name])) if known else ""
-    chosen = sentences[_case(verdicts, kept, trusted=trusted)]
-    return tuple(sentence.format(accepted=listed, best=best) for sentence in chosen)
+    kept = {name: value for name in useful if (value := found.kept(name)) is not None}
+    best = shortened(max(kept, key=lambda name: kept[name])) if kept else ""
+    sentences: dict[str, list[str]] = texts()["advice"]
+    if trusted and useful:
+        case = _case_of_useful(len(useful), ranked=bool(kept))
+    else:
+        case = _case_of_nothing(verdicts, trusted=trusted)
+    return tuple(sentence.format(accepted=listed, best=best) for sentence in sentences[case])
 
 
-def _case(
-    verdicts: Sequence[Verdict], kept: dict[str, float | None], *, trusted: bool | None
-) -> str:
+def _case_of_useful(n: int, *, ranked: bool) -> str:
+    if n == 1:
+        return "one_accepted"
+    return "some_accepted" if ranked else "some_accepted_unranked"
+
+
+def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None) -> str:
+    """Say why nothing can be published by this audit."""
     if not trusted:
         return "no_control" if trusted is None else "untrusted"
-    if kept:
-        return _case_of_accepted([value for value in kept.values() if value is not None], len(kept))
-    unsure = any(verdict.decision == "cannot tell" for verdict in verdicts)
-    return "unsure" if unsure or not verdicts else "all_rejected"
-
-
-def _case_of_accepted(measured: list[float], accepted: int) -> str:
-    if len(measured) == accepted and max(measured) < _NOTHING_LEFT:
+    decisions = {verdict.decision for verdict in verdicts}
+    if "accept" in decisions:
         return "nothing_left"
-    if accepted == 1:
-        return "one_accepted"
-    return "some_accepted" if measured else "some_accepted_unranked"
+    return "all_rejected" if decisions == {"reject"} else "unsure"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
 from whosthere.reporting.lookup import FOUND, Lookup, words_of
@@ -48,7 +48,7 @@ class ComparisonPage:
 def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
     """Return the sections of a comparison; settings are matched by their names."""
     names = distinct_names(audits)
-    settings = tuple(dict.fromkeys(v.setting for audit in audits for v in audit.verdicts))
+    settings = _settings(audits)
     found = [Lookup.of(audit) for audit in audits]
     return ComparisonPage(
         names,
@@ -62,6 +62,35 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
         _plans(audits, names),
         glossary_entries(one.metric for audit in audits for one in audit.findings),
     )
+
+
+def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
+    """Return a comparison as a JSON object: every audit, and what surely changed since the first.
+
+    Under `changes`, every setting and metric has the largest value of all attacks in each audit
+    (null where it was not measured), and how all but the first differ from the first.
+    """
+    names = distinct_names(audits)
+    found = [Lookup.of(audit) for audit in audits]
+    changes = []
+    for setting in _settings(audits):
+        for metric in _METRICS:
+            values = [lookup.largest(setting, metric) for lookup in found]
+            changes.append(
+                {
+                    "setting": setting,
+                    "metric": metric,
+                    "values": [None if one is None else one.to_json() for one in values],
+                    "against_first": [difference(values[0], one) for one in values[1:]],
+                }
+            )
+    return {
+        "audits": [
+            {"name": name} | audit.to_json() for name, audit in zip(names, audits, strict=True)
+        ],
+        "changes": changes,
+        "warnings": list(_warnings(audits)),
+    }
 
 
 def distinct_names(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
@@ -82,6 +111,10 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     if new_low > high:
         return "higher"
     return "lower" if new_high < low else "cannot tell"
+
+
+def _settings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.setting for audit in audits for one in audit.verdicts))
 
 
 def _verdicts(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
     from whosthere.reporting.sections.tables import Table
 
+_PATTERN = "pattern_correlation"
+
 
 @dataclass(frozen=True)
 class Ladder:
@@ -99,7 +101,7 @@ def _utility(candidate: Candidate) -> Iterator[Finding]:
     """Return what a candidate keeps in the form of findings."""
     kept = candidate.utility
     values = {
-        "pattern_kept": 1 - candidate.pattern_lost,
+        _PATTERN: candidate.pattern_kept,
         "cells_kept": None if kept.nonzero_lost is None else 1 - kept.nonzero_lost,
         "relative_error": kept.mean_relative_error,
     }
@@ -116,13 +118,14 @@ def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:
         if step.confirmation is not None:
             label_again = f"{step.choice} (confirmation)"
             risks += _risk(step, label_again, step.confirmation, step.confirmation_findings)
-        left = 1 - step.pattern_lost
-        title = f"{shortened(step.mechanism)}: {words_of('pattern_kept')} {number(left)}"
+        left = step.pattern_kept
+        title = f"{shortened(step.mechanism)}: {words_of(_PATTERN)} {number(left)}"
         dot = Dot(DECISIONS[step.last_verdict.decision], left, None, None, title)
         kept.append(DotRow(label, (dot,)))
     name = shortened(family)
     risk = DotChart(f"Risk by step of {name}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
-    left_over = DotChart(f"Pattern kept by step of {name}", "pattern kept", tuple(kept), None, 0, 1)
+    words = words_of(_PATTERN)
+    left_over = DotChart(f"{words} by step of {name}", words, tuple(kept), None, 0, 1)
     return Ladder(name, risk, left_over)
 
 
