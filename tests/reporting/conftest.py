@@ -124,8 +124,8 @@ def _with_places(audit, ids=None):
         "metric": "auc",
         "before": {"estimate": 0.9, "low": 0.85, "high": 0.95},
         "after": {"estimate": 0.7, "low": 0.65, "high": 0.75},
-        "utility_before": 0.9,
-        "utility_after": {"pattern_correlation": 0.8},
+        "utility_before": {"visits_kept": 0.91, "cells_kept": 0.92},
+        "utility_after": {"visits_kept": 0.83, "cells_kept": 0.84},
     }
     return replace(
         audit,

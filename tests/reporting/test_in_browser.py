@@ -1,12 +1,9 @@
 """Reports in a real browser: no errors, no requests, all controls, on paper and on a phone.
 
-Needs the packages of the `dev` extra and Chromium, such as Debian's package of that name. The test
-with axe-core needs its file as well, by the variable WHOSTHERE_AXE or in node_modules.
+Needs the packages of the `dev` extra and Chromium, such as Debian's package of that name.
 """
 
-import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +11,11 @@ from whosthere.auditing.policy import Policy
 from whosthere.reporting.report import audit_report, comparison_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="there is no axe-core")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 if CHROMIUM is None:
     pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parent.parent.parent
-AXE = Path(os.environ.get("WHOSTHERE_AXE", ROOT / "node_modules/axe-core/axe.min.js"))
 WIDTHS = {"desktop": 1280, "tablet": 768, "phone": 390}
 PAPER = 718  # A4 less margins, in CSS pixels
 EVIL = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'>\"'"
@@ -223,13 +219,11 @@ def test_on_paper_nothing_is_cut_or_folded(opened):
         assert page.pdf(format="A4").startswith(b"%PDF")
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: npm install axe-core, see above")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["audit", "foreign", "comparison"])
 def test_axe_finds_nothing_serious(opened, name, scheme):
     page = opened(name, scheme=scheme)
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")
+    found = axe.Axe().run(page, options=None).response
     serious = {
         f"{one['impact']}: {one['id']} {one['nodes'][0]['html'][:200]}"
         for one in found["violations"]

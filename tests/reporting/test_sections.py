@@ -90,6 +90,15 @@ class TestOverview:
             )
             assert f"about {best * 100:,.0f} of 100 people" in card.headline
 
+    def test_headlines_say_if_nothing_is_left(self, audit):
+        first, *others = audit.verdicts
+        emptied = replace(audit, verdicts=(replace(first, nothing_left=True), *others))
+        said = [card.headline for card in overview(emptied).cards]
+        assert [one.startswith("Nothing is left to publish. ") for one in said] == [
+            True,
+            *(False for _ in others),
+        ]
+
     def test_headlines_say_what_is_guaranteed(self, audit):
         said = [card.headline for card in overview(audit).cards]
         assert said[0].endswith("Nothing is guaranteed.")
@@ -264,7 +273,7 @@ class TestPlaces:
     def test_what_if(self, full_audit):
         table = places_section(full_audit).what_if
         row = [cell.text for cell in table.rows[0]]
-        assert row[3:] == ["0.900", "0.700", "0.900", "0.800"]
+        assert row[3:] == ["0.900", "0.700", "0.920", "0.840"]
         odd = places_section(replace(full_audit, what_if=({"setting": 3},))).what_if
         assert [cell.text for cell in odd.rows[0]][3:] == ["not known"] * 4
 

@@ -136,7 +136,12 @@ def _sentences(said: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def headline(verdict: Verdict, found: Lookup) -> str:
-    """Say in one sentence how many people are found, or how well attackers do."""
+    """Say how many people are found, or how well attackers do, and if nothing is left."""
+    emptied = "Nothing is left to publish. " if verdict.nothing_left else ""
+    return emptied + _risk_in_words(verdict, found)
+
+
+def _risk_in_words(verdict: Verdict, found: Lookup) -> str:
     best = found.largest(verdict.setting, FOUND)
     size = group_size_of(verdict.setting)
     if best is not None and best.estimate is not None and size is not None:
@@ -276,7 +281,8 @@ def _ends(points: list[_Point], metric: str, limit: float | None) -> tuple[float
 
 def settings_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
     """Return one row for each protection."""
-    utility = found.utility_metrics
+    # What the picture shows first.
+    utility = sorted(found.utility_metrics, key=lambda name: name != found.kept_metric)
     heads = [
         Head("protection", "setting", numeric=False),
         Head("verdict", "verdict", numeric=False),

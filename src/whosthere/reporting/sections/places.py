@@ -22,6 +22,7 @@ LEAST_TARGETS = 5
 _TOP = 10
 _MOST_PLACES = 5000
 """Regions that all maps together show at most, to keep a page small."""
+_LEFT = "cells_kept"
 _LETTERS = 60
 
 
@@ -171,8 +172,8 @@ def _what_if(audit: FinishedAudit) -> Table | None:
         Head("measure", numeric=False),
         Head("before"),
         Head("after"),
-        Head("utility before"),
-        Head("utility after"),
+        Head(f"{words_of(_LEFT)} before", _LEFT),
+        Head(f"{words_of(_LEFT)} after", _LEFT),
     )
     rows = tuple(
         (
@@ -181,8 +182,8 @@ def _what_if(audit: FinishedAudit) -> Table | None:
             name_cell(words_of(str(one.get("metric", "")))),
             _span_cell(one.get("before")),
             _span_cell(one.get("after")),
-            _plain_cell(one.get("utility_before")),
-            _plain_cell(one.get("utility_after", one.get("utility"))),
+            _left_cell(one.get("utility_before")),
+            _left_cell(one.get("utility_after")),
         )
         for one in audit.what_if
     )
@@ -198,12 +199,7 @@ def _span_cell(value: object) -> Cell:
     return Cell(number(value["estimate"]), span, sort=float(value["estimate"]))
 
 
-def _plain_cell(value: object) -> Cell:
-    """Return a number, or the first number of an object, such as an estimate with its interval."""
-    if isinstance(value, dict):
-        return (
-            _span_cell(value)
-            if "estimate" in value
-            else _plain_cell(next(iter(value.values()), None))
-        )
+def _left_cell(utility: object) -> Cell:
+    """Return what is left to publish, of all measures of utility."""
+    value = utility.get(_LEFT) if isinstance(utility, dict) else None
     return value_cell(float(value)) if isinstance(value, int | float) else Cell("not known")
