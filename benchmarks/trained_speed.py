@@ -23,8 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_variable] = "1"
@@ -131,11 +133,11 @@ def only(who: str, city: str, spec: str, attack: str) -> dict[str, float]:
     return {"seconds": round(seconds, 4), "peak_gb": round(peak, 2)}
 
 
-def in_own_process(source: Path, *case: str) -> dict[str, float]:
-    """Measure one case in a fresh process, with the code of a checkout."""
+def in_own_process(source: Path, *arguments: str) -> Any:  # noqa: ANN401 - any JSON
+    """Run this script in a fresh process, with the code of a checkout; return what it prints."""
     paths = os.pathsep.join([str(source / "src"), str(ROOT / "benchmarks")])
     done = subprocess.run(
-        [sys.executable, __file__, "--only", *case],
+        [sys.executable, __file__, *arguments],
         check=True,
         capture_output=True,
         text=True,
@@ -144,10 +146,9 @@ def in_own_process(source: Path, *case: str) -> dict[str, float]:
     return json.loads(done.stdout)
 
 
-def speed(*, with_plain: bool) -> dict:
-    """Measure all cases."""
-    report: dict = {"python": platform.python_version(), "m": M, "before": BEFORE, "attacks": {}}
-    who_all = ("before", "ours", "at once", "plain") if with_plain else ("before", "ours")
+@contextmanager
+def code_of_before() -> Iterator[Path]:
+    """Check out the commit to compare with, for a while."""
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "before"
         git = ["git", "-C", str(ROOT), "worktree"]
@@ -155,46 +156,78 @@ def speed(*, with_plain: bool) -> dict:
             [*git, "add", "--detach", str(before), BEFORE], check=True, stdout=sys.stderr
         )
         try:
-            for case in ((c, s, a) for c in CITIES for s in SPECS for a in ATTACKS):
-                found = {
-                    who: in_own_process(before if who == "before" else ROOT, who, *case)
-                    for who in who_all
-                }
-                ours = found["ours"]["seconds"]
-                ratios = {w: round(found[w]["seconds"] / ours, 1) for w in found if w != "ours"}
-                report["attacks"][", ".join(case)] = {**found, "times_ours": ratios}
-                print(*case, found, ratios, file=sys.stderr)
+            yield before
         finally:
             subprocess.run([*git, "remove", "--force", str(before)], check=True)
+
+
+def speed(*, with_plain: bool) -> dict:
+    """Measure all cases."""
+    report: dict = {"python": platform.python_version(), "m": M, "before": BEFORE, "attacks": {}}
+    who_all = ("before", "ours", "at once", "plain") if with_plain else ("before", "ours")
+    with code_of_before() as before:
+        for case in ((c, s, a) for c in CITIES for s in SPECS for a in ATTACKS):
+            found = {
+                who: in_own_process(before if who == "before" else ROOT, "--only", who, *case)
+                for who in who_all
+            }
+            ours = found["ours"]["seconds"]
+            ratios = {w: round(found[w]["seconds"] / ours, 1) for w in found if w != "ours"}
+            report["attacks"][", ".join(case)] = {**found, "times_ours": ratios}
+            print(*case, found, ratios, file=sys.stderr)
     return report
 
 
-def aucs(n_targets: int = 8, n_releases: int = 12) -> dict:
-    """Compare the AUCs of this code and of the plain pipeline, on the same releases."""
-    report: dict = {"targets": n_targets, "releases": n_releases, "attacks": {}}
+class Sample(NamedTuple):
+    """How many targets are attacked, and how many releases of each."""
+
+    targets: int
+    releases: int
+
+
+SAMPLES = {"before": Sample(24, 20), "plain": Sample(8, 12)}
+"""How much is compared with each; the plain pipeline takes its time."""
+
+
+def aucs() -> dict:
+    """Compare the AUCs of this code with others, on releases of the same groups."""
+    report: dict = {"before": BEFORE, "attacks": {}}
+    with code_of_before() as before:
+        for spec, attack in ((s, a) for s in SPECS for a in ATTACKS):
+            found = {}
+            for other, sample in SAMPLES.items():
+                source = before if other == "before" else ROOT
+                sizes = map(str, sample)
+                case = (spec, attack, *sizes)
+                theirs = in_own_process(source, "--aucs", other, *case)
+                ours = in_own_process(ROOT, "--aucs", "ours", *case)
+                apart = np.subtract(ours, theirs)
+                found[other] = {
+                    **sample._asdict(),
+                    "ours": round(float(np.mean(ours)), 3),
+                    "theirs": round(float(np.mean(theirs)), 3),
+                    "difference": round(float(apart.mean()), 3),
+                    "standard_error": round(float(apart.std(ddof=1) / np.sqrt(apart.size)), 3),
+                }
+            report["attacks"][f"{spec}, {attack}"] = found
+            print(spec, attack, found, file=sys.stderr)
+    return report
+
+
+def aucs_of(who: str, spec: str, attack: str, n_targets: int, n_releases: int) -> list[float]:
+    """Attack releases of some targets in this process; return the AUC on each of the targets."""
     everybody = simulate("milan-like", seed=SEED).traces()
     by_visits = np.argsort(everybody.visits_per_user())
     targets = by_visits[(np.linspace(0.6, 0.95, n_targets) * (everybody.n_users - 1)).astype(int)]
-    for spec in SPECS:
-        for attack in ATTACKS:
-            found: dict[str, list[float]] = {"ours": [], "plain": []}
-            for target in targets.tolist():
-                case = Case("milan-like", spec, target)
-                releases = [case.release(i) for i in range(n_releases)]
-                inside = np.arange(n_releases) % 2 == 0
-                for who, values in found.items():
-                    score = case.ours(attack) if who == "ours" else case.plain(attack, at_once=True)
-                    scores = np.array([score(release) for release in releases])
-                    above = scores[inside][:, None] - scores[~inside]
-                    values.append(float(((above > 0) + 0.5 * (above == 0)).mean()))
-            apart = np.subtract(found["ours"], found["plain"])
-            report["attacks"][f"{spec}, {attack}"] = {
-                **{who: round(float(np.mean(values)), 3) for who, values in found.items()},
-                "difference": round(float(apart.mean()), 3),
-                "standard_error": round(float(apart.std(ddof=1) / np.sqrt(n_targets)), 3),
-            }
-            print(spec, attack, report["attacks"][f"{spec}, {attack}"], file=sys.stderr)
-    return report
+    inside = np.arange(n_releases) % 2 == 0
+    found = []
+    for target in targets.tolist():
+        case = Case("milan-like", spec, target)
+        score = case.plain(attack, at_once=True) if who == "plain" else case.ours(attack)
+        scores = np.array([score(case.release(i)) for i in range(n_releases)])
+        above = scores[inside][:, None] - scores[~inside]
+        found.append(float(((above > 0) + 0.5 * (above == 0)).mean()))
+    return found
 
 
 def crowd(path: Path, m: int) -> dict[str, float]:
@@ -216,6 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs=4, metavar=("WHO", "CITY", "SPEC", "ATTACK"))
     parser.add_argument("--auc", action="store_true", help="compare AUCs instead of times")
+    parser.add_argument("--aucs", nargs=5, metavar=("WHO", "SPEC", "ATTACK", "N", "N"))
     parser.add_argument("--quick", action="store_true", help="leave out the plain pipeline")
     parser.add_argument("--crowd", type=Path, metavar="TRACES", help="attack one large release")
     parser.add_argument("--group-size", type=int, default=140_000)
@@ -225,6 +259,10 @@ def main() -> None:
         return
     if options.only:
         print(json.dumps(only(*options.only)))
+        return
+    if options.aucs:
+        who, spec, attack, *sizes = options.aucs
+        print(json.dumps(aucs_of(who, spec, attack, *map(int, sizes))))
         return
     print(json.dumps(aucs() if options.auc else speed(with_plain=not options.quick), indent=2))
 
