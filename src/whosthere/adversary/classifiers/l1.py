@@ -24,8 +24,6 @@ _MOST_ROUNDS = 60
 _COARSENESS = 0.3
 # Tolerances from which on single precision is far more exact than needed.
 _FINE = 3e-4
-# Violations from which on few cells are still missing: the next set is mostly the last one.
-_SMALL = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +118,7 @@ class ExactL1(Classifier):
                 new = counts.standardised(missing, mean, scale, precision)
                 features = np.concatenate([features[kept], new])
             # As long as cells are missing that matter, there is no use in being much more exact.
-            reached = max(finest, _COARSENESS * worst) if worst > _SMALL else finest
+            reached = max(finest, _COARSENESS * worst)
             margins = kernels.minimise(features, signs, self.c, weights, reached)
         else:
             warnings.warn("the classifier did not reach its optimum", stacklevel=2)
