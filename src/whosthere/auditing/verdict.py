@@ -289,8 +289,8 @@ class _Case:
             return f"{_estimate(cells):.2%} of the visited cells are published above 0"
         if pattern is not None and _estimate(pattern) < LEAST_CORRELATION:
             return (
-                "the published counts are noise, their correlation with the true ones is "
-                f"{_estimate(pattern):.2f}"
+                "the published counts hardly follow the true ones (correlation "
+                f"{_estimate(pattern):.2f})"
             )
         return None
 
