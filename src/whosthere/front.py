@@ -154,7 +154,7 @@ def audit(
             policy=judged_by,
             workers=_workers(workers),
             what_if=what_if,
-            on_progress=lambda done, total: move("tasks", done, total),
+            on_progress=move,
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
         )
     if failures:
@@ -297,7 +297,7 @@ def reproduce(
         result = prepared.run(
             workers=_workers(workers),
             figures=figures,
-            on_progress=lambda done, total: move("tasks", done, total),
+            on_progress=move,
             on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
         )
     if failures:

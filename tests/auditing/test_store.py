@@ -405,7 +405,7 @@ class TestRun:
             (first.plan.targets[1], first.plan.schemes[1])
         ]
         assert prepared.left == tuple(seen)
-        assert progress == [(5, 6), (6, 6)]
+        assert progress == [("tasks", 5, 6), ("tasks", 6, 6)]
         assert (again.findings, again.verdicts) == (first.findings, first.verdicts)
         assert again.scores.drop("seconds").equals(first.scores.drop("seconds"))
         assert prepare_audit(*small, out).left == ()

@@ -40,10 +40,11 @@ class Interrupted(ThisProcess):
 def test_what_is_written(traces, tmp_path):
     seen = []
     result = prepared(traces, tmp_path, "ssc", "no-positions").run(
-        workers=ThisProcess(), on_progress=lambda done, total: seen.append((done, total))
+        workers=ThisProcess(), on_progress=lambda *step: seen.append(step)
     )
-    assert seen[0] == (0, 30)
-    assert seen[-1] == (30, 30)
+    tasks = [step[1:] for step in seen if step[0] == "tasks"]
+    assert (tasks[0], tasks[-1]) == ((0, 30), (30, 30))
+    assert ("closer looks", 18, 18) in seen
     written = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     assert written.columns[:8] == published().columns
     assert set(written["experiment"]) == {"ssc", "no-positions"}

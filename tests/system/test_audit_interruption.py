@@ -135,7 +135,11 @@ def test_two_processes_find_the_same(city, tmp_path):
         on_progress=lambda *progress: seen.append(progress),
     )
     assert results(tmp_path / "run") == expected
-    assert seen == [(done, N_TASKS) for done in range(N_TASKS + 1)]
+    tasks = [("tasks", done, N_TASKS) for done in range(N_TASKS + 1)]
+    assert seen[: N_TASKS + 1] == tasks
+    assert seen[N_TASKS + 1 : 2 * N_TASKS + 1] == [
+        ("closer looks", done, N_TASKS) for _, done, _ in tasks[1:]
+    ]
 
 
 def killed_and_resumed(traces, out, typed):
@@ -250,7 +254,7 @@ def test_a_worker_that_dies_is_replaced(city, tmp_path):
     traces, _, expected = city
     killed = []
 
-    def kill_one(done, _total):
+    def kill_one(_what, done, _total):
         if done == 3 and not killed:
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -298,7 +302,7 @@ def test_a_cluster_that_loses_a_worker(city, cluster, tmp_path):
     traces, _, expected = city
     killed = []
 
-    def kill_one(done, _total):
+    def kill_one(_what, done, _total):
         if done == 2 and not killed:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -318,7 +322,7 @@ def test_failures_on_a_cluster_are_told(city, cluster, tmp_path):
     moved.write_bytes(traces.read_bytes())
     failures = []
 
-    def replace_traces(done, _total):
+    def replace_traces(_what, done, _total):
         if not done:
             moved.write_bytes(b"something else")
 

@@ -21,7 +21,7 @@ from whosthere.auditing.leaks import (
 from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
 
 if TYPE_CHECKING:
-    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.what_if import WhatIf
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
+    from whosthere.progress import Move
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +54,20 @@ class CloserLook:
         return cls(others_to_look_at(plan, tested), tested.regions, tested.epochs)
 
     def leaks(
-        self, job: Job, folder: RunFolder, workers: Workers
+        self, job: Job, folder: RunFolder, workers: Workers, on_progress: Move
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return leaks and marginals, from the folder if they are there; empty if a task failed."""
         folder.write_results("regions", self.table_of_regions())
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return leaks, marginals
-        looks = {}
+        looks: dict[Task, pl.DataFrame] = {}
         for outcome in workers.do(replace(job, others=self.others), job.plan.tasks):
             if outcome.scores is None:
                 folder.log(f"failed: a closer look at {outcome.task}\n{outcome.failure}")
                 return pl.DataFrame(schema=LEAKS), pl.DataFrame(schema=MARGINALS)
             looks[outcome.task] = outcome.scores
+            on_progress("closer looks", len(looks), len(job.plan.tasks))
         leaks, marginals = add_up(job.plan, looks)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
@@ -74,17 +76,23 @@ class CloserLook:
         return leaks, marginals
 
     def what_if(
-        self, result: AuditResult, job: Job, folder: RunFolder, workers: Workers
+        self,
+        result: AuditResult,
+        job: Job,
+        folder: RunFolder,
+        workers: Workers,
+        on_progress: Move,
     ) -> tuple[WhatIf, ...]:
         """Return what changes would do to the riskiest settings; what is known is not repeated."""
         settings = riskiest(job.plan, result.findings, result.verdicts)
         known = {(one.setting, one.change): one for one in folder.read_what_if()}
         changes = changes_to_try(result.leaks, self.regions, self.epochs)
-        for change in changes:
+        for i, change in enumerate(changes, 1):
             new = [one for one in settings if (str(one), change.words) not in known]
             if new:
                 found = try_change(change, new, job, workers)
                 known |= {(one.setting, one.change): one for one in found}
+                on_progress("changes tried", i, len(changes))
         wanted = [(str(setting), change.words) for setting in settings for change in changes]
         tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
         folder.write_what_if(tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
+    from whosthere.progress import Move
 
 
 class InterruptedAudit(KeyboardInterrupt):
@@ -61,7 +63,7 @@ class PreparedAudit:
         policy: Policy | None = None,
         workers: Workers | None = None,
         what_if: bool = True,
-        on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+        on_progress: Move = lambda _what, _done, _total: None,
         on_failure: Callable[[Task, str], None] = lambda _task, _why: None,
     ) -> AuditResult:
         """Do all tasks that are not done yet, and measure.
@@ -76,7 +78,8 @@ class PreparedAudit:
             Whether to try what larger regions and longer epochs would change for the riskiest
             settings that are not accepted.
         on_progress
-            Called with the number of tasks done and of all tasks, first before any work.
+            Called with "tasks", the number of tasks done and of all tasks, first before any work;
+            then with what follows the scores, in the same way.
         on_failure
             Called with a task that failed and why; the others continue.
         """
@@ -86,10 +89,12 @@ class PreparedAudit:
             folder.check(identity, extend=self._extend)
             with folder.alone():
                 folder.begin(identity, extend=self._extend)
-                failed = do_what_is_left(job, folder, at_work, on_progress, on_failure)
+                failed = do_what_is_left(
+                    job, folder, at_work, partial(on_progress, "tasks"), on_failure
+                )
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
-                    leaks, marginals = self._closer.leaks(job, folder, at_work)
+                    leaks, marginals = self._closer.leaks(job, folder, at_work, on_progress)
                     judged = _measured(self.plan, folder, policy or Policy.default(), failed)
                     result = replace(
                         judged,
@@ -99,7 +104,7 @@ class PreparedAudit:
                     )
                     if not what_if:
                         return result
-                    tried = self._closer.what_if(result, job, folder, at_work)
+                    tried = self._closer.what_if(result, job, folder, at_work, on_progress)
                     return replace(result, what_if=tried)
 
 

@@ -181,7 +181,7 @@ def audit(
         if json:
             console.print_json(prepared.plan.to_json())
         return
-    with console.steps("tasks") as move:
+    with console.steps() as move:
         result = prepared.run(
             policy=judged_by,
             workers=chosen_workers(n, cluster),

@@ -109,29 +109,29 @@ def progress() -> Iterator[Move]:
 
 
 @contextmanager
-def steps(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal, a line now and then elsewhere; give the function that moves it."""
+def steps() -> Iterator[Move]:
+    """Show bars on a terminal, a line now and then elsewhere; give the function that moves them."""
     if sys.stderr.isatty():
         with progress() as move:
-            yield lambda done, total: move(what, done, total)
+            yield move
         return
     import time
 
-    begun, first, last_said = time.monotonic(), -1, -1
+    begun: dict[str, tuple[float, int]] = {}
+    last_said: dict[str, int] = {}
 
-    def say_now_and_then(done: int, total: int) -> None:
-        nonlocal first, last_said
-        if first < 0:
-            first = done
-        tenth = 10 * done // max(total, 1)
-        if tenth == last_said:
+    def say_now_and_then(what: str, done: int, total: int | None) -> None:
+        start, first = begun.setdefault(what, (time.monotonic(), done))
+        most = total or 1
+        tenth = 10 * done // most
+        if tenth == last_said.get(what):
             return
-        last_said = tenth
+        last_said[what] = tenth
         left = ""
-        if first < done < total:
-            seconds = (time.monotonic() - begun) / (done - first) * (total - done)
+        if first < done < most:
+            seconds = (time.monotonic() - start) / (done - first) * (most - done)
             left = f", about {duration(seconds)} left"
-        _print(err, Text(inert(f"{done} of {total} {what} done{left}")))
+        _print(err, Text(inert(f"{done} of {most} {what} done{left}")))
 
     yield say_now_and_then
 

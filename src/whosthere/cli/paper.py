@@ -124,7 +124,7 @@ def paper(
     if dry_run:
         return
     failed: list[str] = []
-    with console.steps("tasks") as move:
+    with console.steps() as move:
         result = prepared.run(
             workers=chosen_workers(n, cluster),
             figures=figures,

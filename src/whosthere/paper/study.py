@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment, Series
     from whosthere.paper.judging import Judgement
+    from whosthere.progress import Move
 
 RESULTS_FILE = "results.csv"
 TARGETS_FILE = "targets.parquet"
@@ -101,7 +102,7 @@ class PreparedStudy:
         *,
         workers: Workers,
         figures: bool = True,
-        on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+        on_progress: Move = lambda _what, _done, _total: None,
         on_failure: Callable[[str, Task, str], None] = lambda *_: None,
     ) -> StudyResult:
         """Run what is left of every experiment, and write the results of all that are finished.
@@ -113,7 +114,8 @@ class PreparedStudy:
         figures
             Whether to draw figures, which needs matplotlib.
         on_progress
-            Called with the number of tasks done and of all tasks, of all experiments together.
+            Called with "tasks", the number of tasks done and of all tasks, of all experiments
+            together; and with what follows the scores of each.
         on_failure
             Called with an experiment, a task that failed, and why; the others continue.
         """
@@ -135,11 +137,14 @@ class PreparedStudy:
         )
 
 
-def _shifted(
-    on_progress: Callable[[int, int], None], before: int, total: int
-) -> Callable[[int, int], None]:
-    """Report the progress of one experiment as that of all."""
-    return lambda done, _: on_progress(before + done, total)
+def _shifted(on_progress: Move, before: int, total: int) -> Move:
+    """Report the tasks of one experiment as some of all."""
+
+    def move(what: str, done: int, most: int | None) -> None:
+        is_task = what == "tasks"
+        on_progress(what, before + done if is_task else done, total if is_task else most)
+
+    return move
 
 
 class _Kept(Workers):
