@@ -273,6 +273,9 @@ class TestRecommendation:
         assert len(set(kept)) == 3
         assert found.recommended.pattern_kept == max(kept)
         assert found.to_json()["recommended"] == found.recommended.mechanism
+        # Also where more than the winner are confirmed.
+        best = tuple(replace(one, confirmation=one.verdict) for one in found.best)
+        assert replace(found, best=best).recommended.pattern_kept == max(kept)
 
     def test_families_do_not_disturb_each_other(self, search):
         members = specs(SUPPRESS)

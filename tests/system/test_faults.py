@@ -165,6 +165,13 @@ def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
     assert " ".join(line.strip() for line in lines) == sentence.strip()
 
 
+def test_sentences_that_go_to_a_file_are_not_broken_at_all(monkeypatch, capsys):
+    sentence = "the quick brown fox jumps over the lazy dog " * 5
+    monkeypatch.setattr(console, "out", type(console.out)(width=80, force_terminal=False))
+    console.say(sentence.strip())
+    assert capsys.readouterr().out.splitlines() == [sentence.strip()]
+
+
 def test_advice_names_only_options_that_there_are(whosthere, folder):
     (folder / "c.csv").write_text("zone,hour,people\nA,never,3\n")
     _, _, err = whosthere("import", "c.csv", "-m", 3, "-M", "raw", "-o", "o.parquet")
