@@ -37,6 +37,18 @@ class Interrupted(ThisProcess):
             yield outcome
 
 
+def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
+    dataset, path = find_dataset(str(traces))
+    dataset = dataset.with_numbers(group_size=100, min_visits=2)
+    seen = []
+    prepare_study(
+        chosen(["ssc"]), dataset, tmp_path, traces=path, size=size_of("smoke"), seed=1
+    ).run(workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0]))
+    assert set(seen) == {"tasks"}
+    assert not (tmp_path / "ssc" / "leaks.parquet").exists()
+    assert (tmp_path / "ssc" / "report.html").exists()
+
+
 def test_what_is_written(traces, tmp_path):
     seen = []
     result = prepared(traces, tmp_path, "ssc", "no-positions").run(
@@ -86,8 +98,8 @@ def test_experiments_join_those_that_are_there(traces, tmp_path):
 
 
 def test_sizes():
-    assert size_of("paper") == (50, 100, 10)
-    assert size_of("quick", targets=7, releases=4) == (7, 4, 2)
+    assert size_of("paper") == (50, 100, 10, True)
+    assert size_of("quick", targets=7, releases=4) == (7, 4, 2, True)
     with pytest.raises(InputError, match=r"no scale 'papre'.*'paper'"):
         size_of("papre")
 

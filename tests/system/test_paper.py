@@ -19,11 +19,11 @@ def whosthere(*arguments, timeout=60):
 
 @pytest.mark.slow
 def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
-    """Under 3 minutes on 2 cores, with as much again for a busy machine."""
+    """Under 3 minutes on 2 cores, one of which runs other tests."""
     begun = time.monotonic()
     done = whosthere("paper", "all", "--scale", "smoke", "--out", tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begun < 360
+    assert time.monotonic() - begun < 180
     results = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     page = (tmp_path / "README.md").read_text()
     for name in EXPERIMENTS:

@@ -62,6 +62,7 @@ class PreparedAudit:
         *,
         policy: Policy | None = None,
         workers: Workers | None = None,
+        closer_look: bool = True,
         what_if: bool = True,
         on_progress: Move = lambda _what, _done, _total: None,
         on_failure: Callable[[Task, str], None] = lambda _task, _why: None,
@@ -74,6 +75,9 @@ class PreparedAudit:
             What is acceptable; the default policy where none is given.
         workers
             Who does the work; this process where nobody is given.
+        closer_look
+            Whether to find out where and when people are found; without it, nothing that could
+            be changed there is tried either.
         what_if
             Whether to try what larger regions and longer epochs would change for the riskiest
             settings that are not accepted.
@@ -94,10 +98,14 @@ class PreparedAudit:
                 )
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
+                    measured = partial(
+                        _measured, self.plan, folder, policy or Policy.default(), failed
+                    )
+                    if not closer_look:
+                        return measured()
                     leaks, marginals = self._closer.leaks(job, folder, at_work, on_progress)
-                    judged = _measured(self.plan, folder, policy or Policy.default(), failed)
                     result = replace(
-                        judged,
+                        measured(),
                         regions=self._closer.table_of_regions(),
                         leaks=leaks,
                         marginals=marginals,

@@ -100,8 +100,9 @@ def _sizes(sizes: Mapping[str, Sizes]) -> list[str]:
     ]
     return [
         "## What was run",
-        "Each experiment is an audit, with its verdicts, ROC curves, and where and when people are "
-        "found in `report.html` in its folder (`whosthere paper` and `whosthere report` write it).",
+        "Each experiment is an audit, with its verdicts, ROC curves, and (but for the scale "
+        "`smoke`) where and when people are found in `report.html` in its folder (`whosthere "
+        "paper` and `whosthere report` write it).",
         "\n".join(lines),
     ]
 

@@ -48,14 +48,27 @@ _SECONDS_TO_TRY_ALL = 40.0
 
 
 class Size(NamedTuple):
-    """How many targets, test releases of each, and releases for control there are."""
+    """How much is done.
+
+    Attributes
+    ----------
+    targets, releases, control_releases
+        How many targets, test releases of each, and releases for control there are.
+    closer_look
+        Whether to find out where and when people are found, for the reports.
+    """
 
     targets: int
     releases: int
     control_releases: int
+    closer_look: bool = True
 
 
-SCALES = {"smoke": Size(2, 2, 0), "quick": Size(50, 20, 2), "paper": Size(50, 100, 10)}
+SCALES = {
+    "smoke": Size(2, 2, 0, closer_look=False),
+    "quick": Size(50, 20, 2),
+    "paper": Size(50, 100, 10),
+}
 """A look at whether all of it runs; a first answer; the sizes of the paper's Table 2."""
 
 
@@ -83,6 +96,7 @@ class PreparedStudy:
     audits: dict[Experiment, PreparedAudit]
     _traces: Path
     _folder: Path
+    _size: Size
     _seed: int
 
     @property
@@ -125,6 +139,7 @@ class PreparedStudy:
                 audit.run(
                     policy=Policy.default(),
                     workers=_Kept(workers),
+                    closer_look=self._size.closer_look,
                     what_if=False,
                     on_progress=_shifted(on_progress, before, total),
                     on_failure=partial(on_failure, experiment.name),
@@ -216,14 +231,21 @@ def prepare_study(
     audits = {
         one: prepare_audit(
             path,
-            one.options(dataset, n_users, **size._asdict(), seed=seed),
+            one.options(
+                dataset,
+                n_users,
+                targets=size.targets,
+                releases=size.releases,
+                control_releases=size.control_releases,
+                seed=seed,
+            ),
             out / one.name,
             estimate=estimate,
             seconds_to_try=_SECONDS_TO_TRY_ALL / len(experiments),
         )
         for one in experiments
     }
-    return PreparedStudy(dataset, audits, path, out, seed)
+    return PreparedStudy(dataset, audits, path, out, size, seed)
 
 
 def _traces_in(out: Path, dataset: Dataset, given: Path | None) -> Path:
