@@ -251,6 +251,7 @@ def reproduce(
     reference_size: int | None = None,
     max_visits: int | None = None,
     seed: int = 1,
+    extend: bool = False,
     workers: int | Workers | None = None,
     figures: bool = True,
 ) -> StudyResult:
@@ -272,6 +273,8 @@ def reproduce(
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
         The same seed gives the same scores.
+    extend
+        Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
         How many processes to use, one for each processor by default, or who does the work.
     figures
@@ -291,6 +294,7 @@ def reproduce(
         traces=path,
         size=size_of(scale, targets=targets, releases=releases),
         seed=seed,
+        extend=extend,
     )
     failures: list[str] = []
     with progress() as move:

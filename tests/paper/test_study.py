@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import whosthere as wt
 from whosthere.auditing.work import ThisProcess
@@ -95,6 +96,28 @@ def test_experiments_join_those_that_are_there(traces, tmp_path):
     prepared(traces, tmp_path, "ssc").run(workers=ThisProcess(), figures=False)
     both = prepared(traces, tmp_path, "no-positions").run(workers=ThisProcess(), figures=False)
     assert set(both.results["experiment"]) == {"ssc", "no-positions"}
+
+
+def test_a_study_grows(traces, tmp_path):
+    def study(targets, folder, **how):
+        return wt.reproduce(
+            "partial-trace",
+            dataset=str(traces),
+            scale="smoke",
+            targets=targets,
+            group_size=100,
+            min_visits=2,
+            workers=ThisProcess(),
+            figures=False,
+            out=tmp_path / folder,
+            **how,
+        )
+
+    study(2, "grown")
+    with pytest.raises(InputError, match="Ask for it to be extended"):
+        study(3, "grown")
+    grown = study(3, "grown", extend=True)
+    assert_frame_equal(grown.targets, study(3, "at once").targets)
 
 
 def test_sizes():

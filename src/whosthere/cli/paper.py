@@ -70,6 +70,14 @@ def paper(
         int | None, typer.Option(min=1, help="Visits a day under user-day noise.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same scores.")] = 1,
+    extend: Annotated[
+        bool,
+        typer.Option(
+            "--extend",
+            help="Add targets or releases to the experiments in the folder, at a larger scale; "
+            "nothing is done twice.",
+        ),
+    ] = False,
     workers: WorkerCount = None,
     cluster: Cluster = None,
     figures: Annotated[
@@ -117,7 +125,14 @@ def paper(
     )
     with console.working("Checking the experiments ..."):
         prepared = prepare_study(
-            wanted, found, out, traces=path, size=size, seed=seed, estimate=scale != "smoke"
+            wanted,
+            found,
+            out,
+            traces=path,
+            size=size,
+            seed=seed,
+            extend=extend,
+            estimate=scale != "smoke",
         )
     n = worker_count(workers)
     _show_plan(prepared, n, cluster)

@@ -205,6 +205,7 @@ def prepare_study(
     traces: Path | None,
     size: Size,
     seed: int,
+    extend: bool = False,
     estimate: bool = False,
 ) -> PreparedStudy:
     """Check everything that can be checked before any work is done.
@@ -223,6 +224,9 @@ def prepare_study(
         How many targets and releases there are.
     seed
         Of everything.
+    extend
+        Whether experiments may be there with fewer targets or releases, to which the others are
+        added.
     estimate
         Whether to try the attacks, to estimate the time.
     """
@@ -240,6 +244,7 @@ def prepare_study(
                 seed=seed,
             ),
             out / one.name,
+            extend=extend,
             estimate=estimate,
             seconds_to_try=_SECONDS_TO_TRY_ALL / len(experiments),
         )
