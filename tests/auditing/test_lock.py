@@ -94,7 +94,7 @@ def test_a_file_in_place_of_the_folder(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with (
-        pytest.raises(FileError, match=r"file: cannot be locked \(File exists\)\."),
+        pytest.raises(FileError, match=r"file: cannot be written or locked \(File exists\)\."),
         only_one(path),
     ):
         pass
@@ -103,5 +103,5 @@ def test_a_file_in_place_of_the_folder(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_nothing_may_be_written_to(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(FileError, match=r"cannot be locked \("), only_one(tmp_path):
+    with pytest.raises(FileError, match=r"cannot be written or locked \("), only_one(tmp_path):
         pass

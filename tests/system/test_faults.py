@@ -62,6 +62,7 @@ def test_output_that_the_system_refuses(one_message, folder):
         "release t.parquet -M raw --seed 1 -o /proc/out.csv",
         "target t.parquet --min-visits 1 -o /proc/out.csv",
         "simulate milan-like --users 2 --days 1 -o /proc/out",
+        "audit t.parquet -m 3 -M raw -a likelihood-ratio --targets 2 --releases 2 -o /proc/out",
     ):
         assert "cannot be written" in one_message(*typed.split())
 

@@ -35,8 +35,8 @@ def only_one(folder: Path) -> Iterator[None]:
             fix="Wait until it has ended",
         ) from None
     except OSError as error:
-        problem = f"cannot be locked ({error.strerror or error})"
-        raise FileError(problem, where=folder) from error
+        problem = f"cannot be written or locked ({error.strerror or error})"
+        raise FileError(problem, where=folder, fix="Name another folder") from error
     try:
         yield
     finally:

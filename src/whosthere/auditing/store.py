@@ -166,7 +166,6 @@ class RunFolder:
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from working in the folder; a killed one leaves no trace."""
-        self.path.mkdir(parents=True, exist_ok=True)
         return only_one(self.path)
 
     def _forget_results(self) -> None:

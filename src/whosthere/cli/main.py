@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -118,9 +119,13 @@ def _give_up_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+
+
 def _fault(error: OSError) -> str:
     where = "" if error.filename is None else f" ({error.filename})"
-    return f"the system refused: {error.strerror or error}{where}. Free some space, or try again."
+    advice = "Free some space, or try again" if error.errno in _FULL else "Try another folder"
+    return f"the system refused: {error.strerror or error}{where}. {advice}."
 
 
 def _options_of(arguments: list[str]) -> set[str]:
