@@ -23,11 +23,11 @@ demo: $(VENV)/.package
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 2500"
 
 test: lint types
-	$(BIN)/pytest --numprocesses 2
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 # Everything but the tests marked slow.
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses 2 -m "not slow"
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
