@@ -9,7 +9,7 @@ from whosthere.auditing.work import ThisProcess
 from whosthere.paper.datasets import find_dataset
 from whosthere.paper.experiments import chosen
 from whosthere.paper.milan import read_milan
-from whosthere.paper.study import Size, prepare_study
+from whosthere.paper.study import prepare_study, size_of
 
 NOVEMBER = 1_383_260_400
 """Midnight of 1 November 2013 in Milan, in seconds since 1970."""
@@ -69,7 +69,7 @@ def test_a_study_of_it(file, tmp_path):
     dataset, path = find_dataset(str(file))
     dataset = dataset.with_numbers(group_size=20, min_visits=2, reference_size=50)
     study = prepare_study(
-        chosen(["ssc"]), dataset, tmp_path / "study", traces=path, size=Size(2, 2, 0), seed=1
+        chosen(["ssc"]), dataset, tmp_path / "study", traces=path, size=size_of("smoke"), seed=1
     )
     result = study.run(workers=ThisProcess(), figures=False)
     assert set(result.results["dataset"]) == {"milan"}

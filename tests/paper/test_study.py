@@ -12,7 +12,7 @@ from whosthere.paper.experiments import chosen
 from whosthere.paper.results import published
 from whosthere.paper.study import Size, prepare_study, size_of
 
-SIZE = Size(targets=3, releases=2, control_releases=0)
+SIZE = Size(targets=3, releases=2, control_releases=0, closer_look=False)
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +22,10 @@ def traces(tmp_path_factory):
     return path
 
 
-def prepared(traces, out, *names):
+def prepared(traces, out, *names, size=SIZE):
     dataset, path = find_dataset(str(traces))
     dataset = dataset.with_numbers(group_size=100, min_visits=2)
-    return prepare_study(chosen(names), dataset, out, traces=path, size=SIZE, seed=1)
+    return prepare_study(chosen(names), dataset, out, traces=path, size=size, seed=1)
 
 
 class Interrupted(ThisProcess):
@@ -39,12 +39,10 @@ class Interrupted(ThisProcess):
 
 
 def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
-    dataset, path = find_dataset(str(traces))
-    dataset = dataset.with_numbers(group_size=100, min_visits=2)
     seen = []
-    prepare_study(
-        chosen(["ssc"]), dataset, tmp_path, traces=path, size=size_of("smoke"), seed=1
-    ).run(workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0]))
+    prepared(traces, tmp_path, "ssc", size=size_of("smoke")).run(
+        workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0])
+    )
     assert set(seen) == {"tasks"}
     assert not (tmp_path / "ssc" / "leaks.parquet").exists()
     assert (tmp_path / "ssc" / "report.html").exists()
@@ -52,7 +50,8 @@ def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
 
 def test_what_is_written(traces, tmp_path):
     seen = []
-    result = prepared(traces, tmp_path, "ssc", "no-positions").run(
+    looking = SIZE._replace(closer_look=True)
+    result = prepared(traces, tmp_path, "ssc", "no-positions", size=looking).run(
         workers=ThisProcess(), on_progress=lambda *step: seen.append(step)
     )
     tasks = [step[1:] for step in seen if step[0] == "tasks"]
