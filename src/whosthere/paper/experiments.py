@@ -16,6 +16,7 @@ from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.setting import Scheme, Setting
 from whosthere.errors import InputError, suggestion
 from whosthere.paper.steps import EightBitLaplace, UnlimitedLaplace
+from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -284,13 +285,20 @@ def _discrete(_: Dataset) -> tuple[Series, ...]:
 
 
 def _eight_bit(_: Dataset) -> tuple[Series, ...]:
-    budgets = (0.1, 0.5, 1.0, 5.0)
+    # As no visits are dropped for the authors' user-day noise, that is event-level noise, too: of
+    # a tenth of its budget on Milan, where a day has 10 visits.
+    points = _points(BUDGETS, lambda eps: Mechanism((EightBitLaplace(eps),)))
+    eight_bit = EightBitLaplace(1.0)
     return (
-        Series("eight-bit-stated", "epsilon", _points(budgets, event)),
+        Series("eight-bit-stated", "epsilon", _points(BUDGETS, event)),
+        Series("eight-bit-noise", "epsilon", points),
         Series(
-            "eight-bit-noise",
-            "epsilon",
-            _points(budgets, lambda eps: Mechanism((EightBitLaplace(eps),))),
+            "eight-bit-suppressed",
+            "mechanism",
+            (
+                Point("event eps 1, then k = 1", NOISE_AND_SUPPRESSION),
+                Point("the same in 8 bits", Mechanism((eight_bit, Suppress(1)))),
+            ),
         ),
     )
 
