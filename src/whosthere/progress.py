@@ -87,6 +87,8 @@ def _terminal_bar(console: Console | None, *, one_bar: bool) -> Iterator[Move]:
                     bars.remove_task(task)
                 tasks.clear()
             tasks[what] = bars.add_task(what, total=total)
+        if done < bars.tasks[bars.task_ids.index(tasks[what])].completed:
+            bars.reset(tasks[what])  # It begins anew, as in the next experiment of a study.
         bars.update(tasks[what], completed=done, total=total)
 
     with bars:

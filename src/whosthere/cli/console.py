@@ -118,9 +118,13 @@ def steps() -> Iterator[Move]:
     import time
 
     begun: dict[str, tuple[float, int]] = {}
+    last_done: dict[str, int] = {}
     last_said: dict[str, int] = {}
 
     def say_now_and_then(what: str, done: int, total: int | None) -> None:
+        if done < last_done.get(what, done):
+            del begun[what]  # It begins anew, as in the next experiment of a study.
+        last_done[what] = done
         start, first = begun.setdefault(what, (time.monotonic(), done))
         most = total or 1
         tenth = 10 * done // most
