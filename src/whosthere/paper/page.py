@@ -60,7 +60,7 @@ def _about(dataset: Dataset, found: Description) -> str:
     return (
         f"{found.users:,} users, {found.regions:,} regions, {found.epochs:,} epochs, "
         f"{found.visits:,} visits. Groups of {dataset.group_size:,} where nothing else is said, "
-        f"targets with at least {dataset.min_visits} visits, at most {dataset.max_visits} visits "
+        f"targets with {dataset.min_visits} or more visits, at most {dataset.max_visits} visits "
         "a day under user-day noise; numbers and claims beside those of the paper's "
         f"{'CDR' if dataset.like == 'cdr' else 'Milan'} data. KK is knock-knock, ZK "
         "zero-knowledge with a classifier for each release, LR the likelihood ratio, and the "
