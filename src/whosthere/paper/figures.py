@@ -90,6 +90,8 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
             means, color="black", linestyle=":" if joined else "none", marker="_", label=CEILING
         )
     axis.set_xticks(range(len(values)), values, rotation=0 if joined else 20)
+    if not joined:
+        axis.set_xlim(-0.5, len(values) - 0.5)
     axis.set_xlabel(_PARAMETERS[series.parameter], fontsize=9)
     _auc_axis(axis)
 
