@@ -79,6 +79,7 @@ def _terminal_bar(console: Console | None, *, one_bar: bool) -> Iterator[Move]:
         transient=True,
     )
     tasks: dict[str, TaskID] = {}
+    last_done: dict[str, int] = {}
 
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
@@ -87,8 +88,9 @@ def _terminal_bar(console: Console | None, *, one_bar: bool) -> Iterator[Move]:
                     bars.remove_task(task)
                 tasks.clear()
             tasks[what] = bars.add_task(what, total=total)
-        if done < bars.tasks[bars.task_ids.index(tasks[what])].completed:
+        if done < last_done.get(what, done):
             bars.reset(tasks[what])  # It begins anew, as in the next experiment of a study.
+        last_done[what] = done
         bars.update(tasks[what], completed=done, total=total)
 
     with bars:

@@ -76,8 +76,8 @@ class PreparedAudit:
         workers
             Who does the work; this process where nobody is given.
         closer_look
-            Whether to find out where and when people are found; without it, nothing that could
-            be changed there is tried either.
+            Whether to find out where and when people are found. Without it, no changes are
+            tried either, whatever `what_if` says.
         what_if
             Whether to try what larger regions and longer epochs would change for the riskiest
             settings that are not accepted.

@@ -124,8 +124,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 def _fault(error: OSError) -> str:
     where = "" if error.filename is None else f" ({error.filename})"
-    advice = "Free some space, or try again" if error.errno in _FULL else "Try another folder"
-    return f"the system refused: {error.strerror or error}{where}. {advice}."
+    advice = "Free some space" if error.errno in _FULL else "Use another folder"
+    return f"the system refused: {error.strerror or error}{where}. {advice}, or try again."
 
 
 def _options_of(arguments: list[str]) -> set[str]:

@@ -288,7 +288,6 @@ def _eight_bit(_: Dataset) -> tuple[Series, ...]:
     # As no visits are dropped for the authors' user-day noise, that is event-level noise, too: of
     # a tenth of its budget on Milan, where a day has 10 visits.
     points = _points(BUDGETS, lambda eps: Mechanism((EightBitLaplace(eps),)))
-    eight_bit = EightBitLaplace(1.0)
     return (
         Series("eight-bit-stated", "epsilon", _points(BUDGETS, event)),
         Series("eight-bit-noise", "epsilon", points),
@@ -297,7 +296,7 @@ def _eight_bit(_: Dataset) -> tuple[Series, ...]:
             "mechanism",
             (
                 Point("event eps 1, then k = 1", NOISE_AND_SUPPRESSION),
-                Point("the same in 8 bits", Mechanism((eight_bit, Suppress(1)))),
+                Point("the same in 8 bits", Mechanism((EightBitLaplace(1.0), Suppress(1)))),
             ),
         ),
     )
