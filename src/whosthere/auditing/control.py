@@ -6,6 +6,7 @@ labels. If the AUC there differs from 0.5 by more than chance, the audit itself 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,27 +57,26 @@ def control_auc(
 
 
 def rank_mean(
-    found: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    deviation: NDArray[np.float64],
-    *,
-    n_controls: int = 1,
+    found: NDArray[np.float64], expected: NDArray[np.float64], *, n_controls: int = 1
 ) -> Estimate:
     """Return how far releases with the target stand from where they must, on average.
+
+    Ranks are spread at most like a number that is equally likely to lie anywhere from 0 to 1.
+    For such numbers, P(|mean - 1/2| > r) <= 2 exp(-6 n r^2) whatever n is. A normal interval
+    would be too narrow where nearly all ranks are the same and a few are far away.
 
     Parameters
     ----------
     found
-        Where each release stands among those without the target, 0 to 1, shape (n_releases,).
-    mean, deviation
-        Of each of these, by the exact law; see `whosthere.auditing.omniscient.ranks`.
+        Where each release stands, 0 to 1; see `whosthere.auditing.omniscient.ranks`.
+    expected
+        Where each should stand on average, same shape.
     n_controls
         As for `control_auc`; the interval must hold 0.
     """
-    off = float(np.mean(found - mean))
-    error = float(np.sqrt(np.sum(deviation**2))) / found.size
-    reach = -float(ndtri(FALSE_ALARMS / n_controls / 2)) * error + _ROUNDING
-    note = f"found {np.mean(found):.4f}, expected {np.mean(mean):.4f}"
+    off = float(np.mean(found - expected))
+    reach = math.sqrt(math.log(2 * n_controls / FALSE_ALARMS) / (6 * found.size)) + _ROUNDING
+    note = f"found {np.mean(found):.4f}, expected {np.mean(expected):.4f}"
     return Estimate(off, off - reach, off + reach, note)
 
 

@@ -185,7 +185,8 @@ def _starts(mechanism: Mechanism, others: NDArray[np.int32], m: int) -> NDArray[
         possible = _landmarks(steps, np.stack([others, others + 1], axis=1), m)
         points = np.concatenate([possible, possible + 1], axis=1)
     else:
-        noisy = _around_noise(steps, _centres(steps[:last_noise], others, m), m)
+        centres = _centres(steps[:last_noise], others, m)
+        noisy = _around_noise(steps, _landmarks((steps[last_noise],), centres, m), m)
         points = _landmarks(steps[last_noise + 1 :], noisy, m)
     first = np.zeros((others.size, 1), np.int64)
     return _without_repeats(np.append(first, np.minimum(points, m), axis=1))

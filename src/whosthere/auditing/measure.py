@@ -135,11 +135,9 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
 
 def _positive_control(controls: pl.DataFrame, n_controls: int) -> Finding:
     """Compare where releases with the target stand with where they must."""
-    found, mean, deviation = (
-        controls[name].to_numpy() for name in ("score", "threshold", "calibrated")
-    )
+    found, expected = (controls[name].to_numpy() for name in ("score", "threshold"))
     return _Measured(controls, 0).finding(
-        POSITIVE_CONTROL, rank_mean(found, mean, deviation, n_controls=n_controls)
+        POSITIVE_CONTROL, rank_mean(found, expected, n_controls=n_controls)
     )
 
 

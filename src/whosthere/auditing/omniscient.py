@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -137,29 +137,17 @@ def omniscient_over_releases(
     return OmniscientOverReleases(_roc(mixture), frozen(aucs, np.float64), max(errors))
 
 
-class Rank(NamedTuple):
-    """Where a release with the target stands among releases without it, and where it should.
-
-    Attributes
-    ----------
-    found
-        Chance that a release of the same others without the target scores lower, ties half.
-    mean, deviation
-        Of `found` for a release that really holds the target: the mean is the exact AUC.
-    """
-
-    found: float
-    mean: float
-    deviation: float
-
-
 def ranks(
     mechanism: Mechanism,
     counts_without_target: Sequence[ArrayLike],
     published: Sequence[ArrayLike],
     m: int,
-) -> list[Rank]:
-    """Return where releases with the target stand, for one who knows the others in each.
+) -> list[float]:
+    """Return where releases stand among releases of the same others with the target.
+
+    Each is the chance that one with the target scores lower, ties counting half. For a release
+    that really holds the target, it is 1/2 on average, and spread at most as evenly as a number
+    that is equally likely to lie anywhere from 0 to 1.
 
     Parameters
     ----------
@@ -189,23 +177,16 @@ def _observed(
     return -math.inf if np.isneginf(ratios).any() else float(ratios.sum())
 
 
-def _rank(law: Sum, observed: float) -> Rank:
+def _rank(law: Sum, observed: float) -> float:
+    """Return the chance under IN of a sum below the observed one, ties counting half."""
+    if math.isinf(observed):
+        # A proof: no release with the target looks like this one, or no release without it.
+        return 1 - law.proof_in / 2 if observed > 0 else 0.0
     # Sums are spread over the grid: what lies closer than that counts as a tie.
     width = math.ceil((3 * math.sqrt(law.spread) + law.moved) / law.step) + 1
-    n = law.p_out.size
-    width = min(width, n)
-    # Sums up to each point, with a margin on either side for what lies beyond the grid.
-    total = np.concatenate([np.zeros(width + 1), np.cumsum(law.p_out)])
-    total = np.concatenate([total, np.full(width, total[-1])])
-    lower = law.proof_out + (total[:n] + total[2 * width + 1 :]) / 2
-    mean = law.proof_in + float(law.p_in @ lower)
-    square = law.proof_in + float(law.p_in @ lower**2)
-    deviation = math.sqrt(max(square - mean**2, 0.0))
-    if math.isinf(observed):
-        # A proof: no release without the target looks like this one, or none with the target.
-        return Rank(float(observed > 0), mean, deviation)
-    at = int(np.clip(round(observed / law.step) - law.first, 0, n - 1))
-    return Rank(float(lower[at]), mean, deviation)
+    at = round(observed / law.step) - law.first
+    below, beyond = max(at - width, 0), max(at + width + 1, 0)
+    return float(law.p_in[:below].sum() + law.p_in[:beyond].sum()) / 2
 
 
 def _laws(mechanism: Mechanism, counts: Sequence[NDArray[np.int64]], m: int) -> Iterator[Sum]:

@@ -388,8 +388,8 @@ def _score_positive_control(
     for i, rank in zip(
         numbers, ranks(scheme.mechanism, others, published, scheme.group_size), strict=True
     ):
-        row = {"release": i, "label": True, "control": True, "score": rank.found}
-        _add(columns, settings, {**row, "threshold": rank.mean, "calibrated": rank.deviation})
+        row = {"release": i, "label": True, "control": True, "score": rank}
+        _add(columns, settings, {**row, "threshold": 0.5, "calibrated": rank})
 
 
 def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[str, Any]) -> None:

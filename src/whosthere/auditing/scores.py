@@ -50,8 +50,8 @@ of the game (`whosthere.auditing.game`).
 
 Where `control` is true, the target is in no release, and `label` tells whether a stand-in took its
 place. The rows of the ceiling there are the positive control, on test releases with the target: the
-score is where the release stands among those without the target for one who knows all others, the
-threshold where it should stand on average, and `calibrated` the deviation of that.
+score is where the release stands among those with the target for one who knows all others, and the
+threshold where it should stand on average.
 """
 RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""

@@ -193,9 +193,9 @@ _ALL = (
     Metric(
         POSITIVE_CONTROL,
         "positive control",
-        "Where releases with a person stand among those without, for one who knows all others. "
-        "The exact law is known, and the mean must agree with it except for chance; otherwise the "
-        "audit itself is wrong.",
+        "How far from the middle releases with a person stand among all such releases, for one "
+        "who knows all others. The exact law is known, and the mean must be 0 except for chance; "
+        "otherwise the audit itself is wrong.",
     ),
     Metric(
         "visits_kept",
