@@ -27,7 +27,7 @@ from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
 from whosthere.paper.datasets import find_dataset
-from whosthere.paper.experiments import chosen
+from whosthere.paper.experiments import ALL, chosen
 from whosthere.paper.study import prepare_study, size_of
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.adversary.familiarity import Familiarity
     from whosthere.auditing.work import Workers
-    from whosthere.paper.study import StudyResult
+    from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
 
@@ -242,7 +242,7 @@ def reproduce(
     *,
     out: AnyPath,
     dataset: str = "milan-like",
-    like: str = "milan",
+    like: str | None = None,
     scale: str = "quick",
     targets: int | None = None,
     releases: int | None = None,
@@ -266,7 +266,8 @@ def reproduce(
     dataset
         ``"milan-like"``, ``"cdr-like"``, a file of traces, or the real Milan file.
     like
-        For a file: whose numbers to use and to compare with, ``"milan"`` or ``"cdr"``.
+        For a file: whose numbers to use and to compare with, ``"milan"`` (as if not given) or
+        ``"cdr"``.
     scale, targets, releases
         How large it is: ``"smoke"``, ``"quick"`` or ``"paper"``, and other numbers than these.
     group_size, min_visits, reference_size, max_visits
@@ -287,14 +288,16 @@ def reproduce(
         "reference_size": reference_size,
         "max_visits": max_visits,
     }
+    names = (experiments,) if isinstance(experiments, str) else experiments
     prepared = prepare_study(
-        chosen((experiments,) if isinstance(experiments, str) else experiments),
+        chosen(names),
         found.with_numbers(**own),
         Path(out),
         traces=path,
         size=size_of(scale, targets=targets, releases=releases),
         seed=seed,
         extend=extend,
+        leave_out=ALL in names,
     )
     failures: list[str] = []
     with progress() as move:

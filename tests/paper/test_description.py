@@ -12,7 +12,7 @@ from whosthere.paper.judging import Status
 @pytest.fixture(scope="module")
 def described():
     traces = simulate("milan-like", seed=3).traces()
-    return traces, describe(traces, PRESETS["milan-like"], range(50), seed=1)
+    return traces, describe(traces, PRESETS["milan-like"], seed=1)
 
 
 def test_marginals_are_shares(described):
@@ -39,7 +39,14 @@ def test_marginals_become_uniform_only_where_counts_are_sparse(described):
     assert (np.diff(measured) < 0).all()
     # A Laplace number that is limited to 0 deviates by sqrt(3) of its mean; 168 epochs.
     assert SCALES[-1] == 100
-    assert found.unevenness[-1] == pytest.approx(np.sqrt(3 / 168), rel=0.25)
+    shares = found.space_by_scale[-1]
+    assert np.std(shares * shares.size) == pytest.approx(np.sqrt(3 / 168), rel=0.25)
+
+
+def test_targets_are_some_of_the_users(described):
+    traces, found = described
+    visits = traces.visits_per_user()
+    assert found.of_targets([3, 70]).target_visits.tolist() == visits[[3, 70]].tolist()
 
 
 def test_claims_about_data(described):

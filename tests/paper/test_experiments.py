@@ -6,7 +6,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
 from whosthere.paper.datasets import LIKE, PRESETS, find_dataset, simulated_traces
 from whosthere.paper.experiments import EXPERIMENTS, chosen, places
-from whosthere.paper.notes import NOTES
+from whosthere.paper.notes import notes_on
 from whosthere.paper.results import published
 
 SIZE = {"targets": 3, "releases": 2, "control_releases": 0, "seed": 1}
@@ -48,7 +48,9 @@ def test_groups_that_are_too_large_are_left_out():
     assert [point.group_size for point in small[0].points] == [100, 500, 1000, 2000]
     large = EXPERIMENTS["group-size"].fitting(LIKE["cdr"], 11_000)
     assert [point.group_size for point in large[0].points] == [100, 500, 1000, 2000, 3000]
-    with pytest.raises(InputError, match="300 people are too few for groups of 1000"):
+    with pytest.raises(
+        InputError, match=r"ssc needs groups of 1,000: of 300 people, 149 .* groups of 148"
+    ):
         EXPERIMENTS["ssc"].options(LIKE["milan"], 300, **SIZE)
 
 
@@ -60,8 +62,12 @@ def test_the_likelihood_ratio_stands_beside_the_papers_attacks():
 
 
 def test_notes_are_about_series():
-    series = {one.name for e in EXPERIMENTS.values() for one in e.series(LIKE["milan"])}
-    assert set(NOTES) <= series
+    names = [one.name for e in EXPERIMENTS.values() for one in e.series(LIKE["milan"])]
+    assert sum(bool(notes_on(name, "milan")) for name in names) == 9
+    milan, cdr = (notes_on("dp-user-day", like) for like in ("milan", "cdr"))
+    assert set(cdr) < set(milan)
+    assert not any("Milan" in note for note in cdr)
+    assert notes_on("fit", "milan") == ()
 
 
 def test_names():
@@ -75,20 +81,23 @@ def test_names():
 
 def test_datasets(tmp_path):
     dataset, path = find_dataset("cdr-like")
-    assert (dataset.like, dataset.reference_size, dataset.max_visits, path) == (
-        "cdr",
-        5000,
-        20,
-        None,
-    )
+    assert (dataset.like, dataset.max_visits, path) == ("cdr", 20, None)
+    assert dataset.reference_among(11_000) == 5000
+    assert find_dataset("cdr-like", like="cdr")[0] == dataset
+    with pytest.raises(InputError, match="numbers of cdr, not those of milan"):
+        find_dataset("cdr-like", like="milan")
+    with pytest.raises(InputError, match="no data set 'rome'"):
+        find_dataset("cdr-like", like="rome")
     file = tmp_path / "own.parquet"
     file.touch()
     dataset, path = find_dataset(str(file), like="cdr")
     assert (dataset.name, dataset.like, dataset.min_visits, path) == ("own", "cdr", 1, file)
     real = tmp_path / "social-pulse-milano.geojson"
-    real.touch()
-    dataset, path = find_dataset(str(real), like="cdr")
+    real.write_text('{"features": [{"geomPoint.geom": {}}]}')
+    dataset, path = find_dataset(str(real))
     assert (dataset.name, dataset.like, dataset.min_visits, path) == ("milan", "milan", 10, real)
+    with pytest.raises(InputError, match="numbers of milan, not those of cdr"):
+        find_dataset(str(real), like="cdr")
     with pytest.raises(InputError, match="no data set 'nowhere', and no such file"):
         find_dataset("nowhere")
     with pytest.raises(InputError, match="no data set 'rome'"):

@@ -1,11 +1,13 @@
 """The real Milan file: a small one of its format, as the paper's description of it says."""
 
+import gzip
 import json
 
 import numpy as np
 import pytest
 
 from whosthere.auditing.work import ThisProcess
+from whosthere.errors import FileError, InputError
 from whosthere.paper.datasets import find_dataset
 from whosthere.paper.experiments import chosen
 from whosthere.paper.milan import read_milan
@@ -74,3 +76,39 @@ def test_a_study_of_it(file, tmp_path):
     result = study.run(workers=ThisProcess(), figures=False)
     assert set(result.results["dataset"]) == {"milan"}
     assert (tmp_path / "study" / "milan.parquet").exists()
+
+
+def test_another_file_is_not_taken_for_the_one_the_study_was_begun_with(file, tmp_path):
+    dataset, path = find_dataset(str(file))
+    dataset = dataset.with_numbers(group_size=20, min_visits=2, reference_size=50)
+
+    def prepared():
+        out = tmp_path / "study"
+        return prepare_study(
+            chosen(["ssc"]), dataset, out, traces=path, size=size_of("smoke"), seed=1
+        )
+
+    prepared().run(workers=ThisProcess(), figures=False)
+    assert prepared().n_left == 0
+    features = json.loads(file.read_text())
+    features["features"].pop()
+    file.write_text(json.dumps(features))
+    with pytest.raises(FileError, match="study of another file"):
+        prepared()
+
+
+@pytest.mark.parametrize("name", ["amsterdam.geojson", "amsterdam.geojson.gz"])
+def test_other_geojson_is_not_taken_for_it(tmp_path, name):
+    feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [4.9, 52.4]}}
+    text = json.dumps({"type": "FeatureCollection", "features": [feature]}).encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    with pytest.raises(FileError, match=r"not the Milan file.*whosthere ingest"):
+        find_dataset(str(path))
+
+
+def test_what_is_no_gzip_cannot_be_read(tmp_path):
+    path = tmp_path / "milan.geojson.gz"
+    path.write_text("geomPoint")
+    with pytest.raises(InputError, match="cannot be read"):
+        find_dataset(str(path))

@@ -5,10 +5,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import whosthere as wt
-from whosthere.auditing.work import ThisProcess
-from whosthere.errors import InputError
-from whosthere.paper.datasets import find_dataset
-from whosthere.paper.experiments import chosen
+from whosthere.auditing.work import Outcome, ThisProcess
+from whosthere.errors import FileError, InputError
+from whosthere.paper.datasets import LIKE, find_dataset
+from whosthere.paper.experiments import EXPERIMENTS, chosen
 from whosthere.paper.results import published
 from whosthere.paper.study import Size, prepare_study, size_of
 
@@ -124,6 +124,10 @@ def test_sizes():
     assert size_of("quick", targets=7, releases=4) == (7, 4, 2, True)
     with pytest.raises(InputError, match=r"no scale 'papre'.*'paper'"):
         size_of("papre")
+    with pytest.raises(InputError, match="at least 1 target, not 0"):
+        size_of("quick", targets=0)
+    with pytest.raises(InputError, match="at least 2 releases of each target, not 0"):
+        size_of("quick", releases=0)
 
 
 def test_from_python(traces, tmp_path):
@@ -140,3 +144,149 @@ def test_from_python(traces, tmp_path):
     attacks = result.results["attack"].unique(maintain_order=True).to_list()
     assert attacks[0] == "zero-knowledge(reference=1250)"
     assert not (tmp_path / "figures").exists()
+
+
+class Failing(ThisProcess):
+    """Fails at some tasks."""
+
+    def __init__(self, fails):
+        super().__init__()
+        self._fails = fails
+
+    def do(self, job, tasks):
+        for i, outcome in enumerate(super().do(job, tasks)):
+            yield Outcome(outcome.task, None, "broken") if self._fails(i) else outcome
+
+
+class TestTasksThatFail:
+    def test_the_results_rest_on_the_others(self, traces, tmp_path):
+        failed = []
+        result = prepared(traces, tmp_path, "ssc").run(
+            workers=Failing(lambda i: i in {4, 9}),
+            on_failure=lambda name, task, why: failed.append((name, why)),
+        )
+        assert failed == [("ssc", "broken")] * 2
+        assert sorted(set(result.results["targets"])) == [2, 3]
+        page = (tmp_path / "README.md").read_text()
+        assert "| 3 (2 tasks **failed**) | 2 |" in page
+
+    def test_nothing_is_written_of_nothing(self, traces, tmp_path):
+        with pytest.raises(InputError, match="every task failed"):
+            prepared(traces, tmp_path, "ssc").run(workers=Failing(lambda _: True), figures=False)
+        assert not (tmp_path / "results.csv").exists()
+
+    def test_one_that_failed_altogether_does_not_stop_the_next(self, traces, tmp_path):
+        result = prepared(traces, tmp_path, "ssc", "no-positions").run(
+            workers=FailingFirst(), figures=False
+        )
+        assert set(result.results["experiment"]) == {"no-positions"}
+
+
+class FailingFirst(Failing):
+    """Fails at all of the first experiment."""
+
+    def __init__(self):
+        super().__init__(lambda _: True)
+
+    def do(self, job, tasks):
+        yield from super().do(job, tasks)
+        self._fails = lambda _: False
+
+
+class InterruptedLater(ThisProcess):
+    """Stops in the second experiment."""
+
+    n = 0
+
+    def do(self, job, tasks):
+        self.n += 1
+        if self.n == 2:
+            raise KeyboardInterrupt
+        yield from super().do(job, tasks)
+
+
+def test_what_is_finished_is_written_before_the_next_begins(traces, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        prepared(traces, tmp_path, "ssc", "no-positions").run(workers=InterruptedLater())
+    page = (tmp_path / "README.md").read_text()
+    assert "### ssc: " in page
+    assert "### no-positions: " not in page
+
+
+@pytest.fixture(scope="module")
+def folder(traces, tmp_path_factory):
+    made = tmp_path_factory.mktemp("study")
+    prepared(traces, made, "ssc").run(workers=ThisProcess(), figures=False)
+    return made
+
+
+class TestOneFolderIsOfOneStudy:
+    @pytest.mark.parametrize(
+        ("numbers", "said"),
+        [
+            ({"group_size": 50}, "group size 100 then, 50 now"),
+            ({"min_visits": 3}, "minimum visits 2 then, 3 now"),
+            ({"max_visits": 5}, "visits a day 10 then, 5 now"),
+            ({"reference_size": 500}, "reference size the usual then, 500 now"),
+        ],
+    )
+    def test_other_numbers_are_refused(self, traces, folder, numbers, said):
+        dataset, path = find_dataset(str(traces))
+        dataset = dataset.with_numbers(**{"group_size": 100, "min_visits": 2} | numbers)
+        before = (folder / "README.md").read_bytes()
+        with pytest.raises(FileError, match=said):
+            prepare_study(chosen(["solver"]), dataset, folder, traces=path, size=SIZE, seed=1)
+        assert (folder / "README.md").read_bytes() == before
+
+    def test_other_data_are_refused(self, folder):
+        dataset, path = find_dataset("milan-like")
+        with pytest.raises(FileError, match="study of another file"):
+            prepare_study(chosen(["solver"]), dataset, folder, traces=path, size=SIZE, seed=1)
+
+    def test_an_unknown_origin_is_refused(self, traces, tmp_path):
+        (tmp_path / "ssc").mkdir()
+        with pytest.raises(FileError, match=r"no study.json"):
+            prepared(traces, tmp_path, "solver")
+
+    def test_traces_that_only_have_the_name_of_a_city_are_refused(self, traces, tmp_path):
+        dataset, path = find_dataset("milan-like")
+        (tmp_path / "milan-like.parquet").write_bytes(traces.read_bytes())
+        with pytest.raises(FileError, match="does not hold the traces of milan-like"):
+            prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=path, size=SIZE, seed=1)
+
+    def test_the_same_traces_are_taken(self, tmp_path):
+        dataset, path = find_dataset("milan-like")
+        for _ in range(2):
+            prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=path, size=SIZE, seed=1)
+
+
+def test_experiments_for_more_people_are_left_out_of_all(traces, tmp_path):
+    dataset, path = find_dataset(str(traces))
+    # Groups of 90 at most, where the smallest of one experiment have 100.
+    dataset = dataset.with_numbers(group_size=50, min_visits=2, reference_size=91)
+
+    def study(**how):
+        size = SIZE._replace(targets=2)
+        wanted = chosen(["ssc", "group-size"])
+        return prepare_study(wanted, dataset, tmp_path, traces=path, size=size, seed=1, **how)
+
+    with pytest.raises(InputError, match=r"group-size needs groups of 100.*Leave it out"):
+        study()
+    some = study(leave_out=True)
+    assert [one.name for one in some.audits] == ["ssc"]
+    assert [one.name for one in some.left_out] == ["group-size"]
+
+
+def test_a_number_that_was_asked_for_is_not_replaced():
+    small = LIKE["milan"].with_numbers(group_size=100)
+    assert small.reference_among(1000) == 499
+    assert small.with_numbers(reference_size=950).reference_among(1000) == 950
+    with pytest.raises(InputError, match=r"of 1,000 people, 950 are the reference"):
+        EXPERIMENTS["ssc"].options(
+            small.with_numbers(reference_size=950),
+            1000,
+            targets=3,
+            releases=2,
+            control_releases=0,
+            seed=1,
+        )

@@ -37,6 +37,16 @@ def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
     assert "0 of 12" in again.stdout
 
 
+def test_a_dry_run_leaves_nothing_behind(tmp_path):
+    out = tmp_path / "study"
+    arguments = ("paper", "ssc", "--scale", "smoke", "--out", out, "--dry-run")
+    done = whosthere(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "12 of 12" in done.stdout
+    assert "about" in done.stdout
+    assert not out.exists()
+
+
 def test_experiments_are_listed():
     listed = whosthere("paper", "--list").stdout
     assert all(name in listed for name in EXPERIMENTS)
@@ -51,7 +61,9 @@ def test_experiments_are_listed():
         (("ssc", "--out", "x", "--scale", "huge"), "no scale 'huge'"),
         (("ssc", "--out", "x", "--dataset", "rome"), "no data set 'rome'"),
         (("ssc", "--out", "x", "--releases", "3"), "cannot be balanced"),
-        (("ssc", "--out", "x", "-m", "4000", "--scale", "smoke"), "too few for groups of 4000"),
+        (("ssc", "--out", "x", "--like", "cdr"), "has the numbers of milan, not those of cdr"),
+        (("ssc", "--out", "x", "--reference-size", "4500"), "leaves groups of 499 at most"),
+        (("ssc", "--out", "x", "-m", "4000", "--scale", "smoke"), "ssc needs groups of 4,000"),
     ],
 )
 def test_what_cannot_be_done_is_refused(tmp_path, arguments, said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,11 @@ from whosthere.cli import console
 from whosthere.cli.options import Cluster, WorkerCount
 
 if TYPE_CHECKING:
-    from whosthere.paper.study import PreparedStudy, StudyResult
+    from collections.abc import Sequence
+
+    from whosthere.paper.judging import Judgement
+    from whosthere.paper.outcome import StudyResult
+    from whosthere.paper.study import PreparedStudy
 
 SOMETHING_FAILED = 1
 
@@ -51,12 +56,12 @@ def paper(
         int | None, typer.Option(min=2, help="Another number of test releases of each target.")
     ] = None,
     like: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="For a file: whose numbers to use and compare with, milan or cdr (minimum visits, "
-            "reference, visits a day)."
+            help="For a file: whose numbers to use and compare with, milan (as if not given) or "
+            "cdr (minimum visits, reference, visits a day)."
         ),
-    ] = "milan",
+    ] = None,
     group_size: Annotated[
         int | None, typer.Option("--group-size", "-m", min=2, help="People in a release.")
     ] = None,
@@ -104,7 +109,7 @@ def paper(
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.errors import InputError
     from whosthere.paper.datasets import find_dataset
-    from whosthere.paper.experiments import chosen
+    from whosthere.paper.experiments import ALL, chosen
     from whosthere.paper.study import prepare_study, size_of
 
     if show_list:
@@ -123,7 +128,7 @@ def paper(
         reference_size=reference_size,
         max_visits=max_visits,
     )
-    with console.working("Checking the experiments ..."):
+    with console.working("Checking the experiments ..."), TemporaryDirectory() as scratch:
         prepared = prepare_study(
             wanted,
             found,
@@ -132,25 +137,29 @@ def paper(
             size=size,
             seed=seed,
             extend=extend,
-            estimate=scale != "smoke",
+            estimate=dry_run or scale != "smoke",
+            leave_out=ALL in (experiments or ()),
+            scratch=Path(scratch) if dry_run else None,
         )
     n = worker_count(workers)
     _show_plan(prepared, n, cluster)
     if dry_run:
         return
     failed: list[str] = []
-    with console.steps() as move:
-        result = prepared.run(
-            workers=chosen_workers(n, cluster),
-            figures=figures,
-            on_progress=move,
-            on_failure=lambda name, task, why: failed.append(
-                f"{name}: {task} failed: {why.strip().splitlines()[-1]}"
-            ),
-        )
-    _show_result(result)
-    for line in failed:
-        console.complain(line)
+    try:
+        with console.steps() as move:
+            result = prepared.run(
+                workers=chosen_workers(n, cluster),
+                figures=figures,
+                on_progress=move,
+                on_failure=lambda name, task, why: failed.append(
+                    f"{name}: {task} failed: {why.strip().splitlines()[-1]}"
+                ),
+            )
+    finally:
+        for line in failed:
+            console.complain(line)
+    _show_result(result, figures=figures)
     if failed:
         console.complain("the results rest on the other tasks. The same command tries them again")
         raise typer.Exit(SOMETHING_FAILED)
@@ -194,19 +203,28 @@ def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
     )
     for sentence in said:
         console.say(f"Note: {sentence}")
+    for one in prepared.left_out:
+        console.say(f"Note: {one.name} is left out, as there are too few people for its groups")
     if prepared.seconds is not None and prepared.n_left:
         with_ = "one worker of the cluster" if cluster else f"{n} workers"
         each = prepared.seconds if cluster else prepared.seconds / n
         console.say(f"{prepared.n_left} tasks, about {console.duration(each)} with {with_}.")
 
 
-def _show_result(result: StudyResult) -> None:
+def _show_result(result: StudyResult, *, figures: bool) -> None:
+    _show_claims("What the paper says", result.judgements)
+    _show_claims("What we say of the likelihood ratio", result.ours)
+    written = ["README.md", "results.csv", "targets.parquet", *(["figures"] if figures else [])]
+    console.say(f"Written to {result.folder}: {', '.join(written)}")
+    console.say(f"To read in a browser: {result.folder}/EXPERIMENT/report.html")
+
+
+def _show_claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> None:
     from whosthere.paper.judging import Status
 
-    rows = [(series, one.claim, one.status.value) for series, one in result.judgements]
-    console.table("What the paper says", ("about", "claim", ""), rows)
-    for status in Status:
-        n = sum(one.status is status for _, one in result.judgements)
-        console.say(f"{n} {status.value}")
-    console.say(f"Written to {result.folder}: README.md, results.csv, targets.parquet, figures")
-    console.say(f"To read in a browser: {result.folder}/EXPERIMENT/report.html")
+    if not judgements:
+        return
+    rows = [(series, one.claim, one.status.value) for series, one in judgements]
+    console.table(title, ("about", "claim", ""), rows)
+    found = [one.status for _, one in judgements]
+    console.say(", ".join(f"{found.count(status)} {status.value}" for status in Status))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
 from whosthere.auditing.plots import COLOURS, MARKERS
-from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS
+from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, fitted_laws
 from whosthere.paper.figures import panels
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ def _activity_panel(axis: Axes, found: Description) -> None:
     edges = np.arange(0.5, most + step + 0.5, step)
     axis.hist(seen, bins=edges.tolist(), density=True, color=_BEFORE, label="users")
     at = np.linspace(0.5, most, 400)
-    logs = np.log(seen)
-    axis.plot(at, stats.expon(scale=seen.mean()).pdf(at), color=COLOURS[0], label="exponential")
-    lognormal = stats.lognorm(max(logs.std(), 1e-6), scale=np.exp(logs.mean()))
+    exponential, lognormal = fitted_laws(found.activity)
+    axis.plot(at, exponential.pdf(at), color=COLOURS[0], label="exponential")
     axis.plot(at, lognormal.pdf(at), color=COLOURS[1], label="lognormal")
     axis.set(xlabel="visits of a user", ylabel="density")
     axis.legend(frameon=False, fontsize=8)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy import stats
@@ -12,8 +12,7 @@ from scipy import stats
 from whosthere.adversary.corrections import log_compressed, power_transformed
 from whosthere.data.arrays import own
 from whosthere.data.group import Group
-from whosthere.paper.claims import bounded
-from whosthere.paper.judging import Judgement, judge
+from whosthere.paper.judging import Asked, Judgement, bounded, judge
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_group
 from whosthere.seeds import generator
@@ -66,11 +65,9 @@ class Description:
         Share of the non-zero entries that is suppressed at each of `THRESHOLDS`, (6, R).
     space_by_scale, time_by_scale
         Marginals of one release for each of `SCALES`, shapes (4, S) and (4, T).
-    unevenness
-        Relative deviation of space marginals from uniform ones for each of `SCALES`, (4,).
     convergence
-        The same for strongly sparse counts at each of `LENGTHS`, and what the theorem's law of
-        large numbers predicts, shape (2, 4).
+        Relative deviation of the space marginal from a uniform one, where counts are strongly
+        sparse, at each of `LENGTHS`, and what the theorem's law of large numbers predicts, (2, 4).
     edges
         Pairs of neighbouring regions, shape (n, 2), and `positions` in km, shape (S, 2); None
         without positions.
@@ -95,10 +92,13 @@ class Description:
     suppressed: Floats
     space_by_scale: Floats
     time_by_scale: Floats
-    unevenness: Floats
     convergence: Floats
     edges: NDArray[np.int32] | None
     positions: Floats | None
+
+    def of_targets(self, targets: Sequence[int]) -> Description:
+        """Return the description with the visits of some users as those of the targets."""
+        return replace(self, target_visits=self.activity[list(targets)])
 
     def judged(self) -> list[Judgement]:
         """Put what the paper says of its data to the test."""
@@ -107,25 +107,25 @@ class Description:
         return [
             judge(
                 "99 % of the non-zero entries are suppressed by k = 5.",
-                bounded("share suppressed", self.suppressed[5], least=0.99),
+                bounded([Asked("share suppressed", self.suppressed[5])], least=0.99),
             ),
             judge(
                 "Log compression brings the suppressed time marginal closer to the truth.",
-                bounded(nearer, self.gain_of_compression, least=0.0),
+                bounded([Asked(nearer, self.gain_of_compression)], least=0.0),
             ),
             judge(
                 "The power transform brings the noisy space marginal closer to the truth.",
-                bounded(nearer, self.gain_of_stretching, least=0.0),
+                bounded([Asked(nearer, self.gain_of_stretching)], least=0.0),
             ),
             judge(
                 "A lognormal fits activity better than an exponential.",
-                bounded("Kolmogorov-Smirnov distance less", gain, least=0.0),
+                bounded([Asked("Kolmogorov-Smirnov distance less", gain)], least=0.0),
             ),
         ]
 
 
-def describe(traces: Traces, dataset: Dataset, targets: Sequence[int], *, seed: int) -> Description:
-    """Describe a data set by groups of the usual size, drawn at random."""
+def describe(traces: Traces, dataset: Dataset, *, seed: int) -> Description:
+    """Describe a data set, whose users are all targets, by groups drawn at random."""
     m = min(dataset.group_size, traces.n_users)
     truth = traces.counts().astype(np.float64)
     true_space, true_time = _shares(truth, 1), _shares(truth, 0)
@@ -165,11 +165,10 @@ def describe(traces: Traces, dataset: Dataset, targets: Sequence[int], *, seed: 
         activity=visits,
         exponential_distance=fits[:, 0],
         lognormal_distance=fits[:, 1],
-        target_visits=visits[list(targets)],
+        target_visits=visits,
         suppressed=np.array([[_share_suppressed(one, k) for one in counts] for k in THRESHOLDS]),
         space_by_scale=np.array([_shares(one, 1) for one in by_scale]),
         time_by_scale=np.array([_shares(one, 0) for one in by_scale]),
-        unevenness=np.array([_unevenness(_shares(one, 1)) for one in by_scale]),
         convergence=_convergence(seed),
         edges=traces.regions.neighbours.pairs() if has_positions else None,
         positions=traces.regions.positions_km if has_positions else None,
@@ -198,20 +197,33 @@ def _share_suppressed(counts: NDArray[np.int32], k: int) -> float:
     return float((counts[there] <= k).mean()) if there.any() else 1.0
 
 
+class Law(Protocol):
+    """A continuous law."""
+
+    def pdf(self, x: Floats) -> Floats:
+        """Return the density."""
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return the chance of at most x."""
+
+
+def fitted_laws(visits: NDArray[np.int64]) -> tuple[Law, Law]:
+    """Return the exponential and the lognormal law that fit the visits of people best."""
+    seen = visits[visits > 0].astype(np.float64)
+    logs = np.log(seen)
+    lognormal = stats.lognorm(max(logs.std(), 1e-6), scale=math.exp(logs.mean()))
+    return stats.expon(scale=seen.mean()), lognormal
+
+
 def _fits(visits: NDArray[np.int64]) -> tuple[float, float]:
     """Return how far the visits of people are from an exponential and from a lognormal law.
 
-    Visits are whole and at least 1: either law is fitted by its likelihood, and taken to be
-    rounded to whole numbers.
+    Visits are whole and at least 1: either law is taken to be rounded to whole numbers.
     """
     seen = visits[visits > 0].astype(np.float64)
-    logs = np.log(seen)
-    laws = (
-        stats.expon(scale=seen.mean()),
-        stats.lognorm(max(logs.std(), 1e-6), scale=math.exp(logs.mean())),
-    )
     values, ranks = np.unique(seen, return_counts=True)
     observed = np.cumsum(ranks) / seen.size
+    laws = fitted_laws(visits)
     first, second = (float(np.abs(observed - law.cdf(values + 0.5)).max()) for law in laws)
     return first, second
 

@@ -2,7 +2,7 @@
 
 An experiment is one or more series, as the paper has tables and curves. A series has points, each
 of which is a setting, and attacks that are made in all of them. The likelihood ratio stands beside
-the paper's two attacks throughout.
+the paper's two attacks, but for series that compare variants of these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from whosthere.paper.datasets import Dataset
 
@@ -32,6 +32,12 @@ GROUP_SIZES = (100, 500, 1000, 2000, 3000)
 NOISY_GROUP_SIZES = (100, 250, 500, 1000)
 MADE_UP = (1_250, 2_500, 5_000, 10_000, 20_000)
 NOISE_AND_SUPPRESSION = "laplace(eps=1, unit=event) | suppress(k=1)"
+
+
+def named(attack: str, names: Mapping[str, str]) -> str:
+    """Return what to call an attack, with its parameters."""
+    name, _, rest = attack.partition("(")
+    return f"{names.get(name, name)}{f' ({rest}' if rest else ''}"
 
 
 @dataclass(frozen=True)
@@ -96,12 +102,8 @@ class Experiment:
     in_paper: bool = True
 
     def fitting(self, dataset: Dataset, n_users: int) -> tuple[Series, ...]:
-        """Return the series with those points whose groups the data can provide.
-
-        Some people are the reference, and the others are in the test releases.
-        """
-        reference = dataset.reference_among(n_users)
-        most = min(reference - 1, n_users - 1 - reference)
+        """Return the series with those points whose groups the data can provide."""
+        most = dataset.largest_group(n_users)
         found = []
         for series in self.series(dataset):
             points = tuple(p for p in series.points if (p.group_size or dataset.group_size) <= most)
@@ -131,9 +133,15 @@ class Experiment:
             for setting in (point.setting(dataset.group_size) for point in series.points)
         ]
         if not blocks:
+            sizes = [p.group_size for series in self.series(dataset) for p in series.points]
+            smallest = min(size or dataset.group_size for size in sizes)
             raise InputError(
-                f"{n_users} people are too few for groups of {dataset.group_size}",
-                fix="Give a smaller group size",
+                f"{self.name} needs groups of {smallest:,}: of {n_users:,} people, "
+                f"{dataset.reference_among(n_users):,} are the reference, which leaves groups of "
+                f"{max(dataset.largest_group(n_users), 0):,} at most",
+                fix="Leave it out"
+                if all(sizes)
+                else "Give a smaller group size, or another reference size",
             )
         return AuditOptions(
             tuple(blocks),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
 from whosthere.auditing.vocabulary import CEILING
-from whosthere.paper.experiments import KK, LR, MADE_UP, NOISY_GROUP_SIZES, ZK
+from whosthere.paper.experiments import KK, LR, MADE_UP, NOISY_GROUP_SIZES, ZK, named
+from whosthere.paper.results import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +77,7 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
             places,
             means,
             yerr=errors,
-            label=_label(attack),
+            label=named(attack, _NAMES),
             color=COLOURS[_STYLES.get(name, 3)],
             marker=MARKERS[_style(attack, shown)],
             linestyle=("--" if rest else "-") if joined else "none",
@@ -106,19 +108,12 @@ def _means(
     numbers: Numbers, series: str, values: Sequence[str], attack: str
 ) -> tuple[list[float], list[float]]:
     """Return mean and standard error of the AUC at each value; not a number where none is."""
-    found = [
-        numbers.aucs(series, value, attack)
-        if numbers.has(series, [value], [attack])
-        else np.full(2, np.nan)
-        for value in values
+    found = [numbers.aucs(Place(series, value, attack))[0] for value in values]
+    means = [float(one.mean()) if one.size else math.nan for one in found]
+    errors = [
+        float(one.std(ddof=1)) / math.sqrt(one.size) if one.size > 1 else 0.0 for one in found
     ]
-    errors = [one.std(ddof=1) / np.sqrt(one.size) if one.size > 1 else 0.0 for one in found]
-    return [float(one.mean()) for one in found], [float(error) for error in errors]
-
-
-def _label(attack: str) -> str:
-    name, _, rest = attack.partition("(")
-    return f"{_NAMES.get(name, name)}{f' ({rest}' if rest else ''}"
+    return means, errors
 
 
 def _style(attack: str, attacks: Sequence[str]) -> int:

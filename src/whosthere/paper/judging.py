@@ -1,8 +1,9 @@
 """Whether a statement about means over targets is borne out by what was measured.
 
-It is held if the data bear it out at 95 %, not held if they contradict it at 95 %, and else the
-data cannot tell. A statement about several means together gets intervals that hold for all of them
-together (Bonferroni).
+A statement may be about several means. It is held if each of them lies where it should at 95 %:
+all must, so that no one of them can make it held by chance. It is not held if any of them lies
+elsewhere, by intervals that hold for all of them together at 95 % (Bonferroni). Else the data
+cannot tell.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scipy.special import stdtrit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -33,40 +34,71 @@ class Status(Enum):
     CANNOT_TELL = "cannot tell"
 
 
-class Mean(NamedTuple):
-    """A mean over targets with its interval, and what it is of."""
+class Asked(NamedTuple):
+    """What a claim is about: a number of every target, whose mean counts."""
 
     of: str
-    value: float
+    values: NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """Where a mean lies, so far as the data tell."""
+
     low: float
     high: float
 
     def __str__(self) -> str:
         if math.isinf(self.low):
-            return f"{self.of}: {self.value:.3f} (too few targets for an interval)"
-        return f"{self.of}: {self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+            return "too few targets for an interval"
+        return f"{self.low:.3f} to {self.high:.3f}"
 
 
-class Bound(NamedTuple):
-    """A mean, and where it should lie."""
+@dataclass(frozen=True)
+class Bound:
+    """A mean, and where it should lie.
 
-    mean: Mean
+    Attributes
+    ----------
+    of, value
+        What the mean is of, and the mean.
+    alone, together
+        Its intervals: at 95 % on each side, and at 95 % for all means of the claim together.
+    least, most
+        Where it should lie.
+    """
+
+    of: str
+    value: float
+    alone: Interval
+    together: Interval
     least: float = -math.inf
     most: float = math.inf
 
     @property
     def status(self) -> Status:
-        """Whether all, none or some of the interval lies where it should."""
-        if self.least <= self.mean.low and self.mean.high <= self.most:
+        """Whether it lies where it should, elsewhere, or one cannot tell."""
+        if self.least <= self.alone.low and self.alone.high <= self.most:
             return Status.HELD
-        if self.mean.high < self.least or self.mean.low > self.most:
+        if self.together.high < self.least or self.together.low > self.most:
             return Status.NOT_HELD
         return Status.CANNOT_TELL
 
     @property
     def shortfall(self) -> float:
         """How far the mean lies beyond its bounds; below 0 where it is within."""
-        return max(self.least - self.mean.value, self.mean.value - self.most)
+        return max(self.least - self.value, self.value - self.most)
+
+    def __str__(self) -> str:
+        shown = self.alone if self.status is Status.HELD else self.together
+        return f"{self.of}: {self.value:.3f} ({shown}), should {self._where}"
+
+    @property
+    def _where(self) -> str:
+        if math.isinf(self.most):
+            return f"be at least {self.least:g}"
+        if math.isinf(self.least):
+            return f"be at most {self.most:g}"
+        return f"lie within {self.least:g} and {self.most:g}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +108,7 @@ class Judgement:
     Attributes
     ----------
     claim
-        What the paper says, in our words.
+        What is claimed, in our words.
     status
         What the data say.
     test
@@ -96,26 +128,36 @@ def judge(text: str, bounds: Sequence[Bound]) -> Judgement:
     # The one that comes closest to breaking it, or breaks it most.
     worst = max((b for b in bounds if b.status is status), key=lambda bound: bound.shortfall)
     more = f"; {sum(b.status is status for b in bounds)} of {len(bounds)} {status.value}"
-    where = _where(worst)
-    return Judgement(text, status, f"{worst.mean}, {where}{more if len(bounds) > 1 else ''}")
+    return Judgement(text, status, f"{worst}{more if len(bounds) > 1 else ''}")
 
 
-def _where(bound: Bound) -> str:
-    if math.isinf(bound.most):
-        return f"should be at least {bound.least:g}"
-    if math.isinf(bound.least):
-        return f"should be at most {bound.most:g}"
-    return f"should lie within {bound.least:g} and {bound.most:g}"
+def bounded(
+    asked: Iterable[Asked], *, least: float = -math.inf, most: float = math.inf
+) -> list[Bound]:
+    """Ask that the means of all of these lie within the same bounds."""
+    means = [one for one in asked if one.values.size]
+    return [
+        Bound(
+            one.of,
+            float(one.values.mean()),
+            alone=_interval(one.values, 2 * _LEVEL),
+            together=_interval(one.values, _LEVEL / len(means)),
+            least=least,
+            most=most,
+        )
+        for one in means
+    ]
 
 
-def mean(of: str, values: NDArray[np.float64], *, together: int = 1) -> Mean:
-    """Return the mean over targets with its t interval, at 95 % for so many means together.
+def _interval(values: NDArray[np.float64], level: float) -> Interval:
+    """Return the t interval of a mean, which misses it with this chance on both sides together.
 
-    The interval is everything where there are too few targets for one.
+    All that is asked about is a share or a difference of two, so that nothing lies beyond 1. The
+    interval is everything where there are too few targets for one.
     """
     n, value = values.size, float(values.mean())
     if n < _FEWEST:
-        return Mean(of, value, -math.inf, math.inf)
+        return Interval(-math.inf, math.inf)
     error = float(values.std(ddof=1)) / math.sqrt(n)
-    reach = float(stdtrit(n - 1, 1 - _LEVEL / (2 * together))) * error
-    return Mean(of, value, value - reach, value + reach)
+    reach = float(stdtrit(n - 1, 1 - level / 2)) * error
+    return Interval(max(value - reach, -1.0), min(value + reach, 1.0))

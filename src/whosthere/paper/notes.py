@@ -6,7 +6,12 @@ throughout stands in docs/attacks.md.
 
 from __future__ import annotations
 
-NOTES: dict[str, tuple[str, ...]] = {
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whosthere.paper.datasets import Published
+
+_NOTES: dict[str, tuple[str, ...]] = {
     "ssc": (
         "Their log compression is applied in every setting, also where counts are raw.",
         "Their contradiction rule also fires where a count equals m and the target is absent.",
@@ -17,12 +22,8 @@ NOTES: dict[str, tuple[str, ...]] = {
         "Their Laplace noise is cast to 8-bit numbers before it is added: cut toward 0 (63 % of it "
         "is 0 at scale 1, 99 % at scale 0.2) and wrapped beyond 128. The experiment `eight-bit` "
         "shows what that changes.",
-        "The published accuracies of ZK on Milan are far below what its AUCs suggest (0.59 at eps "
-        "1, where the text gives an AUC above 0.9). The text does not say why.",
     ),
     "dp-user-day": (
-        "On Milan, their user-day experiments reuse the aggregates of the event-level ones, in "
-        "which no visits were dropped: Delta scales the noise alone.",
         "At eps 0.1 the noise has scale 100 or more, and 8-bit numbers wrap in 28 % of the draws.",
     ),
     "partial-trace": (
@@ -48,3 +49,19 @@ NOTES: dict[str, tuple[str, ...]] = {
     ),
 }
 """By series: sentences to read beside a difference from the published numbers."""
+_ON_MILAN = {
+    "dp-event": (
+        "The published accuracies of ZK are far below what its AUCs suggest (0.59 at eps 1, where "
+        "the text gives an AUC above 0.9). The text does not say why.",
+    ),
+    "dp-user-day": (
+        "Their user-day experiments on Milan reuse the aggregates of the event-level ones, in "
+        "which no visits were dropped: Delta scales the noise alone.",
+    ),
+}
+"""The same for numbers of Milan alone."""
+
+
+def notes_on(series: str, like: Published) -> tuple[str, ...]:
+    """Return what to read beside numbers of a series that are compared with the paper's."""
+    return _NOTES.get(series, ()) + (_ON_MILAN.get(series, ()) if like == "milan" else ())

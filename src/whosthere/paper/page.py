@@ -8,9 +8,9 @@ import polars as pl
 
 from whosthere._version import __version__
 from whosthere.auditing.vocabulary import CEILING
-from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK
+from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, named
 from whosthere.paper.judging import Status
-from whosthere.paper.notes import NOTES
+from whosthere.paper.notes import notes_on
 from whosthere.paper.results import beside_published
 
 if TYPE_CHECKING:
@@ -21,15 +21,32 @@ if TYPE_CHECKING:
     from whosthere.paper.judging import Judgement
 
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
+_INTERVALS = (
+    "Held: each number lies where it should, at 95 % (the interval has 5 % on either side). Not "
+    "held: one does not, at 95 % for all numbers of the claim together."
+)
 # Differences beyond so many standard errors are set in bold.
 _NOTABLE = 2.0
 
 
 class Sizes(NamedTuple):
-    """How large an experiment was, whether its controls found what they must, and its series."""
+    """How large an experiment was.
+
+    Attributes
+    ----------
+    targets, releases
+        How many targets it has, and releases of each.
+    failed
+        Tasks of which nothing is known: one target under one protection each.
+    trusted
+        Whether the controls found what they must; None without any.
+    series
+        The names of its series.
+    """
 
     targets: int
     releases: int
+    failed: int
     trusted: bool | None
     series: tuple[str, ...]
 
@@ -39,6 +56,7 @@ def write_page(
     *,
     results: pl.DataFrame,
     judgements: Sequence[tuple[str, Judgement]],
+    ours: Sequence[tuple[str, Judgement]],
     description: Description,
     sizes: Mapping[str, Sizes],
     figures: Sequence[str],
@@ -47,7 +65,8 @@ def write_page(
     parts = [
         f"# The paper's study on {_plain(dataset.name)}",
         _about(dataset, description),
-        *_claims(judgements),
+        *_claims("Claims of the paper", judgements),
+        *_claims("Claims of ours", ours),
         *_sizes(sizes),
         *_published(results, dataset),
         *_measured(results, sizes, figures),
@@ -69,18 +88,20 @@ def _about(dataset: Dataset, found: Description) -> str:
     )
 
 
-def _claims(judgements: Sequence[tuple[str, Judgement]]) -> list[str]:
+def _claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> list[str]:
+    if not judgements:
+        return []
     counts = {status: sum(one.status is status for _, one in judgements) for status in Status}
     said = ", ".join(f"{n} {status.value}" for status, n in counts.items())
     lines = [
-        "| about | claim | | numbers (95 % intervals, together where several) |",
+        "| about | claim | | numbers that decided, with intervals |",
         "|---|---|---|---|",
     ]
     lines += [
         f"| {series} | {one.claim} | {_marked(one.status)} | {one.test} |"
         for series, one in judgements
     ]
-    return ["## Claims", f"{said}.", "\n".join(lines)]
+    return [f"## {title}", f"{said}. {_INTERVALS}", "\n".join(lines)]
 
 
 def _marked(status: Status) -> str:
@@ -94,8 +115,8 @@ def _sizes(sizes: Mapping[str, Sizes]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {name} | {EXPERIMENTS[name].question} | {one.targets} | {one.releases} | "
-        f"{words[one.trusted]} |"
+        f"| {name} | {EXPERIMENTS[name].question} | {one.targets}{_missing(one)} | "
+        f"{one.releases} | {words[one.trusted]} |"
         for name, one in sizes.items()
     ]
     return [
@@ -105,6 +126,10 @@ def _sizes(sizes: Mapping[str, Sizes]) -> list[str]:
         "paper` and `whosthere report` write it).",
         "\n".join(lines),
     ]
+
+
+def _missing(size: Sizes) -> str:
+    return f" ({size.failed} tasks **failed**)" if size.failed else ""
 
 
 def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:
@@ -133,8 +158,9 @@ def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:
             for row in own.to_dicts()
         ]
         parts += [f"### {series}: {metric}", "\n".join(lines)]
-        if series in NOTES:
-            parts.append("\n".join(f"- {note}" for note in NOTES[series]))
+        notes = notes_on(series, dataset.like)
+        if notes:
+            parts.append("\n".join(f"- {note}" for note in notes))
     return parts
 
 
@@ -154,7 +180,8 @@ def _measured(
         parts.append(f"### {name}: {question}")
         if name in figures:
             parts.append(f"![{question}](figures/{name}.svg)")
-        parts += [_table(results.filter(pl.col("experiment") == series)) for series in size.series]
+        tables = [results.filter(pl.col("experiment") == series) for series in size.series]
+        parts += [_table(rows) for rows in tables if not rows.is_empty()]
     return parts
 
 
@@ -165,19 +192,17 @@ def _table(rows: pl.DataFrame) -> str:
     has_ceiling = CEILING in set(rows["attack"])
     columns = [*attacks, *([CEILING] if has_ceiling else [])]
     series, parameter = rows["experiment"][0], rows["parameter"][0]
-    head = [f"{series}: {parameter.replace('_', ' ')}", *(f"AUC {_named(a)}" for a in columns)]
-    head += [f"accuracy {_named(a)}" for a in attacks]
+    head = [
+        f"{series}: {parameter.replace('_', ' ')}",
+        *(f"AUC {named(a, _SHORT)}" for a in columns),
+    ]
+    head += [f"accuracy {named(a, _SHORT)}" for a in attacks]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for value in rows["value"].unique(maintain_order=True):
         cells = [_cell(found.get((value, a, "auc"))) for a in columns]
         cells += [_cell(found.get((value, a, "accuracy"))) for a in attacks]
         lines.append(f"| {value} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _named(attack: str) -> str:
-    name, _, rest = attack.partition("(")
-    return f"{_SHORT.get(name, name)}{f' ({rest}' if rest else ''}"
 
 
 def _cell(row: dict[str, float] | None) -> str:

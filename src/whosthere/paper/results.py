@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from whosthere.paper.experiments import places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -116,36 +116,47 @@ def beside_published(results: pl.DataFrame, like: str) -> pl.DataFrame:
     )
 
 
+class Place(NamedTuple):
+    """Where something was measured: an attack at one value of a series."""
+
+    series: str
+    value: str
+    attack: str
+
+
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What was measured, to look values up by series, value and attack."""
+    """What was measured, to look it up by place."""
 
     targets: pl.DataFrame
 
-    def __post_init__(self) -> None:
-        groups = self.targets.partition_by("experiment", "value", "attack", as_dict=True)
-        object.__setattr__(self, "_groups", groups)
+    @cached_property
+    def _rows(self) -> dict[tuple[object, ...], pl.DataFrame]:
+        return self.targets.partition_by("experiment", "value", "attack", as_dict=True)
 
-    def values(self, experiment: str) -> list[str]:
+    def values(self, series: str) -> list[str]:
         """Return the values that were measured of a series, in order."""
-        own = self.targets.filter(pl.col("experiment") == experiment)
+        own = self.targets.filter(pl.col("experiment") == series)
         return own["value"].unique(maintain_order=True).to_list()
 
-    def attacks(self, experiment: str) -> list[str]:
+    def attacks(self, series: str) -> list[str]:
         """Return who attacked in a series, in order."""
-        own = self.targets.filter(pl.col("experiment") == experiment)
+        own = self.targets.filter(pl.col("experiment") == series)
         return own["attack"].unique(maintain_order=True).to_list()
 
-    def has(self, experiment: str, values: Iterable[str], attacks: Iterable[str]) -> bool:
-        """Tell whether all of these were measured."""
-        groups: dict[tuple[str, str, str], pl.DataFrame] = self._groups  # type: ignore[attr-defined]
-        return all((experiment, v, a) in groups for v in values for a in attacks)
+    def rows(self, place: Place) -> pl.DataFrame:
+        """Return what was found of each target, by number; nothing where nothing was measured."""
+        return self._rows.get(tuple(place), self.targets.clear()).sort("target")
 
-    def rows(self, experiment: str, value: str, attack: str) -> pl.DataFrame:
-        """Return what was found of each target, by number."""
-        groups: dict[tuple[str, str, str], pl.DataFrame] = self._groups  # type: ignore[attr-defined]
-        return groups[experiment, value, attack].sort("target")
+    def aucs(self, *places: Place) -> NDArray[np.float64]:
+        """Return the AUCs of the targets that were measured at all places, by their number.
 
-    def aucs(self, experiment: str, value: str, attack: str) -> NDArray[np.float64]:
-        """Return the AUC of each target, by number, shape (n_targets,)."""
-        return np.asarray(self.rows(experiment, value, attack)["auc"].to_numpy())
+        The shape is (n_places, n_targets). A task that failed leaves out a target at some places.
+        """
+        rows = [self.rows(place) for place in places]
+        shared = rows[0].select("target")
+        for one in rows[1:]:
+            shared = shared.join(one.select("target"), on="target")
+        return np.array(
+            [shared.join(one, on="target", maintain_order="left")["auc"].to_numpy() for one in rows]
+        )

@@ -1,49 +1,41 @@
 """A study: experiments on one data set, each an audit of its own, and what comes of them.
 
-A folder holds the traces, a folder for each experiment with its report, and the results of all that
-are finished.
+A folder holds a record of what the study is of, the traces, a folder for each experiment with its
+report, and the results of all that are finished.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
-
-import polars as pl
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
-from whosthere.auditing.store import json_object
+from whosthere.auditing.store import fingerprint
 from whosthere.auditing.work import Workers
-from whosthere.data.files import new_file
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, suggestion
-from whosthere.paper.claims import judged
 from whosthere.paper.datasets import simulated_traces
-from whosthere.paper.description import Description, describe
-from whosthere.paper.experiments import EXPERIMENTS
+from whosthere.paper.description import describe
 from whosthere.paper.milan import is_milan_file, read_milan
-from whosthere.paper.page import Sizes, write_page
-from whosthere.paper.results import Numbers, by_target, summarised
+from whosthere.paper.outcome import finished_in, write_outcome
+from whosthere.paper.record import check_record, record_of, write_record
 from whosthere.reporting.report import REPORT, audit_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from whosthere.auditing.plan import Task
     from whosthere.auditing.work import Job, Outcome
     from whosthere.paper.datasets import Dataset
-    from whosthere.paper.experiments import Experiment, Series
-    from whosthere.paper.judging import Judgement
+    from whosthere.paper.experiments import Experiment
+    from whosthere.paper.outcome import StudyResult
     from whosthere.progress import Move
 
-RESULTS_FILE = "results.csv"
-TARGETS_FILE = "targets.parquet"
-PAGE_FILE = "README.md"
-FIGURES_FOLDER = "figures"
 _SECONDS_TO_TRY_ALL = 40.0
 
 
@@ -76,8 +68,14 @@ def size_of(scale: str, *, targets: int | None = None, releases: int | None = No
     """Return the size of a scale, with other numbers where they are given."""
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}", fix=suggestion(scale, SCALES))
+    for what, n, fewest in (("target", targets, 1), ("releases of each target", releases, 2)):
+        if n is not None and n < fewest:
+            raise InputError(f"there must be at least {fewest} {what}, not {n}")
     usual = SCALES[scale]
-    return usual._replace(targets=targets or usual.targets, releases=releases or usual.releases)
+    return usual._replace(
+        targets=usual.targets if targets is None else targets,
+        releases=usual.releases if releases is None else releases,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +88,17 @@ class PreparedStudy:
         What it is made on.
     audits
         The experiments that were asked for, each as an audit.
+    left_out
+        Those for which there are too few people, if all were asked for.
     """
 
     dataset: Dataset
     audits: dict[Experiment, PreparedAudit]
+    left_out: tuple[Experiment, ...]
     _traces: Path
     _folder: Path
     _size: Size
-    _seed: int
+    _record: dict[str, Any]
 
     @property
     def n_left(self) -> int:
@@ -119,7 +120,9 @@ class PreparedStudy:
         on_progress: Move = lambda _what, _done, _total: None,
         on_failure: Callable[[str, Task, str], None] = lambda *_: None,
     ) -> StudyResult:
-        """Run what is left of every experiment, and write the results of all that are finished.
+        """Run what is left of every experiment.
+
+        After each, the results of all that are finished are written; the figures come last.
 
         Parameters
         ----------
@@ -134,6 +137,9 @@ class PreparedStudy:
             Called with an experiment, a task that failed, and why; the others continue.
         """
         before, total = 0, sum(len(audit.plan.tasks) for audit in self.audits.values())
+        write_record(self._folder, self._record)
+        description = describe(Traces.load(self._traces), self.dataset, seed=self._record["seed"])
+        write = partial(write_outcome, self._folder, self.dataset, description)
         with workers:
             for experiment, audit in self.audits.items():
                 audit.run(
@@ -147,9 +153,9 @@ class PreparedStudy:
                 before += len(audit.plan.tasks)
                 finished = FinishedAudit.load(self._folder / experiment.name)
                 audit_report(finished).save(self._folder / experiment.name / REPORT, force=True)
-        return write_results(
-            self._folder, self.dataset, self._traces, seed=self._seed, figures=figures
-        )
+                if finished_in(self._folder):
+                    write(figures=False)
+        return write(figures=figures)
 
 
 def _shifted(on_progress: Move, before: int, total: int) -> Move:
@@ -172,31 +178,6 @@ class _Kept(Workers):
         return self._workers.do(job, tasks)
 
 
-@dataclass(frozen=True, eq=False)
-class StudyResult:
-    """What a study found so far.
-
-    Attributes
-    ----------
-    results
-        Means and standard errors over targets, in the columns of the paper's numbers.
-    targets
-        AUC and accuracy of every attack on every target.
-    judgements
-        Every claim that was measured, with the series that it is about.
-    description
-        What the data look like.
-    folder
-        Where all of it is kept.
-    """
-
-    results: pl.DataFrame
-    targets: pl.DataFrame
-    judgements: tuple[tuple[str, Judgement], ...]
-    description: Description
-    folder: Path
-
-
 def prepare_study(
     experiments: Sequence[Experiment],
     dataset: Dataset,
@@ -207,6 +188,8 @@ def prepare_study(
     seed: int,
     extend: bool = False,
     estimate: bool = False,
+    leave_out: bool = False,
+    scratch: Path | None = None,
 ) -> PreparedStudy:
     """Check everything that can be checked before any work is done.
 
@@ -229,9 +212,20 @@ def prepare_study(
         added.
     estimate
         Whether to try the attacks, to estimate the time.
+    leave_out
+        Whether to leave out experiments for which there are too few people, instead of refusing
+        all of them.
+    scratch
+        Where to put traces that have to be made, if not in the folder of the study.
     """
-    path = _traces_in(out, dataset, traces)
+    record = record_of(dataset, traces, seed=seed)
+    begun = check_record(out, record)
+    path = _traces_in(out if begun else scratch or out, dataset, traces, begun=begun)
     n_users = Traces.load(path).n_users
+    fitting = tuple(one for one in experiments if one.fitting(dataset, n_users))
+    left_out = tuple(one for one in experiments if one not in fitting) if leave_out else ()
+    # Where none fits, the first one says why.
+    wanted = fitting if leave_out and fitting else experiments
     audits = {
         one: prepare_audit(
             path,
@@ -246,95 +240,31 @@ def prepare_study(
             out / one.name,
             extend=extend,
             estimate=estimate,
-            seconds_to_try=_SECONDS_TO_TRY_ALL / len(experiments),
+            seconds_to_try=_SECONDS_TO_TRY_ALL / len(wanted),
         )
-        for one in experiments
+        for one in wanted
     }
-    return PreparedStudy(dataset, audits, path, out, size, seed)
+    return PreparedStudy(dataset, audits, left_out, path, out, size, record)
 
 
-def _traces_in(out: Path, dataset: Dataset, given: Path | None) -> Path:
-    """Return the file of the traces, which the folder of a study keeps where it makes them."""
+def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: bool) -> Path:
+    """Return the file of the traces, which a folder keeps where they had to be made.
+
+    A file that is there is taken if the study was begun with it, or if it is the same.
+    """
     if given is not None and not is_milan_file(given):
         return given
-    path = out / f"{dataset.name}.parquet"
+    path = folder / f"{dataset.name}.parquet"
+    if begun and path.exists():
+        return path
+    made = simulated_traces(dataset.name) if given is None else read_milan(given)
     if not path.exists():
-        made = simulated_traces(dataset.name) if given is None else read_milan(given)
         made.save(path)
+        return path
+    with TemporaryDirectory() as elsewhere:
+        again = Path(elsewhere) / path.name
+        made.save(again)
+        if fingerprint(again) != fingerprint(path):
+            problem = f"is there already, and does not hold the traces of {dataset.name}"
+            raise FileError(problem, where=path, fix="Name a new folder")
     return path
-
-
-def write_results(
-    folder: Path, dataset: Dataset, traces: Path, *, seed: int, figures: bool = True
-) -> StudyResult:
-    """Put together what the finished experiments of a folder found, and write all of it."""
-    finished = {
-        one: folder / name
-        for name, one in EXPERIMENTS.items()
-        if (folder / name / "targets.parquet").exists()
-    }
-    if not finished:
-        raise FileError("holds no finished experiment", where=folder, fix="Run one first")
-    plans = {one: json_object(path / "manifest.json")["plan"] for one, path in finished.items()}
-    everybody = Traces.load(traces)
-    measured = {one: pl.read_parquet(path / "targets.parquet") for one, path in finished.items()}
-    targets = by_target(measured, dataset, everybody.n_users)
-    results = summarised(targets)
-    first = max(plans.values(), key=lambda plan: len(plan["targets"]))
-    description = describe(everybody, dataset, first["targets"], seed=seed)
-    numbers = Numbers(targets)
-    judgements = (
-        *(("data", one) for one in description.judged()),
-        *judged(numbers, dataset.like),
-    )
-    with new_file(folder / RESULTS_FILE, force=True) as temporary:
-        results.write_csv(temporary, float_precision=6)
-    with new_file(folder / TARGETS_FILE, force=True) as temporary:
-        targets.write_parquet(temporary, compression="zstd")
-    series = {one: one.fitting(dataset, everybody.n_users) for one in finished}
-    drawn = _draw(folder, series, numbers, description) if figures else ()
-    sizes = {
-        one.name: Sizes(
-            len(plans[one]["targets"]),
-            plans[one]["releases"],
-            _trusted(path),
-            tuple(each.name for each in series[one]),
-        )
-        for one, path in finished.items()
-    }
-    page = write_page(
-        dataset,
-        results=results,
-        judgements=judgements,
-        description=description,
-        sizes=sizes,
-        figures=drawn,
-    )
-    with new_file(folder / PAGE_FILE, force=True) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-    return StudyResult(results, targets, tuple(judgements), description, folder)
-
-
-def _trusted(path: Path) -> bool | None:
-    """Return whether the controls of an experiment found what they must."""
-    found = json_object(path / "verdicts.json").get("trusted")
-    return found if isinstance(found, bool) else None
-
-
-def _draw(
-    folder: Path,
-    finished: dict[Experiment, tuple[Series, ...]],
-    numbers: Numbers,
-    description: Description,
-) -> tuple[str, ...]:
-    """Draw all figures as SVG and PNG, and return their names."""
-    from whosthere.paper.data_figures import DATA_FIGURES  # noqa: PLC0415 - an optional extra
-    from whosthere.paper.figures import draw  # noqa: PLC0415 - an optional extra
-
-    pictures = {name: make(description) for name, (_, make) in DATA_FIGURES.items()}
-    pictures |= {one.name: draw(one, series, numbers) for one, series in finished.items()}
-    for name, picture in pictures.items():
-        for ending in ("svg", "png"):
-            with new_file(folder / FIGURES_FOLDER / f"{name}.{ending}", force=True) as temporary:
-                picture.write(temporary, ending)
-    return tuple(pictures)
