@@ -169,6 +169,9 @@ class TestRanks:
             # Nearly all releases are told apart, and the few that are not lie far off.
             "gaussian(eps=5)",
             "laplace(eps=2) | suppress(k=1)",
+            # So weak that counts which are possible without the target are taken for proofs.
+            "laplace(eps=40)",
+            "gaussian(eps=60)",
         ],
     )
     def test_false_alarms(self, mechanism, rng):

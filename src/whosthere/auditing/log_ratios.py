@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.step import Step
 
-# A bin that is rarer than this under IN or OUT is taken for a proof of the other.
-_RARE = 1e-14
-# No bin that is left has a log ratio beyond this, as log(1 / _RARE) is 32.2.
+RARE = 1e-14
+"""A bin of counts that is rarer than this under IN or OUT is taken for a proof of the other."""
+# No bin that is left has a log ratio beyond this, as log(1 / RARE) is 32.2.
 _MOST_RATIO = 33.0
 # Logs of chances that differ by less are of the same published counts.
 _SAME = 1e-12
@@ -117,7 +117,7 @@ def _laws(
     # The same start twice leaves an empty bin.
     chances = np.where(starts > ends, 0.0, np.exp(logs))
     rarer = chances.min(axis=0)
-    proof = rarer < _RARE
+    proof = rarer < RARE
     kept = ~proof
     kind = np.nonzero(kept)[0]
     low, high = _range_within(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.auditing.log_ratios import alike, cell_laws
+from whosthere.auditing.log_ratios import RARE, alike, cell_laws
 from whosthere.auditing.loss_grid import Sum, sum_over_cells
 from whosthere.data.arrays import frozen
 from whosthere.errors import InputError
@@ -166,15 +166,21 @@ def ranks(
 def _observed(
     mechanism: Mechanism, others: NDArray[np.int64], published: NDArray[np.int32], m: int
 ) -> float:
-    """Return the sum of a release's log ratios, infinite if it proves that the target is in."""
+    """Return the sum of a release's log ratios, infinite if it proves that the target is in.
+
+    A proof is what the laws take for one.
+    """
     true = others.astype(np.int32)
     without, within = (mechanism.log_pmf(published, true + more, m) for more in (0, 1))
-    with np.errstate(invalid="ignore"):
-        ratios = within - without
-    # Impossible either way: several noise steps can make a chance too small for a number.
-    ratios = np.where(np.isnan(ratios), 0.0, ratios)
+    proof = np.minimum(without, within) < math.log(RARE)
     # A count that rules the target out outweighs any proof.
-    return -math.inf if np.isneginf(ratios).any() else float(ratios.sum())
+    if (proof & (within < without)).any():
+        return -math.inf
+    if (proof & (within > without)).any():
+        return math.inf
+    # Impossible either way: several noise steps can make a chance too small for a number.
+    possible = np.isfinite(within)
+    return float((within[possible] - without[possible]).sum())
 
 
 def _rank(law: Sum, observed: float) -> float:

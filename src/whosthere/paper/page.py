@@ -66,6 +66,7 @@ def write_page(
         f"# The paper's study on {_plain(dataset.name)}",
         _about(dataset, description),
         *_claims("Claims of the paper", judgements),
+        _INTERVALS,
         *_claims("Claims of ours", ours),
         *_sizes(sizes),
         *_published(results, dataset),
@@ -101,7 +102,7 @@ def _claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> list[str
         f"| {series} | {one.claim} | {_marked(one.status)} | {one.test} |"
         for series, one in judgements
     ]
-    return [f"## {title}", f"{said}. {_INTERVALS}", "\n".join(lines)]
+    return [f"## {title}", f"{said}.", "\n".join(lines)]
 
 
 def _marked(status: Status) -> str:
