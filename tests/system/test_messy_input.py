@@ -359,6 +359,68 @@ def test_geojson_without_a_usable_point(refused, folder):
         assert said in refused("ingest", "r.geojson", "-o", "out.parquet", "--grid", "1x1")
 
 
+# Which column is which
+
+
+def test_ingest_says_which_columns_it_read(ingested, records):
+    records(table("u1,2024-04-05,10:15,a", header="MSISDN,date,time,cell_id"))
+    _, out = ingested(*INGEST, *IN_ROME)
+    assert "Columns: user from 'MSISDN', time from 'date+time', region from 'cell_id'" in out
+    records(table("u1,2024-04-05T10:00Z,9.1,45.1", header="user,t,x,y"))
+    _, out = ingested(*INGEST, "--grid", "1x1", "--force")
+    assert "time from 't', longitude from 'x', latitude from 'y'" in out
+
+
+def test_a_column_that_seems_to_number_the_rows_is_noted(ingested, records, whosthere):
+    rows = [f"{i},h{i % 5},2024-04-05T{i % 24:02d}:00Z,a" for i in range(40)]
+    records(table(*rows, header="id,hash,timestamp,region"))
+    _, out = ingested(*INGEST)
+    assert "Note: each of the 40 users has one record only, as if 'id' numbered the rows" in out
+    assert "which column holds the user (--user-column)." in out
+    traces, out = ingested(*INGEST, "--user-column", "hash", "--force")
+    assert traces.n_users == 5
+    assert "one record only" not in out
+    # A few people with a record each are nothing strange.
+    records(table(*rows[:5], header="id,hash,timestamp,region"))
+    assert "one record only" not in ingested(*INGEST, "--force")[1]
+    _, out, _ = whosthere("inspect", "records.csv")
+    assert "columns used by ingest, user" in out
+
+
+@pytest.mark.parametrize(
+    ("header", "candidates", "option"),
+    [
+        ("user,User,time,region", "the user: user, User", "--user-column"),
+        ("id,subscriber_hash,timestamp,region", "the user: id, subscriber_hash", "--user-column"),
+        ("user,timestamp,TimeStamp,region", "the time: timestamp, TimeStamp", "--time-column"),
+        ("user,time,region,region", "the region: region, region_duplicated_0", "--region-column"),
+        ("user,time,CI,ci", "the region: CI, ci", "--region-column"),
+    ],
+)
+def test_columns_that_serve_equally_well_are_refused(refused, records, header, candidates, option):
+    records(table("1,2024-04-05T10:00Z,2024-04-05T10:00Z,a", header=header))
+    message = refused(*INGEST)
+    assert f"records.csv: has several columns that may hold {candidates}." in message
+    assert f"({option})" in message
+
+
+def test_a_better_name_wins_over_another(ingested, records):
+    row = "7,u1,2024-04-05T10:00Z,a,2024,2025"
+    records(table(row, header="id,user_id,timestamp,cell_id,day,Day"))
+    traces, _ = ingested(*INGEST)
+    assert traces.users == ("u1",)
+    records(table(row, header="id,user_type,timestamp,cell_id,day,Day"))
+    assert ingested(*INGEST, "--user-column", "id", "--force")[0].users == ("7",)
+
+
+def test_a_table_of_regions_with_two_columns_of_ids_is_refused(refused, records, folder):
+    records(table("u1,2024-04-05T10:00Z,a"))
+    (folder / "regions.csv").write_text("region,Region\na,North\n")
+    message = refused(*INGEST, "--regions", "regions.csv")
+    assert "regions.csv: has several columns that may hold the region: region, Region" in message
+    assert "Rename all but one of them." in message
+
+
 # Folders
 
 

@@ -21,6 +21,8 @@ _OPTIONS = {
     "column holds the count": "--count-column",
     "column holds the user": "--user-column",
     "column holds the date": "--date-column",
+    "column holds the lon": "--lon-column",
+    "column holds the lat": "--lat-column",
     "how times are written": "--time-format",
     "hours of a clock change": "--clock-change",
     "Name its encoding": "--encoding",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
+from whosthere.cli.hints import with_options
 from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, refuse_useless
 from whosthere.errors import FileError, InputError
 
@@ -23,6 +24,8 @@ _REGIONS = "Regions (one of these)"
 _SQL = "Databases"
 _COLUMNS = "Columns (guessed from the usual names)"
 _FILTERS = "Filters"
+_ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
+          "lat": "latitude", "point": "position"}  # fmt: skip
 
 
 def ingest(
@@ -346,14 +349,20 @@ def _moment(text: str | None, option: str) -> datetime | None:
 
 
 def _show(ledger: Ledger) -> None:
-    from whosthere.errors import listed
+    from whosthere.errors import listed, quote
 
+    used = (
+        f"{word} from {quote(ledger.columns[role])}"
+        for role, word in _ROLES.items()
+        if role in ledger.columns
+    )
+    console.say(f"Columns: {', '.join(used)}")
     rows: list[tuple[object, ...]] = [("read", ledger.records_read, ledger.users_read)]
     rows += [(f"- {entry.reason}", -entry.records, -entry.users) for entry in ledger.entries]
     rows.append(("visits kept", ledger.visits, ledger.users))
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
-        console.say(f"Note: {note}.")
+        console.say(f"Note: {with_options(note, {'--user-column'})}.")
     if ledger.not_read:
         console.say(f"Not read, for their endings are not known: {listed(ledger.not_read)}")
     if ledger.friends is not None:

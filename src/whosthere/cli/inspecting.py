@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from whosthere.cli.options import Json
 
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
+    from whosthere.data.source import Source
 
 
 def inspect(
@@ -129,7 +131,21 @@ def _records(file: Path) -> dict[str, Any]:
         "files_not_read": list(opened.not_read),
         "rows": sum(source.count() for source in sources),
         "columns": names if len(names) <= 40 else [listed(names)],
+        "columns_used_by_ingest": _columns_used(sources[0]) or None,
     }
+
+
+def _columns_used(source: Source) -> dict[str, str]:
+    """Return which column `ingest` would read for what, where that is clear."""
+    from whosthere.data.columns import Columns
+    from whosthere.data.layout import Arranger
+    from whosthere.errors import RecordsError
+
+    found: dict[str, str] = {}
+    for role in ("user", "time", "region", "point"):
+        with suppress(RecordsError):
+            found |= Arranger(Columns(), source).arrange((role,)).names
+    return found
 
 
 def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:

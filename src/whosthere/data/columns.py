@@ -38,6 +38,11 @@ USUAL_NAMES = {
 TOGETHER = "+"
 """Between the names of columns that make one id together, as in LAC+CI."""
 
+# A column called id may number the rows, so that beside one of these it is in doubt.
+_OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
+              "person", "customer", "client", "phone")  # fmt: skip
+# What is said to be missing, or there several times, where the role is part of another.
+_ROLE_IN_WORDS = {"clock": "time", "area code": "region", "cell in area": "region"}
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
 
@@ -85,17 +90,46 @@ class Columns:
     def _guess_region(self, found: Sequence[str]) -> str | None:
         """Return a column of regions, or the two that number cells within areas."""
         name = guess("region", found)
-        area, cell = guess("area code", found), guess("cell in area", found)
-        if name is not None or cell is None:
+        cell = guess("cell in area", found) if name is None else None
+        if cell is None:
             return name
+        area = guess("area code", found)
         return cell if area is None else f"{area}{TOGETHER}{cell}"
 
 
 def guess(role: str, found: Sequence[str]) -> str | None:
-    """Return the column whose name is the most usual one for a role, None where none is."""
-    by_letters = {_letters(name): name for name in reversed(found)}
-    usual = (_letters(name) for name in USUAL_NAMES[role])
-    return next((by_letters[name] for name in usual if name in by_letters), None)
+    """Return the column whose name is the most usual one for a role, None where none is.
+
+    Several columns that would serve equally well are refused.
+    """
+    fitting = _fitting(role, found)
+    if len(fitting) > 1:
+        words = _ROLE_IN_WORDS.get(role, role)
+        raise RecordsError(
+            f"has several columns that may hold the {words}: {listed(fitting)}",
+            fix=f"Say which column holds the {words}, or rename the others",
+        )
+    return fitting[0] if fitting else None
+
+
+def _fitting(role: str, found: Sequence[str]) -> list[str]:
+    """Return the columns that have the most usual name for a role, in any spelling."""
+    by_letters: dict[str, list[str]] = {}
+    for name in found:
+        by_letters.setdefault(_letters(_as_written(name, found)), []).append(name)
+    usual = next((one for one in map(_letters, USUAL_NAMES[role]) if one in by_letters), None)
+    if usual is None:
+        return []
+    fitting = by_letters[usual]
+    if role == "user" and usual == "id":
+        fitting += [name for name in found if any(one in _letters(name) for one in _OF_PEOPLE)]
+    return fitting
+
+
+def _as_written(name: str, found: Sequence[str]) -> str:
+    """Return a name without the number that the reader gave it because it came before."""
+    written = re.sub(r"_duplicated_\d+$", "", name)
+    return written if written in found else name
 
 
 def parts_of(name: str, found: Sequence[str]) -> list[str]:

@@ -113,16 +113,18 @@ class Arranger:
 
     def _time(self) -> None:
         """Find one column of times, or a column of dates and one of times of day."""
-        date = self._columns.find("date", self._found)
-        name = self._columns.find("time", self._found) or date
+        find = self._columns.find
+        # Looked for by its usual names only where it is needed.
+        date = None if self._columns.date is None else find("date", self._found)
+        name = find("time", self._found) or date or find("date", self._found)
         if name is None:
             raise missing("time", self._found)
-        if not self._holds_clocks(name):
-            others = [other for other in self._found if other not in {name, date}]
-            clock = guess("clock", others) if self._columns.time is None else None
-            goes_on = clock is not None and self._holds_clocks(clock)
-            if clock is None or not goes_on or not holds_dates(self._sample[name]):
-                if self._columns.date not in {None, name}:
+        if self._holds_clocks(name):
+            date = date or find("date", self._found)
+        else:
+            clock = self._clock_beside(name, date)
+            if clock is None:
+                if date not in {None, name}:
                     raise RecordsError(
                         f"no column holds times of day to go with the date {date!r}",
                         fix="Say which column holds the time",
@@ -137,6 +139,14 @@ class Arranger:
                 fix="Say which column holds the date",
             )
         self._add("time", f"{date}{TOGETHER}{name}", self._date_and_clock(date, name))
+
+    def _clock_beside(self, name: str, date: str | None) -> str | None:
+        """Return the column of times of day that goes with a column of dates, None without one."""
+        is_whole = isinstance(self._source.schema[name], pl.Datetime)
+        if is_whole or self._columns.time is not None or not holds_dates(self._sample[name]):
+            return None
+        clock = guess("clock", [other for other in self._found if other not in {name, date}])
+        return clock if clock is not None and self._holds_clocks(clock) else None
 
     def _date_and_clock(self, date: str, clock: str) -> pl.Expr:
         if not holds_dates(self._sample[date]):

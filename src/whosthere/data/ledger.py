@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 
@@ -56,6 +56,8 @@ class Ledger:
         clock change that were read.
     not_read
         Names of files in the folder whose ending is not known.
+    columns
+        For each of user, time, and region, lon and lat or point: the column that was read.
     """
 
     records_read: int
@@ -66,6 +68,7 @@ class Ledger:
     friends: FriendEntry | None = None
     notes: tuple[str, ...] = ()
     not_read: tuple[str, ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the account in plain values."""

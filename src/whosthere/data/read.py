@@ -26,7 +26,7 @@ from whosthere.data.sources import Opened, open_sources
 from whosthere.data.survey import Survey, Window, survey
 from whosthere.data.times import SKIPPED, TWICE, ClockChange, time_form
 from whosthere.data.traces import Traces, check_cell_space
-from whosthere.errors import EmptyError, InputError, RecordsError
+from whosthere.errors import EmptyError, InputError, RecordsError, quote
 
 if TYPE_CHECKING:
     import os
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
+# So many users with one record each are no chance.
+_FEW_USERS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +168,7 @@ class _Gathered:
     unknown: int
     notes: tuple[str, ...]
     not_read: tuple[str, ...]
+    columns: dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +254,19 @@ class _Reading:
             gathering.add(numbers, fates, cells, n_users=len(users))
         notes = [note for source in self.opened.sources for note in source.notes]
         notes += self._notes_on_times(resolved)
-        return _Gathered(users, gathering, invalid, n_unknown, tuple(notes), self.opened.not_read)
+        columns = self._columns()
+        notes += _notes_on_users(len(users), int(gathering.records.sum()), columns["user"])
+        return _Gathered(
+            users, gathering, invalid, n_unknown, tuple(notes), self.opened.not_read, columns
+        )
+
+    def _columns(self) -> dict[str, str]:
+        """Return which column was read for each role; tables may differ in it."""
+        names: dict[str, list[str]] = {}
+        for table in self.tables:
+            for role, name in table.layout.names.items():
+                names.setdefault(role, []).append(name)
+        return {role: " or ".join(dict.fromkeys(found)) for role, found in names.items()}
 
     def _notes_on_times(self, resolved: Counter[str]) -> Iterator[str]:
         times = self.tables[0].times
@@ -275,6 +290,14 @@ class _Reading:
     def _dtypes(self, role: str) -> list[pl.DataType]:
         """Return what the column of a role holds in each file; text where it is made of several."""
         return [table.kind(role) or pl.String() for table in self.tables]
+
+
+def _notes_on_users(n_users: int, n_records: int, column: str) -> Iterator[str]:
+    if n_users == n_records > _FEW_USERS:
+        yield (
+            f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
+            "the rows. If it does, say which column holds the user"
+        )
 
 
 def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
@@ -354,6 +377,7 @@ def _assemble(
         users=chosen.n_users,
         notes=gathered.notes,
         not_read=gathered.not_read,
+        columns=gathered.columns,
     )
     return replace(chosen, ledger=ledger)
 

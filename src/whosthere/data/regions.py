@@ -167,7 +167,13 @@ class Regions:
         path = Path(path)
         table = read_single(path)
         found = table.columns
-        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+        try:
+            id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+            axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
+        except RecordsError as error:
+            raise RecordsError(
+                error.problem, where=path, fix="Rename all but one of them"
+            ) from error
         if id_name is None:
             raise RecordsError(
                 f"has no region column (found {listed(found)})",
@@ -179,7 +185,6 @@ class Regions:
             ids = table.select(expr.cast(pl.String)).to_series()
             if ids.null_count():
                 raise InputError(f"row {_first_null(ids) + 1} has no region id")
-            axes = (Columns().find(axis, found) for axis in ("lon", "lat"))
             degrees = [None if name is None else _degrees(table, name) for name in axes]
             return cls(ids.to_list(), *degrees)
         except InputError as error:
