@@ -14,6 +14,7 @@ import pytest
 from whosthere.data.traces import Traces
 
 INGEST = ("ingest", "records.csv", "-o", "out.parquet")
+INSPECT = ("inspect", "records.csv")
 IN_ROME = ("--timezone", "Europe/Rome")
 
 
@@ -411,6 +412,51 @@ def test_a_better_name_wins_over_another(ingested, records):
     assert traces.users == ("u1",)
     records(table(row, header="id,user_type,timestamp,cell_id,day,Day"))
     assert ingested(*INGEST, "--user-column", "id", "--force")[0].users == ("7",)
+
+
+SECRETS = ("u4711", "9.2234", "2024-04-05", "1712311200", "Duomo")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "u4711,2024-04-05T10:00Z,Duomo",
+        "u4711,05/04/2024 10:00,Duomo",
+        "u4711,1712311200,Duomo",
+        "u4711,2024-04-05 10:00,2024-04-05 10:05,Duomo",
+        "u4711,5 Apr 2024 10:00,9.2234,45.1",
+        "4711,x,9.2234,t",
+    ],
+)
+@pytest.mark.parametrize("column", [(), ("--user-column", "user")])
+def test_a_missing_header_shows_nobody(refused, records, row, column):
+    records(f"{row}\n{row}\n")
+    for command in ((*INGEST, *column), (*INGEST, "--grid", "2x2", *column), INSPECT):
+        message = refused(*command)
+        assert "records.csv: line 1 looks like data: the header with the names" in message
+        assert "Add a first line with the names, such as user,time,region." in message
+        assert not any(secret in message for secret in SECRETS)
+
+
+def test_other_tables_without_a_header_show_nobody(refused, records, folder):
+    records(table("u1,2024-04-05T10:00Z,a"))
+    (folder / "pairs.csv").write_text("4711,4712\n4711,4713\n")
+    message = refused(*INGEST, "--friends", "pairs.csv")
+    assert "pairs.csv: line 1 looks like data" in message
+    assert "such as user,friend." in message
+    assert "47" not in message
+    (folder / "regions.csv").write_text("a,9.1,45.1\nb,9.2,45.2\n")
+    assert "such as region,lon,lat." in refused(*INGEST, "--regions", "regions.csv")
+
+
+@pytest.mark.parametrize(
+    "header", ["barrio,2024-04-05 10:00,2024-04-05 11:00", "barrio,2,3G,region", "a,b,c"]
+)
+def test_unusual_names_are_no_data(whosthere, records, header):
+    records(f"{header}\n" + ",".join("1" * (header.count(",") + 1)))
+    code, out, _ = whosthere(*INSPECT)
+    assert code == 0
+    assert header.replace(",", ", ") in out
 
 
 def test_a_table_of_regions_with_two_columns_of_ids_is_refused(refused, records, folder):

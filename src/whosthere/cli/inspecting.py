@@ -119,11 +119,14 @@ def _release(file: Path) -> dict[str, Any]:
 
 
 def _records(file: Path) -> dict[str, Any]:
+    from whosthere.data.columns import refuse_data_as_names
     from whosthere.data.sources import open_sources
     from whosthere.errors import listed
 
     opened = open_sources(file)
     sources = opened.sources
+    for source in sources:
+        refuse_data_as_names(source.columns, where=source.path)
     names = list(sources[0].columns)
     return {
         "kind": "table of another program, or records",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from whosthere.data.time_forms import looks_like_time
 from whosthere.errors import RecordsError, listed, suggestion
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Columns:
             if named not in found:
                 for part in named.split(TOGETHER):
                     if part not in found:
+                        refuse_data_as_names(found)
                         raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
             return named
         if role == "region":
@@ -138,12 +140,45 @@ def parts_of(name: str, found: Sequence[str]) -> list[str]:
 
 
 def missing(role: str, found: Sequence[str]) -> RecordsError:
-    """Say that a table has no column for a role."""
+    """Say that a table has no column for a role, or no names of columns at all."""
+    refuse_data_as_names(found)
     return RecordsError(
         f"has no column for the {role} (found {listed(found)})",
         fix=f"Say which column holds the {role}{_OTHERWISE.get(role, '')}",
     )
 
 
+def refuse_data_as_names(
+    found: Sequence[str], *, where: object = None, header: str = "user,time,region"
+) -> None:
+    """Refuse a table whose header is missing, so that its first record stands for the names.
+
+    No name is shown: together they would say where somebody was.
+    """
+    if _look_like_data(found):
+        raise RecordsError(
+            "line 1 looks like data: the header with the names of the columns is missing",
+            where=where,
+            fix=f"Add a first line with the names, such as {header}",
+        )
+
+
+def _look_like_data(found: Sequence[str]) -> bool:
+    """Tell whether a name is a number or a time, and none is a usual one.
+
+    Counts may have a column for each time: then nearly all names are times.
+    """
+    n_times = sum(map(looks_like_time, found))
+    if n_times >= max(2, len(found) - 1) or any(_letters(name) in _SURE_NAMES for name in found):
+        return False
+    return n_times > 0 or any(_DATUM.search(name) for name in found)
+
+
 def _letters(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
+
+
+# Shorter ones may be ids: a region can be called x.
+_SURE_NAMES = {_letters(name) for names in USUAL_NAMES.values() for name in names if len(name) > 2}
+# A number, or a time of day anywhere.
+_DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.data.columns import refuse_data_as_names
 from whosthere.data.layout import joined_ids
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
@@ -37,6 +38,8 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
     named = [by_lower_case[name] for name in COLUMNS if name in by_lower_case]
     chosen = named if len(named) == len(COLUMNS) else table.columns[: len(COLUMNS)]
+    if len(named) < len(COLUMNS):
+        refuse_data_as_names(table.columns, where=path, header=",".join(COLUMNS))
     if len(chosen) < len(COLUMNS):
         raise RecordsError(
             f"has no two columns of user ids (found {listed(table.columns)})",

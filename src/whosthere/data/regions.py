@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.arrays import frozen, own
-from whosthere.data.columns import Columns, parts_of
+from whosthere.data.columns import Columns, parts_of, refuse_data_as_names
 from whosthere.data.files import new_file
 from whosthere.data.layout import joined_ids, single
 from whosthere.data.neighbours import Neighbours, delaunay, project
@@ -175,6 +175,7 @@ class Regions:
                 error.problem, where=path, fix="Rename all but one of them"
             ) from error
         if id_name is None:
+            refuse_data_as_names(found, where=path, header="region,lon,lat")
             raise RecordsError(
                 f"has no region column (found {listed(found)})",
                 where=path,
