@@ -184,6 +184,13 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
     assert fix in message
 
 
+@pytest.mark.parametrize("typed", [INGEST.format("records.csv"), IMPORT.format("counts.csv")])
+def test_no_name_is_no_time_zone(refused, typed):
+    message = refused(*typed.split(), "--timezone", "")
+    assert "'' is not a known time zone" in message
+    assert "IANA name" in message
+
+
 def test_one_of_two_outputs_in_the_way_is_enough(refused, folder):
     (folder / "out").mkdir()
     (folder / "out" / "regions.csv").write_text("mine")

@@ -133,7 +133,8 @@ def read_records(
     Traces, users sorted by id, with a ledger of what was dropped and why.
     """
     filters = filters or Filters()
-    zone(timezone or "UTC")
+    if timezone is not None:
+        zone(timezone)
     time_format = None if time_format is None else time_form(time_format)
     # Before the records, which can take long, so that a bad table is refused at once.
     pairs = None if friends is None else friendships.read_pairs(friends)

@@ -120,7 +120,8 @@ class TableReader:
 
     def _cells(self, rows: Rows, source: Source) -> pl.DataFrame:
         """Return a row for each published count: region, micros (UTC), count, withheld, row."""
-        zone(self.timezone or "UTC")
+        if self.timezone is not None:
+            zone(self.timezone)
         table = rows.frame
         micros = self._micros(rows, source)
         withheld = self._withheld(table["count"])
