@@ -87,7 +87,7 @@ WRONG = [
     (f"audit hollow {QUICK} -M raw -o run", "hollow", "Name a file"),
     (f"audit release.parquet {QUICK} -M raw -o run", "release.parquet", "not a traces file"),
     (f"audit cut.parquet {QUICK} -M raw -o run", "cut.parquet", "copy it again"),
-    (f"audit notes.txt {QUICK} -M raw -o run", "notes.txt", "copy it again"),
+    (f"audit notes.txt {QUICK} -M raw -o run", "notes.txt", "run `whosthere ingest` first"),
     ("recommend none.parquet -m 20", "none.parquet", "Check the path"),
     ("recommend release.parquet -m 20", "release.parquet", "not a traces file"),
     # plans and policies

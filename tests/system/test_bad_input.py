@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import polars as pl
 import pytest
 
 from whosthere.data.partition import RegionIds
@@ -46,11 +47,14 @@ def template(tmp_path_factory):
         "offstep.csv": COUNTS + "a,2021-06-01T11:30:00Z,1\n",
         "naivecounts.csv": COUNTS.replace("Z,", ","),
         "occupied.parquet": "old",
+        "empty.parquet": "",
+        "counts.parquet": COUNTS,
         "occupied.csv": "old",
     }
     for name, text in write.items():
         (folder / name).write_text(text)
     (folder / "hollow").mkdir()
+    pl.read_csv(folder / "records.csv").write_parquet(folder / "others.parquet")
     traces = read_records(folder / "records.csv", partition=RegionIds())
     traces.save(folder / "traces.parquet")
     publish(traces, mechanism=Mechanism()).release.save(folder / "release.parquet")
@@ -71,6 +75,8 @@ def folder(template, tmp_path, monkeypatch):
 INGEST = "ingest {} -o out.parquet"
 RELEASE = "release traces.parquet -o out.parquet -M"
 IMPORT = "import -m 9 -M raw -o out.parquet {}"
+
+INGEST_FIRST = "If it holds records, run `whosthere ingest` first"
 
 # What is typed, what the message must name, and how it must help.
 WRONG = [
@@ -119,7 +125,14 @@ WRONG = [
     # traces and mechanisms
     ("release none.parquet -M raw -o out.parquet", "none.parquet", "Check the path"),
     ("release hollow -M raw -o out.parquet", "hollow", "Name a file"),
-    ("release records.csv -M raw -o out.parquet", "records.csv", "Write or copy it again"),
+    ("release records.csv -M raw -o out.parquet", "records.csv: is not a traces", INGEST_FIRST),
+    ("release others.parquet -M raw -o out.csv", "others.parquet: is a Parquet file", INGEST_FIRST),
+    ("release empty.parquet -M raw -o out.parquet", "empty.parquet", "Write or copy it again"),
+    ("target records.csv -o out.csv", "records.csv: is not a traces", INGEST_FIRST),
+    ("audit records.csv -m 5 -M raw -o run", "records.csv: is not a traces", INGEST_FIRST),
+    ("recommend records.csv -m 5 -o run", "records.csv: is not a traces", INGEST_FIRST),
+    ("paper ssc --dataset records.csv -o run", "records.csv: is not a traces", INGEST_FIRST),
+    ("attack counts.parquet --target bare.csv", "counts.parquet: is not a rel", "whosthere import"),
     ("release traces-cut.parquet -M raw -o out.parquet", "traces-cut.parquet", "copy it again"),
     ("release release.parquet -M raw -o out.parquet", "release.parquet", "not a traces file"),
     (f"{RELEASE} raw -m 7", "a group of 7", "from 1 to 6"),

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
 _LONGEST_SHOWN = 120
+_MAGIC = b"PAR1"
+_AGAIN = "Write or copy it again"
+_MADE_BY = {
+    "traces": "If it holds records, run `whosthere ingest` first",
+    "release": "Make one with `whosthere release`, or of counts with `whosthere import`",
+}
 
 
 @contextmanager
@@ -118,9 +124,7 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
         head: dict[str, Any] = json.loads(stored[METADATA_KEY])
         version, _ = int(head["format"]), str(head["kind"])
     except (ValueError, KeyError, TypeError) as error:
-        raise FileError(
-            "has damaged whosthere metadata", where=path, fix="Write or copy it again"
-        ) from error
+        raise FileError("has damaged whosthere metadata", where=path, fix=_AGAIN) from error
     if version > FORMAT_VERSION:
         raise FileError(
             f"was written in format {version}, this version reads up to {FORMAT_VERSION}",
@@ -132,12 +136,23 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
 
 def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read a Parquet file of our own, which must be of the given kind, with its metadata."""
+    fix = _MADE_BY.get(kind, _AGAIN)
+    if _is_of_another_format(path):
+        raise FileError(f"is not a {kind} file of whosthere", where=path, fix=fix)
     head = read_metadata(path)
-    found = "a Parquet file of another program" if head is None else f"a {head['kind']} file"
+    found = "a Parquet file of another program"
+    if head is not None and head["kind"] != kind:
+        found, fix = f"a {head['kind']} file", f"Name a {kind} file"
     if head is None or head["kind"] != kind:
-        raise FileError(f"is {found}, not a {kind} file of whosthere", where=path)
+        raise FileError(f"is {found}, not a {kind} file of whosthere", where=path, fix=fix)
     with _readable(path):
         return pl.read_parquet(path, glob=False), head
+
+
+def _is_of_another_format(path: Path) -> bool:
+    """Tell whether a file does not even begin like a Parquet file, such as a table of text."""
+    with _readable(path), path.open("rb") as file:
+        return not _MAGIC.startswith(file.read(len(_MAGIC)))
 
 
 def existing(path: Path) -> Path:
@@ -164,5 +179,5 @@ def _readable(path: Path) -> Iterator[None]:
         raise FileError(
             "is not a whole Parquet file (truncated, or of another format)",
             where=path,
-            fix="Write or copy it again",
+            fix=_AGAIN,
         ) from error
