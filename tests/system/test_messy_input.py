@@ -414,6 +414,20 @@ def test_a_better_name_wins_over_another(ingested, records):
     assert ingested(*INGEST, "--user-column", "id", "--force")[0].users == ("7",)
 
 
+def test_ids_that_differ_by_spaces_only_are_counted(ingested, records):
+    rows = [f"{user},2024-04-05T10:00Z,{region}" for user in ("u1", "u1 ", " u1", "u2", " u3")
+            for region in ("a", "a ", "b", " c")]  # fmt: skip
+    records(table(*rows))
+    traces, out = ingested(*INGEST)
+    assert traces.shape == (4, 1)
+    assert traces.n_users == 5
+    assert "Note: 3 user ids differ from one another only by spaces around them, and count" in out
+    assert "Note: 2 region ids differ" in out
+    # Spaces around every id, as after a comma, are nothing to note.
+    records(table("u1, 2024-04-05T10:00Z, a", "u2, 2024-04-05T10:00Z, b"))
+    assert "Note" not in ingested(*INGEST, "--force")[1]
+
+
 SECRETS = ("u4711", "9.2234", "2024-04-05", "1712311200", "Duomo")
 
 

@@ -18,7 +18,7 @@ from whosthere.data.batches import Batch, RowReader, Table
 from whosthere.data.columns import Columns
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
 from whosthere.data.gather import Fate, Gathering
-from whosthere.data.labels import Labels, sorted_order
+from whosthere.data.labels import Labels, n_differing_by_spaces, sorted_order
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.partition import NOWHERE, UNKNOWN, Box, Locator, Partition
 from whosthere.data.queries import Query
@@ -30,7 +30,7 @@ from whosthere.errors import EmptyError, InputError, RecordsError, quote
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -301,6 +301,15 @@ def _notes_on_users(n_users: int, n_records: int, column: str) -> Iterator[str]:
         )
 
 
+def _notes_on_spaces(role: str, ids: Sequence[str]) -> Iterator[str]:
+    n = n_differing_by_spaces(ids)
+    if n:
+        yield (
+            f"{n:,} {role} ids differ from one another only by spaces around them, and count as "
+            f"different {role}s. If they are not, remove the spaces"
+        )
+
+
 def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
     for batch in batches:
         seen[_USABLE] += len(batch)
@@ -357,6 +366,7 @@ def _assemble(
     if not cells.size:
         raise _nothing_left(gathered, steps)
     regions = locator.regions()
+    notes = [*_notes_on_spaces("user", ids), *_notes_on_spaces("region", regions.ids)]
     rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
     if partition.is_open:
         rows = _only_visited_regions(rows)
@@ -376,7 +386,7 @@ def _assemble(
         entries=tuple(step for step in steps if step.records or step.users),
         visits=chosen.n_visits,
         users=chosen.n_users,
-        notes=gathered.notes,
+        notes=(*gathered.notes, *notes),
         not_read=gathered.not_read,
         columns=gathered.columns,
     )
