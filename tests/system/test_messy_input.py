@@ -260,6 +260,39 @@ def test_ragged_rows_are_named_or_counted(refused, ingested, records):
     assert "line 4: column 'user': 'n/a' is no user" in refused(*INGEST, "--force")
 
 
+@pytest.mark.parametrize("packed", ["csv", "csv.gz"])
+def test_a_row_with_a_control_character_is_named_or_counted(refused, ingested, folder, packed):
+    text = table("u1,2024-04-05T10:00Z,a", "u\0002,2024-04-05T10:00Z,b", "u3,2024-04-05T10:00Z,c")
+    content = text.encode()
+    name = f"r.{packed}"
+    (folder / name).write_bytes(gzip.compress(content) if packed == "csv.gz" else content)
+    message = refused("ingest", name, "-o", "out.parquet")
+    assert f"{name}, line 3: has a control character (NUL)" in message
+    assert "--drop-invalid" in message
+    assert "--encoding" not in message
+    traces, out = ingested("ingest", name, "-o", "out.parquet", "--drop-invalid")
+    assert traces.users == ("u1", "u3")
+    assert "- with a control character" in out
+    (folder / name).write_bytes(text.replace("user", "us\0er").encode())
+    message = refused("ingest", name, "-o", "out.parquet", "--force")
+    assert f"{name}, line 1: has a control character" in message
+
+
+def test_control_characters_in_ids_further_on_are_noted(ingested, records):
+    rows = [f"u{i % 9},2024-04-05T10:00Z,a" for i in range(9_000)]
+    records(table(*rows, "u\0001,2024-04-05T10:00Z,a"))
+    assert "Note: 1 user ids hold control characters" in ingested(*INGEST)[1]
+
+
+def test_a_file_that_is_not_compressed_as_its_ending_says(refused, folder, rng):
+    for ending, packing in (("csv.gz", "gzip"), ("csv.zst", "zstd")):
+        (folder / f"r.{ending}").write_bytes(b"\1" + rng.bytes(5_000))
+        message = refused("ingest", f"r.{ending}", "-o", "out.parquet")
+        assert f"r.{ending}: is not compressed by {packing}, as its ending says" in message
+        assert "Is the file whole and its ending right?" in message
+        assert "encoding" not in message
+
+
 def test_surplus_fields_are_found_where_other_columns_are_ignored(refused, records):
     rows = ("u1,2024-04-05T10:00Z,a,x,y", "u2,2024-04-05T10:00Z,b,x,y,z")
     records(table(*rows, header="user,time,region,more,columns"))

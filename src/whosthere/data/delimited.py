@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.source import BATCH_ROWS, RAGGED, Source, column, readable
+from whosthere.data.source import BATCH_ROWS, CONTROL, RAGGED, Source, column, readable
 from whosthere.data.text_rows import cut, distinct, fields_of, rows_of, unquoted, without_header
 from whosthere.errors import EmptyError, InputError, RecordsError
 
@@ -27,7 +27,10 @@ _HEAD_BYTES = 1 << 16
 _BLOCK_CHARS = 1 << 24
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
-_CONTROLS = frozenset(range(32)) - {9, 10, 12, 13, 26}
+_CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
+# Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
+_FEW_NULS = 0.1
+_WHOLE_FIX = "Is the file whole and its ending right?"
 _ENCODING_FIX = "Name its encoding, such as latin-1 or utf-16-le"
 
 
@@ -153,6 +156,8 @@ class DelimitedSource(Source):
                 yield frame.with_columns(self._literals())
 
     def _parsed(self, block: str) -> pl.DataFrame | None:
+        if "\0" in block:
+            return None
         try:
             return pl.read_csv(
                 io.BytesIO(block.encode("utf-8", "surrogatepass")),
@@ -169,8 +174,10 @@ class DelimitedSource(Source):
         ragged: list[str | None] = []
         for _, line in rows_of(io.StringIO(block, newline="\n"), self.separator):
             fields = fields_of(line, self.separator)
-            bad = fields is None or len(fields) > len(names)
-            if fields is None:
+            bad = fields is None or len(fields) > len(names) or "\0" in line
+            if "\0" in line:
+                ragged.append(CONTROL)
+            elif fields is None:
                 ragged.append("has a quoted field that does not end, or not where it should")
             elif bad:
                 ragged.append(f"has {len(fields)} fields where the header has {len(names)}")
@@ -249,14 +256,14 @@ def open_delimited(
         text = head.decode(found, "ignore").lstrip("\ufeff")
     except LookupError as error:
         raise InputError(f"there is no encoding {encoding!r}", fix=_ENCODING_FIX) from error
-    if "\0" in text or sum(ord(char) in _CONTROLS for char in text) > len(text) / 50:
-        fix = _ENCODING_FIX if "\0" in text else "Is the file whole and its ending right?"
-        raise RecordsError("is no table of text", where=path, fix=fix)
+    _refuse_binary(text, path, magic)
     _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
     separator = max(_SEPARATORS, key=unquoted(header).count)
     names = distinct(fields_of(header, separator) or [])
     if not header.strip() or not names:
         raise EmptyError("has no row of names that can be read", where=path)
+    if "\0" in header:
+        raise RecordsError(CONTROL, where=f"{path}, line 1", fix="Correct the line")
     is_utf8 = found in {"utf-8", "utf-8-sig"}
     lines = text.count("\n")
     known_size = stored is None and magic[:2] != _GZIP and magic != _ZSTD
@@ -269,7 +276,7 @@ def open_delimited(
         open_binary=unpacked,
         separator=separator,
         encoding=None if is_utf8 and encoding is None else found,
-        by_polars=by_polars and is_utf8,
+        by_polars=by_polars and is_utf8 and "\0" not in text,
         notes=() if is_utf8 else (f"{path.name} was read as {_ENCODING_NAMES.get(found, found)}",),
     )
     if source.by_polars:
@@ -280,6 +287,19 @@ def open_delimited(
             return replace(source, by_polars=False)
         return replace(source, schema=dict.fromkeys(found_names, pl.String()))
     return source
+
+
+def _refuse_binary(text: str, path: Path, magic: bytes) -> None:
+    """Refuse what is no text, or text in an encoding that was not found out."""
+    has_nuls = text.count("\0") > _FEW_NULS * len(text)
+    if not has_nuls and sum(ord(char) in _CONTROLS for char in text) <= len(text) / 50:
+        return
+    packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
+    if packing is not None and magic[:2] != _GZIP and magic != _ZSTD:
+        problem = f"is not compressed by {packing}, as its ending says, and is no table of text"
+        raise RecordsError(problem, where=path, fix=_WHOLE_FIX)
+    fix = _ENCODING_FIX if has_nuls else _WHOLE_FIX
+    raise RecordsError("is no table of text", where=path, fix=fix)
 
 
 _ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}

@@ -82,3 +82,8 @@ def n_differing_by_spaces(texts: Sequence[str]) -> int:
     if not (stripped.str.len_bytes() != labels.str.len_bytes()).any():
         return 0
     return int(stripped.is_duplicated().sum())
+
+
+def n_with_controls(texts: Sequence[str]) -> int:
+    """Count texts that hold a control character, such as NUL."""
+    return int(pl.Series(texts, dtype=pl.String).str.contains(r"[\x00-\x1f\x7f]").sum())

@@ -18,7 +18,12 @@ from whosthere.data.batches import Batch, RowReader, Table
 from whosthere.data.columns import Columns
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
 from whosthere.data.gather import Fate, Gathering
-from whosthere.data.labels import Labels, n_differing_by_spaces, sorted_order
+from whosthere.data.labels import (
+    Labels,
+    n_differing_by_spaces,
+    n_with_controls,
+    sorted_order,
+)
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.partition import NOWHERE, UNKNOWN, Box, Locator, Partition
 from whosthere.data.queries import Query
@@ -301,13 +306,16 @@ def _notes_on_users(n_users: int, n_records: int, column: str) -> Iterator[str]:
         )
 
 
-def _notes_on_spaces(role: str, ids: Sequence[str]) -> Iterator[str]:
+def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
     n = n_differing_by_spaces(ids)
     if n:
         yield (
             f"{n:,} {role} ids differ from one another only by spaces around them, and count as "
             f"different {role}s. If they are not, remove the spaces"
         )
+    n = n_with_controls(ids)
+    if n:
+        yield f"{n:,} {role} ids hold control characters, such as line ends or NUL"
 
 
 def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
@@ -366,7 +374,7 @@ def _assemble(
     if not cells.size:
         raise _nothing_left(gathered, steps)
     regions = locator.regions()
-    notes = [*_notes_on_spaces("user", ids), *_notes_on_spaces("region", regions.ids)]
+    notes = [*_notes_on_ids("user", ids), *_notes_on_ids("region", regions.ids)]
     rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
     if partition.is_open:
         rows = _only_visited_regions(rows)

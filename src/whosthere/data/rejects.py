@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.source import RAGGED
+from whosthere.data.source import CONTROL, RAGGED
 from whosthere.data.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE, Moments, TimeReader
 from whosthere.errors import InputError, RecordsError, quote
 
@@ -93,6 +93,7 @@ class Rejects:
                     where=self._source.place(self._first_row + index),
                     fix=_DROP_FIX,
                 )
+            self._drop(ragged.eq_missing(CONTROL), "with a control character")
             self._drop(broken, "with too many fields or an open quote")
         if self._source.row_word != "line":
             return

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1_000_000
 RAGGED = "whosthere ragged"
 """A column of text that a batch may have besides: what is wrong with a row as such, or null."""
+CONTROL = "has a control character (NUL)"
+"""What `RAGGED` says of a row that no program should have written."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
