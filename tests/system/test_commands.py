@@ -1,6 +1,8 @@
 """Whole commands, one after the other, as a user types them."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ import pytest
 
 from whosthere import __version__
 from whosthere.cli.main import app
+from whosthere.data.files import write_table
 from whosthere.data.traces import Traces
 from whosthere.privacy.release import Release
 
@@ -244,6 +247,35 @@ def test_inspect_shows_no_user(ok, city):
         for form in ([], ["--json"]):
             said = ok("inspect", city / file, *form)
             assert not any(user in said for user in users)
+
+
+def test_inspect_keeps_tables_of_different_columns_apart(ok, city, monkeypatch):
+    monkeypatch.chdir(city)
+    (city / "traces.parquet").unlink()
+    shutil.copy("friends.csv", "more friends.csv")
+    facts = json.loads(ok("inspect", ".", "--json"))
+    assert "rows" not in facts
+    friends = facts["tables"]["friends.csv and 1 more"]
+    assert friends == {
+        "rows": 2 * pl.read_csv("friends.csv").height,
+        "columns": ["user", "friend"],
+    }
+    assert facts["tables"]["regions.csv"]["rows"] == 9
+    shown = ok("inspect", ".")
+    assert "9 rows: region, lon, lat" in shown
+    assert re.search(r"files not read +│ +none", shown)
+
+
+def test_inspect_says_what_it_counts_and_what_a_file_is(ok, city, tmp_path):
+    traces = city / "traces.parquet"
+    n = int((Traces.load(traces).visits_per_user() >= 10).sum())
+    assert re.search(rf"users with at least 10 visits +│ +{n}\b", ok("inspect", traces))
+    (tmp_path / "manifest.json").write_text("{}")
+    scores = pl.DataFrame({"attack": ["x"], "score": [0.5]})
+    scores.write_parquet(tmp_path / "scores.parquet")
+    write_table(scores, tmp_path / "task.parquet", kind="scores", metadata={})
+    for name, kind in (("scores", "table of an audit"), ("task", "scores file of whosthere")):
+        assert json.loads(ok("inspect", tmp_path / f"{name}.parquet", "--json"))["kind"] == kind
 
 
 def test_inspect_reads_folders(ok, city, monkeypatch):

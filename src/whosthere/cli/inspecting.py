@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.source import Source
 
+_RECORDS = "table of another program, or records"
+
 
 def inspect(
     file: Annotated[
@@ -46,11 +48,19 @@ def inspect(
     elif kind == "release" or (file.is_file() and description_path(file).exists()):
         facts = _release(file)
     else:
-        facts = _records(file)
+        facts = _tables(file, _kind_of_table(file, kind))
     if json:
         console.print_json(facts)
     else:
         _show(file, facts)
+
+
+def _kind_of_table(file: Path, kind: str | None) -> str:
+    from whosthere.auditing.finished import is_audit
+
+    if kind is not None:
+        return f"{kind} file of whosthere"
+    return "table of an audit" if is_audit(file.absolute().parent) else _RECORDS
 
 
 def _audit(folder: Path, *, json: bool) -> None:
@@ -92,7 +102,7 @@ def _traces(file: Path) -> dict[str, Any]:
         "visits_per_user_quantiles": {
             f"{share:.0%}": int(value) for share, value in zip(shares, quantiles, strict=False)
         },
-        "users_with_10_visits": int((visits >= 10).sum()),
+        "users_with_at_least_10_visits": int((visits >= 10).sum()),
         "friendships": None if traces.friends is None else traces.friends.n_edges,
         "ledger": None if traces.ledger is None else traces.ledger.to_json(),
     }
@@ -118,28 +128,45 @@ def _release(file: Path) -> dict[str, Any]:
     }
 
 
-def _records(file: Path) -> dict[str, Any]:
+def _tables(file: Path, kind: str) -> dict[str, Any]:
+    """Say what is in other tables: one, or those of a folder or an archive."""
     from whosthere.data.columns import refuse_data_as_names
     from whosthere.data.sources import open_sources
-    from whosthere.errors import listed
 
     opened = open_sources(file)
-    sources = opened.sources
-    for source in sources:
+    alike: dict[frozenset[str], list[Source]] = {}
+    for source in opened.sources:
         refuse_data_as_names(source.columns, where=source.path)
+        alike.setdefault(frozenset(source.columns), []).append(source)
+    facts = {
+        "kind": kind,
+        "files": len(opened.sources),
+        "files_not_read": list(opened.not_read),
+    }
+    if len(alike) > 1:
+        return facts | {"tables": {_names(same, file): _rows_of(same) for same in alike.values()}}
+    used = _columns_used(opened.sources[0]) if kind == _RECORDS else {}
+    return facts | _rows_of(opened.sources) | ({"columns_used_by_ingest": used} if used else {})
+
+
+def _rows_of(sources: list[Source]) -> dict[str, Any]:
+    """Describe tables that have the same columns."""
+    from whosthere.errors import listed
+
     names = list(sources[0].columns)
     return {
-        "kind": "table of another program, or records",
-        "files": len(sources),
-        "files_not_read": list(opened.not_read),
         "rows": sum(source.count() for source in sources),
         "columns": names if len(names) <= 40 else [listed(names)],
-        "columns_used_by_ingest": _columns_used(sources[0]) or None,
     }
 
 
+def _names(sources: list[Source], below: Path) -> str:
+    first = str(sources[0].path.relative_to(below))
+    return first if len(sources) == 1 else f"{first} and {len(sources) - 1:,} more"
+
+
 def _columns_used(source: Source) -> dict[str, str]:
-    """Return which column `ingest` would read for what, where that is clear."""
+    """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.columns import Columns
     from whosthere.data.layout import Arranger
     from whosthere.errors import RecordsError
@@ -148,7 +175,7 @@ def _columns_used(source: Source) -> dict[str, str]:
     for role in ("user", "time", "region", "point"):
         with suppress(RecordsError):
             found |= Arranger(Columns(), source).arrange((role,)).names
-    return found
+    return found if "user" in found else {}
 
 
 def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
@@ -173,11 +200,21 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
         words = name.replace("_", " ")
         if name == "guarantee" and value is not None:
             rows += GuaranteeLedger.from_json(value).rows()
+        elif name == "tables":
+            rows += [
+                (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
+                for table, about in value.items()
+            ]
         elif isinstance(value, dict):
             rows += [(f"{words}, {key}", inner) for key, inner in value.items()]
         else:
-            shown = "not known" if value is None else value
-            rows.append((words, ", ".join(shown) if isinstance(shown, list) else shown))
+            rows.append((words, _in_words(value)))
     console.table(f"{file}: {facts['kind']}", ("", ""), rows)
     if "description" in facts:
         console.say(facts["description"])
+
+
+def _in_words(value: object) -> object:
+    if value is None:
+        return "not known"
+    return (", ".join(value) or "none") if isinstance(value, list) else value
