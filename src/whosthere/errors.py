@@ -17,7 +17,7 @@ class InputError(ValueError):
     Parameters
     ----------
     problem
-        What was found, in one sentence without a final full stop.
+        What was found, in one sentence without a final full stop; it may end in a question mark.
     where
         The file, row, column or option that it was found in.
     fix
@@ -30,7 +30,8 @@ class InputError(ValueError):
         self.fix = fix
         place = "" if where is None else f"{where}: "
         remedy = "" if fix is None else f" {fix}" + ("" if fix.endswith("?") else ".")
-        super().__init__(f"{place}{problem}.{remedy}")
+        stop = "" if problem.endswith("?") else "."
+        super().__init__(f"{place}{problem}{stop}{remedy}")
 
 
 class FileError(InputError):

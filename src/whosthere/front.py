@@ -25,6 +25,7 @@ from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
+from whosthere.errors import GroupError
 from whosthere.kernels.threads import usable_processors
 from whosthere.paper.datasets import find_dataset
 from whosthere.paper.experiments import ALL, chosen
@@ -369,12 +370,15 @@ def publish(
     mechanism
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
     group_size
-        How many people to choose at random; all of them by default.
+        How many people to choose at random, at least 2; all of them by default.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
+    m = everybody.n_users if group_size is None else group_size
+    if m < 2:
+        raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
     return publishing.publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
 
 

@@ -345,7 +345,7 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
             r"reach from 1970.*start and end of the time window",
         ),
         ("", {}, "is empty"),
-        ("user,time,lon,lat\n", {}, "the files hold no rows"),
+        ("user,time,lon,lat\n", {}, "holds no rows"),
     ],
 )
 def test_bad_records_are_refused(tmp_path, content, options, message):

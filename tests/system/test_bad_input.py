@@ -84,15 +84,20 @@ WRONG = [
     (INGEST.format("none.csv"), "none.csv", "Check the path"),
     (INGEST.format("hollow"), "hollow", "Expected endings"),
     (INGEST.format("notes.txt"), "notes.txt", "Expected: .csv"),
-    (INGEST.format("nothing.csv"), "nothing.csv", "is empty"),
-    (INGEST.format("header.csv"), "hold no rows", "the right files"),
+    (INGEST.format("nothing.csv"), "nothing.csv: is empty", "the right file, copied whole"),
+    (INGEST.format("header.csv"), "header.csv: holds no rows", "the right files"),
+    (
+        INGEST.format("header.csv --from 2021-06-01 --to 2021-06-02"),
+        "header.csv: holds no",
+        "right",
+    ),
     (INGEST.format("nouser.csv"), "nouser.csv", "which column holds the user"),
     (INGEST.format("records.csv --user-column usr"), "records.csv", "Did you mean 'user'?"),
     (INGEST.format("naive.csv"), "naive.csv", "such as Europe/Rome"),
     (INGEST.format("mixed.csv"), "mixed.csv", "with their offset from UTC, or none"),
     (INGEST.format("never.csv"), "never.csv, line 14: column 'time'", "invalid rows"),
     (INGEST.format("nan.csv --grid 2x2"), "nan.csv, line 14: column 'lat'", "invalid rows"),
-    (INGEST.format("swapped.csv --grid 2x2"), "swapped.csv, line 14", "swapped?"),
+    (INGEST.format("swapped.csv --grid 2x2"), "swapped.csv, line 14", "swapped? Correct"),
     (INGEST.format("unknown.csv --regions regions.csv"), "unknown.csv, line 14", "invalid rows"),
     (INGEST.format("traces-cut.parquet"), "traces-cut.parquet", "Is the file whole"),
     # friends
@@ -136,8 +141,9 @@ WRONG = [
     ("release traces-cut.parquet -M raw -o out.parquet", "traces-cut.parquet", "copy it again"),
     ("release release.parquet -M raw -o out.parquet", "release.parquet", "not a traces file"),
     (f"{RELEASE} raw -m 7", "a group of 7", "from 1 to 6"),
-    (f"{RELEASE} raw -m 0", "a group of 0", "from 1 to 6"),
-    (f"{RELEASE} raw -m -2", "a group of -2", "from 1 to 6"),
+    (f"{RELEASE} raw -m 1", "a group of 1 hides nobody", "at least 2 people"),
+    (f"{RELEASE} raw -m 0", "a group of 0", "at least 2 people"),
+    (f"{RELEASE} raw -m -2", "a group of -2", "at least 2 people"),
     (f"{RELEASE} suppress(k=-1)", "k must lie between 0", "suppress(k=-1)"),
     (f"{RELEASE} suppress(k=1.5)", "k must be a whole number", "Write it like suppress(k=1)"),
     (f"{RELEASE} suppress", "the parameter k is missing", "Write it like suppress(k=1)"),
@@ -171,7 +177,7 @@ WRONG = [
     # looking into files
     ("inspect none.parquet", "none.parquet", "Check the path"),
     ("inspect notes.txt", "notes.txt", "Expected: .csv"),
-    ("inspect nothing.csv", "nothing.csv", "is empty"),
+    ("inspect nothing.csv", "nothing.csv: is empty", "the right file, copied whole"),
     ("inspect traces-cut.parquet", "traces-cut.parquet", "Write or copy it again"),
     ("inspect release-cut.parquet --json", "release-cut.parquet", "Write or copy it again"),
     # outputs
@@ -228,6 +234,25 @@ def test_a_damaged_description_of_a_csv_release(refused, whosthere, folder):
     assert whosthere("release", "traces.parquet", "-M", "raw", "-o", "ours.csv")[0] == 0
     (folder / "ours.csv-metadata.json").write_text("{")
     assert "Write or copy it again" in refused("inspect", "ours.csv")
+    for described, said in (
+        ("[]", "ours.csv-metadata.json: does not describe a release."),
+        ("{}", "ours.csv: is a damaged release (its description does not fit)."),
+        ('{"regions": []}', "ours.csv: is a damaged release (its description does not fit)."),
+    ):
+        (folder / "ours.csv-metadata.json").write_text(described)
+        assert f"{said} Write or copy it again." in refused("inspect", "ours.csv")
+
+
+def test_the_description_of_a_csv_release_is_announced(whosthere, folder):
+    for typed in (
+        "release traces.parquet -M raw -o ours.csv",
+        "import counts.csv -m 9 -M raw -o theirs.csv",
+    ):
+        _, said, _ = whosthere(*typed.split())
+        name = typed.split()[-1]
+        assert f"Written: {name}\nWritten: {name}-metadata.json, its description." in said
+    _, said, _ = whosthere("release", "traces.parquet", "-M", "raw", "-o", "o.parquet")
+    assert "metadata" not in said
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read and write all")

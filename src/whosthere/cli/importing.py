@@ -16,6 +16,7 @@ from whosthere.cli.options import (
     TimeFormat,
     Timezone,
 )
+from whosthere.cli.release import say_written
 
 
 def import_table(
@@ -119,4 +120,4 @@ def import_table(
         "Guarantee: unknown. Whether the noise of another program can be relied on is not in its "
         "table."
     )
-    console.say(f"Written: {out}")
+    say_written(out)

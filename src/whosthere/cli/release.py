@@ -38,17 +38,16 @@ def release(
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
     """
+    from whosthere import front
     from whosthere.data.files import refuse_existing
-    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.publish import publish
     from whosthere.privacy.release import description_path
     from whosthere.privacy.utility import UTILITY_WORDS, utility
 
     for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
         refuse_existing(path, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
-    made = publish(Traces.load(traces), mechanism=chosen, group_size=group_size, seed=seed)
+    made = front.publish(traces, chosen, group_size=group_size, seed=seed)
     made.release.save(out, force=force)
     ledger = made.release.ledger
     measured = asdict(utility(made.release.counts, made.truth))
@@ -74,4 +73,13 @@ def release(
     if made.share_dropped:
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
+    say_written(out)
+
+
+def say_written(out: Path) -> None:
+    """Say where a release is, and which file belongs to it."""
+    from whosthere.privacy.release import description_path
+
     console.say(f"Written: {out}")
+    if out.suffix == ".csv":
+        console.say(f"Written: {description_path(out)}, its description. Keep both together.")

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.source import BATCH_ROWS, CONTROL, RAGGED, Source, column, readable
+from whosthere.data.source import BATCH_ROWS, CONTROL, RAGGED, Source, column, empty, readable
 from whosthere.data.text_rows import cut, distinct, fields_of, rows_of, unquoted, without_header
 from whosthere.errors import EmptyError, InputError, RecordsError
 
@@ -251,7 +251,7 @@ def open_delimited(
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
     found = encoding or bom or ("utf-8" if _is_utf8(head) else "latin-1")
     if not head.strip():
-        raise EmptyError("is empty", where=path)
+        raise empty(path)
     try:
         text = head.decode(found, "ignore").lstrip("\ufeff")
     except LookupError as error:
@@ -261,7 +261,11 @@ def open_delimited(
     separator = max(_SEPARATORS, key=unquoted(header).count)
     names = distinct(fields_of(header, separator) or [])
     if not header.strip() or not names:
-        raise EmptyError("has no row of names that can be read", where=path)
+        raise EmptyError(
+            "has no row of names that can be read",
+            where=path,
+            fix="Add a first line with the names, such as user,time,region",
+        )
     if "\0" in header:
         raise RecordsError(CONTROL, where=f"{path}, line 1", fix="Correct the line")
     is_utf8 = found in {"utf-8", "utf-8-sig"}

@@ -216,7 +216,7 @@ class _Reading:
         except EmptyError:
             if seen[_USABLE]:
                 raise
-            raise _nothing_usable(seen) from None
+            raise self._nothing_usable(seen) from None
 
     def gather(
         self,
@@ -258,6 +258,8 @@ class _Reading:
             check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
             cells = region * np.int32(epochs.n) + epoch
             gathering.add(numbers, fates, cells, n_users=len(users))
+        if not len(users):
+            raise self._nothing_usable(invalid)
         notes = [note for source in self.opened.sources for note in source.notes]
         notes += self._notes_on_times(resolved)
         columns = self._columns()
@@ -273,6 +275,19 @@ class _Reading:
             for role, name in table.layout.names.items():
                 names.setdefault(role, []).append(name)
         return {role: " or ".join(dict.fromkeys(found)) for role, found in names.items()}
+
+    def _nothing_usable(self, seen: Counter[str]) -> EmptyError:
+        """Say that no row is left, with the reasons, and name the file if there is only one."""
+        where = self.tables[0].source.path if len(self.tables) == 1 else None
+        if not seen.total():
+            problem = "the files hold no rows" if where is None else "holds no rows"
+            return EmptyError(problem, where=where, fix="Check that these are the right files")
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in seen.items() if n)
+        return EmptyError(
+            f"no row can be used ({reasons})",
+            where=where,
+            fix="Check the columns and how their values are written",
+        )
 
     def _notes_on_times(self, resolved: Counter[str]) -> Iterator[str]:
         times = self.tables[0].times
@@ -326,15 +341,6 @@ def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
 
 
 _USABLE = "usable"
-
-
-def _nothing_usable(seen: Counter[str]) -> EmptyError:
-    if not seen.total():
-        return EmptyError("the files hold no rows", fix="Check that these are the right files")
-    reasons = ", ".join(f"{n:,} {reason}" for reason, n in seen.items() if n)
-    return EmptyError(
-        f"no row can be used ({reasons})", fix="Check the columns and how their values are written"
-    )
 
 
 def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
@@ -465,7 +471,7 @@ def _nothing_left(gathered: _Gathered, steps: list[Entry]) -> EmptyError:
     read = int(gathered.gathering.records.sum()) + gathered.invalid.total()
     drops = "; ".join(f"{step.records} {step.reason}" for step in steps if step.records)
     return EmptyError(
-        f"no visit is left of {read} records ({drops or 'the files hold no rows'})",
+        f"no visit is left of {read} records ({drops})",
         fix="Loosen the filters, or check the time zone and that lon and lat are not swapped",
     )
 

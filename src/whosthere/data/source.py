@@ -124,13 +124,18 @@ def column(name: str) -> pl.Expr:
     return pl.col(name)
 
 
+def empty(path: Path) -> EmptyError:
+    """Say that a file holds nothing."""
+    return EmptyError("is empty", where=path, fix="Check that it is the right file, copied whole")
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what polars says about a file it cannot read into a message for the user."""
     try:
         yield
     except pl.exceptions.NoDataError as error:
-        raise EmptyError("is empty", where=path) from error
+        raise empty(path) from error
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,

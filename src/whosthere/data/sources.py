@@ -18,9 +18,9 @@ from whosthere.data.delimited import DelimitedSource, open_delimited
 from whosthere.data.files import existing
 from whosthere.data.geojson import open_geojson
 from whosthere.data.geoparquet import point_column
-from whosthere.data.source import FrameSource, Source, readable
+from whosthere.data.source import FrameSource, Source, empty, readable
 from whosthere.data.workbooks import open_workbook
-from whosthere.errors import EmptyError, FileError, RecordsError
+from whosthere.errors import FileError, RecordsError
 
 if TYPE_CHECKING:
     import os
@@ -119,7 +119,7 @@ def _open(path: Path, encoding: str | None) -> list[Source]:
         )
     with readable(path):
         if path.stat().st_size == 0:
-            raise EmptyError("is empty", where=path)
+            raise empty(path)
         if ending == _ZIP:
             return _open_zip(path, encoding)
         return [_open_one(path, ending, encoding, None)]

@@ -6,8 +6,8 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.source import FrameSource
-from whosthere.errors import EmptyError, MissingExtraError, RecordsError
+from whosthere.data.source import FrameSource, empty
+from whosthere.errors import MissingExtraError, RecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def open_workbook(path: Path, *, stored: Callable[[], IO[bytes]] | None = None) 
             "is no workbook that can be read", where=path, fix="Save the table as CSV"
         ) from error
     if not table.width:
-        raise EmptyError("is empty", where=path)
+        raise empty(path)
     # Sheets know numbers only as floats; ids among them would end in .0.
     whole = [
         name

@@ -222,7 +222,8 @@ class Release:
             )
             release._check_rows(table)
         except _DAMAGES as error:
-            reason = str(error).rstrip(".")
+            unfit = isinstance(error, KeyError | TypeError)
+            reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(
                 f"is a damaged release ({reason})", where=path, fix="Write or copy it again"
             ) from error
@@ -273,6 +274,10 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise FileError(
             "is not readable JSON", where=described, fix="Write or copy it again"
         ) from error
+    if not isinstance(head, dict):
+        raise FileError(
+            "does not describe a release", where=described, fix="Write or copy it again"
+        )
     return head
 
 
