@@ -25,7 +25,6 @@ from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
-from whosthere.errors import GroupError
 from whosthere.kernels.threads import usable_processors
 from whosthere.paper.datasets import find_dataset
 from whosthere.paper.experiments import ALL, chosen
@@ -376,9 +375,7 @@ def publish(
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
-    m = everybody.n_users if group_size is None else group_size
-    if m < 2:
-        raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
+    publishing.refuse_one_person(everybody, group_size)
     return publishing.publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
 
 

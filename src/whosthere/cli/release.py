@@ -38,16 +38,19 @@ def release(
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
     """
-    from whosthere import front
     from whosthere.data.files import refuse_existing
+    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import publish, refuse_one_person
     from whosthere.privacy.release import description_path
     from whosthere.privacy.utility import UTILITY_WORDS, utility
 
     for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
         refuse_existing(path, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
-    made = front.publish(traces, chosen, group_size=group_size, seed=seed)
+    everybody = Traces.load(traces)
+    refuse_one_person(everybody, group_size)
+    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
     made.release.save(out, force=force)
     ledger = made.release.ledger
     measured = asdict(utility(made.release.counts, made.truth))

@@ -134,6 +134,16 @@ def publish(
     return _publish(group, chosen, bounding, lambda shape: chosen.draw(shape, noise), ledger)
 
 
+def refuse_one_person(traces: Traces, group_size: int | None) -> None:
+    """Refuse to count one person alone, whose counts are their trace.
+
+    `publish` itself does not, as the smallest group of all is good for trials.
+    """
+    m = traces.n_users if group_size is None else group_size
+    if m < 2:
+        raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
+
+
 def _publish(
     group: Group,
     mechanism: Mechanism,
