@@ -55,6 +55,26 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.parametrize("name", ["user", "id", "MSISDN"])
+def test_visits_of_many_people_are_no_target(whosthere, folder, tmp_path, name):
+    known = pl.read_csv(folder / "times.csv")
+    one = known.with_columns(pl.lit("u4711").alias(name))
+    many = pl.concat([one, known.with_columns(pl.lit("u4712").alias(name))])
+    one.write_csv(tmp_path / "one.csv")
+    many.write_parquet(tmp_path / "many.parquet")
+    release = folder / "with.parquet"
+    assert whosthere("attack", release, "--target", tmp_path / "one.csv")[0] == 0
+    code, out, err = whosthere("attack", release, "--target", tmp_path / "many.parquet")
+    assert (code, out) == (2, "")
+    assert f"many.parquet: holds visits of 2 people by its column '{name}'" in err
+    assert "Keep the rows of one person" in err
+    assert "471" not in err
+    one.with_columns(User=pl.lit("a"), user=pl.lit("b")).write_csv(tmp_path / "unclear.csv")
+    _, _, err = whosthere("attack", release, "--target", tmp_path / "unclear.csv")
+    assert "unclear.csv: has several columns that may hold the user" in err
+    assert "leave these columns out" in err
+
+
 def _json(whosthere, *arguments):
     code, out, err = whosthere("attack", *arguments, "--json")
     assert (code, err) == (0, "")

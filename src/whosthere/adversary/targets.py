@@ -13,7 +13,7 @@ from whosthere.data.columns import Columns
 from whosthere.data.files import new_file
 from whosthere.data.sources import read_single
 from whosthere.data.times import to_utc_micros
-from whosthere.errors import FileError, InputError, RecordsError, suggestion
+from whosthere.errors import FileError, InputError, RecordsError, quote, suggestion
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +41,7 @@ def read_target(
     try:
         if not table.height:
             raise InputError("has no rows", fix="Give at least one region or visit")
+        _refuse_several_people(table)
         names = Columns().require(("region",), table.columns)
         rows = _region_rows(table[names["region"]], regions)
         epoch = _epochs(table, epochs)
@@ -72,6 +73,21 @@ def write_target(
     table = pl.DataFrame({"region": [regions.ids[row] for row in region], **times})
     with new_file(path, force=force) as temporary:
         table.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+
+
+def _refuse_several_people(table: pl.DataFrame) -> None:
+    """Refuse records of many people, whose visits would pass for those of one."""
+    try:
+        name = Columns().find("user", table.columns)
+    except RecordsError as error:
+        fix = "Keep the rows of one person, and leave these columns out"
+        raise InputError(error.problem, fix=fix) from error
+    n = 0 if name is None else table[name].n_unique()
+    if n > 1:
+        raise InputError(
+            f"holds visits of {n:,} people by its column {quote(str(name))}, and a target is one",
+            fix="Keep the rows of one person, or remove the column if it does not name people",
+        )
 
 
 def _region_rows(column: pl.Series, regions: Regions) -> NDArray[np.int64]:
