@@ -7,7 +7,7 @@ import re
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data import delimited
@@ -40,6 +40,8 @@ def read(path):
 def test_rows_come_back(tmp_path, monkeypatch, encoding, packed, block, rows, separator):
     monkeypatch.setattr(delimited, "_BLOCK_CHARS", block)
     content = written(rows, separator).encode(encoding)
+    # Some Latin-1 is UTF-8 as well, and nobody can tell.
+    assume(encoding != "latin-1" or content.isascii() or not delimited._is_utf8(content))
     path = tmp_path / "r.csv"
     path.write_bytes(gzip.compress(content) if packed else content)
     assert read(path) == rows
