@@ -77,6 +77,24 @@ def test_counts_that_it_can_have_made_are_taken(imported, counts, values, mechan
     assert release.counts.tolist() == [list(values)]
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "said", "shown"),
+    [("suppress(k=5)", "Guarantee: none", "none"), ("laplace(eps=1)", "unknown", "not known")],
+)
+def test_only_noise_leaves_a_guarantee_in_doubt(
+    imported, counts, whosthere, mechanism, said, shown
+):
+    counts(20, 7, 30)
+    _, out = imported("-m", 100, "-M", mechanism)
+    assert said in out
+    (row,) = [
+        line
+        for line in whosthere("inspect", "out.parquet")[1].splitlines()
+        if "guarantee" in line and "formal" not in line and "guaranteed" not in line
+    ]
+    assert shown in row
+
+
 def test_an_attack_refuses_an_impossible_table(refused, whosthere, counts, folder):
     """A table that was described wrongly, by an older version or by hand, proves nothing."""
     counts(0, 58, 60)

@@ -117,7 +117,9 @@ def import_table(
     for note in imported.notes:
         console.say(f"Note: {note}.")
     console.say(
-        "Guarantee: unknown. Whether the noise of another program can be relied on is not in its "
-        "table."
+        "Guarantee: none, as the mechanism gives none."
+        if release.mechanism.guarantee is None
+        else "Guarantee: unknown. Whether the noise of another program can be relied on is not in "
+        "its table."
     )
     say_written(out)

@@ -14,6 +14,7 @@ from whosthere.cli.options import Json
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.source import Source
+    from whosthere.privacy.release import Release
 
 _RECORDS = "table of another program, or records"
 
@@ -117,7 +118,7 @@ def _release(file: Path) -> dict[str, Any]:
         "group_size": release.group_size,
         "mechanism": str(release.mechanism),
         "description": release.describe(),
-        "guarantee": None if release.ledger is None else release.ledger.to_json(),
+        "guarantee": _guarantee(release),
         **_space_and_time(len(release.regions), release.epochs),
         "has_positions": release.regions.have_positions,
         "cells": release.counts.size,
@@ -126,6 +127,13 @@ def _release(file: Path) -> dict[str, Any]:
         "total_count": int(release.counts.sum(dtype="int64")),
         "largest_count": int(release.counts.max()),
     }
+
+
+def _guarantee(release: Release) -> dict[str, Any] | str | None:
+    """Return what is guaranteed and on what it rests; None where that is not known."""
+    if release.ledger is not None:
+        return release.ledger.to_json()
+    return "none" if release.mechanism.guarantee is None else None
 
 
 def _tables(file: Path, kind: str) -> dict[str, Any]:
@@ -198,7 +206,7 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
         if name in {"kind", "ledger", "description"}:
             continue
         words = name.replace("_", " ")
-        if name == "guarantee" and value is not None:
+        if name == "guarantee" and isinstance(value, dict):
             rows += GuaranteeLedger.from_json(value).rows()
         elif name == "tables":
             rows += [
