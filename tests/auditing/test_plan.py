@@ -240,6 +240,18 @@ class TestTargets:
         made = plan(users=("u30", "u25", "u30"), targets=9)
         assert [traces.users[row] for row in made.targets] == ["u30", "u25"]
 
+    def test_how_they_were_chosen_is_known_and_decides_nothing(self, traces, plan):
+        drawn, frequent, named = plan(), plan(min_visits=2, targets=1), plan(users=("u30",))
+        assert str(drawn.choice) == "drawn at random"
+        visits = traces.visits_per_user()
+        assert frequent.choice.eligible == int((visits >= 2).sum())
+        assert frequent.choice.people == traces.n_users
+        assert frequent.choice.who == "people with 2 or more visits"
+        assert named.choice.by_hand
+        assert "targets_chosen" in named.about_json()
+        assert "chosen" not in json.dumps(named.to_json())
+        assert replace(drawn, choice=None) == drawn
+
     def test_unknown_names_are_refused(self, refused):
         assert "not in these traces" in refused(users=("u30", "nobody"))
 

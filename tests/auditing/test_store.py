@@ -115,6 +115,12 @@ class TestManifest:
         begun.begin(identity_of(PLAN, "a1b2"))
         assert content(begun.path) == before
 
+    def test_what_readers_must_know_is_added_to_an_older_one(self, begun):
+        known = {"targets_chosen": {"how": "by hand"}, "cautions": ["Beware."]}
+        before = strict(begun.path / "manifest.json")
+        begun.begin(IDENTITY, known=known)
+        assert strict(begun.path / "manifest.json") == before | known
+
     def test_an_empty_folder_will_do(self, folder):
         folder.path.mkdir()
         folder.begin(IDENTITY)

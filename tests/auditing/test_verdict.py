@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
+from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import LEAST_CELLS_KEPT, LEAST_CORRELATION, Verdict, judge
 from whosthere.auditing.vocabulary import CEILING, GUARANTEE, STRONGEST, UTILITY
 from whosthere.errors import InputError
@@ -532,6 +533,7 @@ def test_verdict_to_json():
         "strongest": None,
         "nothing_left": False,
         "alone": None,
+        "who": None,
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected
@@ -581,6 +583,70 @@ class TestLeastSample:
         for confidence in (0, 1, math.nan):
             with pytest.raises(InputError):
                 least_sample(0.1, confidence=confidence)
+
+
+class TestChoiceOfTargets:
+    """Whom a verdict is about, and what people who were named by hand can decide."""
+
+    BY_HAND = TargetChoice(by_hand=True)
+    FREQUENT = TargetChoice(min_visits=20, eligible=113, people=2000)
+    TPR = found(0.5, 0.4, 0.6, metric="tpr_at_fpr_1pct")
+
+    def test_named_people_are_never_accepted(self):
+        ceiling = found(0.9, 0.8, 1, attack=CEILING)
+        verdict = only([found(0.5, 0.45, 0.55), ceiling], choice=self.BY_HAND)
+        assert verdict.decision == "cannot tell"
+        assert "named by hand" in verdict.reasons[0]
+        assert KNOWN_TODAY not in verdict.reasons
+        assert "(about people named by hand)" in verdict.headline
+
+    def test_named_people_can_fail(self):
+        verdict = only([found(0.7, 0.65, 0.75)], choice=self.BY_HAND)
+        assert verdict.decision == "reject"
+        assert "named by hand" in verdict.reasons[-1]
+
+    def test_more_named_people_would_not_help(self):
+        verdict = only([found(0.59, 0.55, 0.63)], choice=self.BY_HAND)
+        assert verdict.decision == "cannot tell"
+        assert not any("would decide" in reason for reason in verdict.reasons)
+
+    def test_without_a_control_that_is_the_reason(self):
+        (reason,) = only([found(0.5, 0.45, 0.55)], trusted=None, choice=self.BY_HAND).reasons
+        assert reason.startswith("There was no control")
+
+    def test_a_filter_is_said_and_no_number_of_everybody(self):
+        sizes = {"raw": 200}
+        some = only([found(0.5, 0.45, 0.55), self.TPR], group_sizes=sizes, choice=self.FREQUENT)
+        assert some.decision == "accept"
+        assert "(about people with 20 or more visits)" in some.headline
+        (meaning,) = some.meaning
+        assert "50.0% of the people with 20 or more visits who are in a release" in meaning
+        assert "of 200" not in meaning
+
+    def test_everybody_needs_no_word(self):
+        for choice in (None, TargetChoice(eligible=2000, people=2000)):
+            found_all = only(
+                [found(0.5, 0.45, 0.55), self.TPR], group_sizes={"raw": 200}, choice=choice
+            )
+            assert found_all.who is None
+            assert "50.0% of the people in a release, about 100 of 200," in found_all.meaning[0]
+
+    def test_beforehand(self):
+        asked = {"targets": 50, "releases": 20, "control_releases": 4}
+        assert obstacles(AUC, [STRONGEST], **asked) == []
+        (said,) = obstacles(AUC, [STRONGEST], **asked, by_hand=True)
+        assert "named by hand" in said
+
+    @pytest.mark.parametrize("choice", [BY_HAND, FREQUENT, TargetChoice()])
+    def test_round_trip(self, choice):
+        assert TargetChoice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
+
+
+def test_tasks_that_failed_leave_nothing_accepted_in_words():
+    findings = [found(0.5, 0.45, 0.55), found(0.9, 0.8, 1, attack=CEILING)]
+    verdict = only(findings, incomplete={"raw"})
+    assert verdict.decision == "cannot tell"
+    assert KNOWN_TODAY not in verdict.reasons
 
 
 METRIC_NAMES = st.sampled_from(["auc", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps"])

@@ -12,6 +12,7 @@ from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.measure import measure, per_target
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import judge
 from whosthere.auditing.vocabulary import OF_UTILITY
 
@@ -54,7 +55,12 @@ def _scores(settings=SETTINGS, attacks=ATTACKS, targets=40, releases=20, strengt
     return pl.concat(rows)
 
 
-def _audit(settings=SETTINGS, attacks=ATTACKS, *, policy=None, name="run", **sizes):
+EVERYBODY = TargetChoice(eligible=2000, people=2000)
+
+
+def _audit(
+    settings=SETTINGS, attacks=ATTACKS, *, policy=None, name="run", choice=EVERYBODY, **sizes
+):
     """Return a finished audit, as if it had been read from a folder."""
     scores = _scores(settings, attacks, **sizes)
     by = policy or Policy.default()
@@ -74,13 +80,15 @@ def _audit(settings=SETTINGS, attacks=ATTACKS, *, policy=None, name="run", **siz
         name,
         {
             "plan": plan,
+            "targets_chosen": choice.to_json(),
+            "cautions": [],
             "traces": "ab" * 32,
             "begun": "2026-01-01T00:00:00+00:00",
             "versions": {"whosthere": "0.1.0", "numpy": "2"},
             "python": "3.11",
         },
         (*findings, control),
-        tuple(judge(findings, by)),
+        tuple(judge(findings, by, choice=choice)),
         by,
         True,
         0,

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.charts.dots import DotChart
 from whosthere.reporting.charts.tradeoff import TradeOff
@@ -36,7 +37,8 @@ def decided(audit, *decisions):
 
 
 def advised(audit):
-    return " ".join(advice(audit.verdicts, Lookup.of(audit), trusted=audit.trusted))
+    found = Lookup.of(audit)
+    return " ".join(advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice))
 
 
 class TestNumbers:
@@ -198,6 +200,70 @@ class TestAdvice:
         assert "nothing worth publishing" in advised(emptied(two, 1, 2))
         # The one that keeps most keeps nothing, so the other one is named.
         assert f"publish with {SETTINGS[2]}" in advised(emptied(two, 1))
+
+
+@pytest.fixture(scope="module")
+def by_hand(made_audit):
+    return made_audit(choice=TargetChoice(by_hand=True))
+
+
+@pytest.fixture(scope="module")
+def frequent(made_audit):
+    return made_audit(choice=TargetChoice(min_visits=20, eligible=113, people=2000))
+
+
+class TestChoiceOfTargets:
+    """Reports say whom the numbers are about."""
+
+    def test_people_named_by_hand(self, by_hand):
+        assert "accept" not in {verdict.decision for verdict in by_hand.verdicts}
+        said = advised(by_hand)
+        assert "You can publish" not in said
+        assert "named by hand" in said
+        screen = overview(by_hand)
+        assert any("named by hand" in warning for warning in screen.warnings)
+        assert all("named by hand" in card.headline for card in screen.cards)
+        method = " ".join(about_section(by_hand).method)
+        assert "at random" not in method
+        assert "named the targets by hand" in method
+        command = command_of(by_hand)
+        assert "--user ..." in command
+        assert "--targets" not in command
+        assert "--user" in about_section(by_hand).left_out
+
+    def test_people_with_many_visits(self, frequent):
+        good = decided(frequent, "reject", "reject", "accept")
+        assert "as far as people with 20 or more visits are concerned" in advised(good)
+        screen = overview(frequent)
+        assert any("(113 of 2,000)" in warning for warning in screen.warnings)
+        for card, row in zip(screen.cards, screen.table.rows, strict=True):
+            assert "of the people with 20 or more visits who are in a release" in card.headline
+            assert "of the people with 20 or more visits" in row[2].text
+        assert "from the people with 20 or more visits" in " ".join(about_section(frequent).method)
+        assert "--targets 40 \\\n    --min-visits 20" in command_of(frequent)
+        facts = {entry.words: entry.meaning for entry in about_section(frequent).facts}
+        assert "20 or more visits" in facts["how targets were chosen"]
+
+    def test_everybody(self, audit):
+        about = about_section(audit)
+        assert "draws targets at random from your data." in " ".join(about.method)
+        assert about.left_out == ""
+        assert "--min-visits" not in about.command
+
+    def test_an_older_folder_does_not_say(self, audit):
+        older = {key: value for key, value in audit.manifest.items() if key != "targets_chosen"}
+        for manifest in (older, older | {"targets_chosen": {"how": "at random"}}):
+            about = about_section(replace(audit, manifest=manifest))
+            assert "at random" not in " ".join(about.method)
+            assert "--min-visits" in about.left_out
+
+    def test_audits_of_other_people_are_compared_with_a_warning(self, audit, frequent):
+        page = comparison_page([audit, frequent])
+        assert any("different people" in warning for warning in page.warnings)
+        (row,) = [row for row in page.plans.rows if row[0].text == "how targets were chosen"]
+        assert row[1].text == "drawn at random"
+        assert "20 or more visits" in row[2].text
+        assert comparison_page([audit, audit]).warnings == ()
 
 
 class TestPeople:

@@ -46,6 +46,30 @@ def test_named_targets_get_a_line_each(traces, tmp_path, whosthere):
             assert not any(user.encode() in path.read_bytes() for user in users)
 
 
+def test_how_targets_were_chosen_is_shown_and_shown_again(traces, tmp_path, whosthere):
+    people = wt.Traces.load(traces)
+    named = ("--user", people.users[5], "--user", people.users[2])
+    for name, chosen, said in (
+        ("all", ("--targets", "3"), "3 targets, drawn at random."),
+        ("some", ("--targets", "3", "--min-visits", "2"), "people with 2 or more visits"),
+        ("named", named, "2 targets, named by hand."),
+    ):
+        run = tmp_path / name
+        shown = in_one_line(whosthere("audit", traces, *QUICK, *chosen, "--out", run)[1])
+        assert said in shown
+        assert ("can reject but not accept" in shown) or name != "named"
+        assert said in in_one_line(whosthere("inspect", run)[1])
+        found = json.loads(whosthere("inspect", run, "--json")[1])
+        assert found["targets_chosen"]["how"] == ("by hand" if name == "named" else "at random")
+        assert (
+            found["targets_chosen"]
+            == json.loads((run / "verdicts.json").read_text())["targets_chosen"]
+        )
+    assert "different people" in in_one_line(
+        whosthere("compare", tmp_path / "all", tmp_path / "some")[1]
+    )
+
+
 def test_a_verdict_by_one_attacker_says_so_in_its_first_line(traces, tmp_path, whosthere):
     shown = whosthere("audit", traces, *QUICK, "--targets", "3", "--out", tmp_path / "run")[1]
     (line,) = [line for line in shown.splitlines() if "raw, m=20" in line and "alone" in line]

@@ -16,6 +16,7 @@ import polars as pl
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.store import versions
+from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.files import existing
 from whosthere.data.source import readable
@@ -83,6 +84,26 @@ class FinishedAudit:
         plan: Mapping[str, Any] = self.manifest["plan"]
         return plan
 
+    @property
+    def n_targets(self) -> int:
+        """How many people were attacked."""
+        return len(self.plan.get("targets", ()))
+
+    @property
+    def choice(self) -> TargetChoice | None:
+        """How the targets were chosen; None where the manifest does not say."""
+        found = self.manifest.get("targets_chosen")
+        try:
+            return TargetChoice.from_json(found) if isinstance(found, dict) else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader of the results must know beforehand, a sentence each."""
+        found = self.manifest.get("cautions")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FinishedAudit:
         """Read the folder of a finished audit."""
@@ -121,6 +142,8 @@ class FinishedAudit:
             "trusted": self.trusted,
             "failed_tasks": self.failed_tasks,
             "policy": self.policy.to_json(),
+            "targets_chosen": None if self.choice is None else self.choice.to_json(),
+            "cautions": list(self.cautions),
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "findings": [finding.to_json() for finding in self.findings],
         }
@@ -129,7 +152,8 @@ class FinishedAudit:
     def of(cls, result: AuditResult) -> FinishedAudit:
         """Return what a result holds; its manifest is read from its folder, if it has one."""
         folder = result.folder
-        manifest = {"plan": result.plan.to_json(), "versions": versions()}
+        plan = result.plan
+        manifest = {"plan": plan.to_json(), "versions": versions(), **plan.about_json()}
         if folder is not None and is_audit(folder):
             manifest = _object(folder / "manifest.json")
         return cls(

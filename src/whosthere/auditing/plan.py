@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.setting import Scheme, Setting
+    from whosthere.auditing.target_choice import TargetChoice
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Plan:
         Of all random draws.
     cautions
         What a reader of the results must know beforehand, a sentence each; decides nothing.
+    choice
+        How the targets were chosen; None where nobody knows. The scores depend on who they are,
+        and not on this.
     """
 
     contests: tuple[Contest, ...]
@@ -76,6 +80,7 @@ class Plan:
     seed: int
     releases_of: tuple[tuple[str, int], ...] = ()
     cautions: tuple[str, ...] = field(default=(), compare=False)
+    choice: TargetChoice | None = field(default=None, compare=False)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -141,6 +146,13 @@ class Plan:
             "first_epoch": self.first_epoch,
             "seed": self.seed,
             **({"releases_of": special} if special else {}),
+        }
+
+    def about_json(self) -> dict[str, Any]:
+        """Return what a reader of the results must know and scores do not depend on, as JSON."""
+        return {
+            "targets_chosen": None if self.choice is None else self.choice.to_json(),
+            "cautions": list(self.cautions),
         }
 
 

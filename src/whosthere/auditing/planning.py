@@ -11,6 +11,7 @@ from whosthere.adversary.attacks import NotApplicableError
 from whosthere.auditing.plan import Plan, Task
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene
+from whosthere.auditing.target_choice import TargetChoice
 from whosthere.data.epochs import to_micros, zone
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.seeds import generator
@@ -50,6 +51,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         past_releases=options.past_releases if _users_of("past", attacks) else 0,
         first_epoch=first_epoch,
         seed=options.seed,
+        choice=_choice(options, population.tested),
     )
     return _without_idle(plan, population)
 
@@ -215,6 +217,15 @@ def _either(fixes: Sequence[str]) -> str:
     """Write ways out of a problem as one sentence."""
     text = ", or ".join(fixes)
     return text[0].upper() + text[1:]
+
+
+def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
+    """Return how the targets are chosen, for whoever reads what is found about them."""
+    if options.users:
+        return TargetChoice(by_hand=True)
+    least = max(options.min_visits, 1)
+    eligible = int((traces.visits_per_user() >= least).sum())
+    return TargetChoice(min_visits=least, eligible=eligible, people=traces.n_users)
 
 
 def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.target_choice import TargetChoice
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.what_if import WhatIf
 
@@ -75,6 +76,16 @@ class AuditResult:
     marginals: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARGINALS))
     what_if: tuple[WhatIf, ...] = ()
 
+    @property
+    def n_targets(self) -> int:
+        """How many people were attacked."""
+        return len(self.plan.targets)
+
+    @property
+    def choice(self) -> TargetChoice | None:
+        """How they were chosen; None where nobody knows."""
+        return self.plan.choice
+
     def kept_in(self, folder: Path | None) -> AuditResult:
         """Return the same result, kept in another folder or nowhere."""
         return replace(self, folder=folder)
@@ -103,6 +114,7 @@ class AuditResult:
             "trusted": self.trusted,
             "failed_tasks": len(self.failed),
             "policy": self.policy.to_json(),
+            **self.plan.about_json(),
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "findings": [finding.to_json() for finding in self.findings],
         }
@@ -136,6 +148,8 @@ class AuditResult:
         said = [f"{n} of {len(self.plan.tasks)} tasks failed"] if n else []
         if self.trusted is None:
             said.append("there was no control")
+        if self.choice is not None and self.choice.who is not None:
+            said.append(f"about {self.choice.who}")
         return said
 
     def _rows(self) -> list[list[str]]:

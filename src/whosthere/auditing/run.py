@@ -92,7 +92,7 @@ class PreparedAudit:
             identity = identity_of(self.plan, job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
             with folder.alone():
-                folder.begin(identity, extend=self._extend)
+                folder.begin(identity, known=self.plan.about_json(), extend=self._extend)
                 failed = do_what_is_left(
                     job, folder, at_work, partial(on_progress, "tasks"), on_failure
                 )
@@ -231,6 +231,7 @@ def _measured(
         trusted=trusted,
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
+        choice=plan.choice,
     )
     result = AuditResult(
         plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path

@@ -88,6 +88,7 @@ def obstacles(
     targets: int,
     releases: int,
     control_releases: int,
+    by_hand: bool = False,
 ) -> list[str]:
     """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
 
@@ -97,8 +98,12 @@ def obstacles(
         Names of the attacks of a setting.
     targets, releases, control_releases
         How many there are, releases for each target.
+    by_hand
+        Whether the targets were named, and not drawn at random.
     """
     said = []
+    if by_hand:
+        said.append("The targets are named by hand. Let them be drawn at random.")
     if STRONGEST not in attacks:
         said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
     if not control_releases:

@@ -121,14 +121,27 @@ class RunFolder:
             )
         return wanted | {"plan": before}
 
-    def begin(self, identity: dict[str, Any], *, extend: bool = False) -> None:
-        """Write the manifest, unless an audit with the same identity has begun here."""
+    def begin(
+        self,
+        identity: dict[str, Any],
+        *,
+        known: dict[str, Any] | None = None,
+        extend: bool = False,
+    ) -> None:
+        """Write the manifest, unless an audit with the same identity has begun here.
+
+        `known` is what readers of the results must know and scores do not depend on.
+        """
         self.check(identity, extend=extend)
+        known = known or {}
         if self._manifest.exists():
             found = json_object(self._manifest)
             if found["plan"] != identity["plan"]:
                 self._forget_results()
-                write_json(self._manifest, found | identity)
+            # An earlier version may not have written what readers must know.
+            wanted = found | identity | known
+            if found != wanted:
+                write_json(self._manifest, wanted)
             return
         about = {
             "format": FORMAT_VERSION,
@@ -140,7 +153,7 @@ class RunFolder:
             },
             "python": platform.python_version(),
         }
-        write_json(self._manifest, identity | about)
+        write_json(self._manifest, identity | known | about)
 
     def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
         """Refuse to go on with an audit of other data, by another plan or other software."""

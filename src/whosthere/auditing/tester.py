@@ -179,7 +179,13 @@ class Tester:
         )
         sizes = {one.setting: self.terms.any_plan.schemes[0].group_size for one in findings}
         trusted = control_holds(findings)
-        [verdict] = judge(findings, self.policy, trusted=trusted, group_sizes=sizes)
+        [verdict] = judge(
+            findings,
+            self.policy,
+            trusted=trusted,
+            group_sizes=sizes,
+            choice=self.terms.any_plan.choice,
+        )
         return verdict, tuple(findings)
 
     def _utility(self, mechanism: Mechanism) -> Utility:

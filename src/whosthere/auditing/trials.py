@@ -181,7 +181,7 @@ class Trials:
         """Do what is left of a trial; return the scores of test releases, and of the control."""
         self.number += 1
         folder = self._folder.of(plan)
-        folder.begin(identity_of(plan, self._job.traces_fingerprint))
+        folder.begin(identity_of(plan, self._job.traces_fingerprint), known=plan.about_json())
         do_what_is_left(
             replace(self._job, plan=plan),
             folder,

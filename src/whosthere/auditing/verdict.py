@@ -7,7 +7,9 @@ so that a wrong acceptance needs the riskiest of them to be wrong: each interval
 2.5 % of audits on that side. To reject, one broken limit is enough, so that the lower ends are
 taken at a level that holds for all attacks and limits of a setting together.
 
-An acceptance also needs the strongest attack known, no failed task, and both controls. The ceiling
+An acceptance also needs the strongest attack known, no failed task, both controls, and targets that
+were drawn at random: people named by hand do not speak for all others. A rejection needs no sample:
+a protection that fails some people fails. The ceiling
 of the game and the guarantee of the mechanism are no attacks: they decide nothing, but are said.
 Nor does what is left to publish: an acceptance of a protection that leaves nothing says so.
 """
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.policy import Limit, Policy
+    from whosthere.auditing.target_choice import TargetChoice
 
 Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
@@ -54,6 +57,14 @@ _FAILED = "Some tasks of this setting failed, so that some people were not attac
 _WEAK = (
     f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
     "weak attacks."
+)
+_NO_SAMPLE = (
+    "The targets were named by hand. They do not speak for all others, so nothing can be accepted. "
+    "Let targets be drawn at random."
+)
+_FAILS_THEM = (
+    "The targets were named by hand: this is about them, and others may be harder or easier to "
+    "find. A protection that fails them is rejected all the same."
 )
 _KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
@@ -85,6 +96,9 @@ class Verdict:
         `LEAST_CORRELATION`. It does not change the decision.
     alone
         The attack that the verdict rests on, if it is the only one.
+    who
+        Whom the verdict is about, such as ``people with 20 or more visits``; None if it is about
+        everybody.
     """
 
     setting: str
@@ -95,13 +109,20 @@ class Verdict:
     strongest: str | None = None
     nothing_left: bool = False
     alone: str | None = None
+    who: str | None = None
 
     @property
     def headline(self) -> str:
         """What it is about, with what must not be overlooked: the first line after the decision."""
-        by = "" if self.alone is None else f"  (by {self.alone} alone)"
-        emptied = "  (nothing is left to publish)" if self.nothing_left else ""
-        return f"{self.setting}{emptied}{by}"
+        return "  ".join((self.setting, *(f"({said})" for said in self.qualifiers)))
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """What must not be overlooked wherever the decision is shown."""
+        emptied = ["nothing is left to publish"] if self.nothing_left else []
+        by = [] if self.alone is None else [f"by {self.alone} alone"]
+        about = [] if self.who is None else [f"about {self.who}"]
+        return (*emptied, *by, *about)
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
@@ -134,6 +155,7 @@ def judge(
     trusted: bool | None = True,
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
+    choice: TargetChoice | None = None,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
@@ -146,17 +168,25 @@ def judge(
         Settings of which some tasks failed: these are not accepted.
     group_sizes
         People in a release, by setting, to say how many of them would be found.
+    choice
+        How the targets were chosen, to say whom the verdicts are about. None if nobody knows: they
+        are then taken for a sample of everybody.
     """
     untrusted = _NO_CONTROL if trusted is None else _UNTRUSTED
     sizes = group_sizes or {}
+    by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
-        case = _Case.of(finding for finding in findings if finding.setting == setting)
+        own = (finding for finding in findings if finding.setting == setting)
+        case = _Case.of(own, by_hand=by_hand)
         decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
         if trusted:
             reasons = [*reasons, *case.comparison(), *case.above_ceiling()]
+        if trusted and by_hand:
+            decision, reasons = _of_those_named(decision, reasons)
         if decision == "accept" and setting in incomplete:
-            decision, reasons = _undecided(_FAILED, *reasons)
+            kept = [reason for reason in reasons if reason != _KNOWN_TODAY]
+            decision, reasons = _undecided(_FAILED, *kept)
         left = case.what_is_left()
         if left is not None:
             reasons = [_nothing_left(decision, left), *reasons]
@@ -166,10 +196,11 @@ def judge(
                 decision,
                 tuple(reasons),
                 tuple(case.guaranteed()),
-                tuple(case.meaning(policy.prior, sizes.get(setting))),
+                tuple(case.meaning(policy.prior, sizes.get(setting), who)),
                 case.strongest,
                 nothing_left=left is not None,
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
+                who=who,
             )
         )
     return verdicts
@@ -184,9 +215,10 @@ class _Case:
     ceiling: tuple[Finding, ...]
     guarantee: tuple[Finding, ...]
     utility: tuple[Finding, ...]
+    by_hand: bool = False
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> _Case:
+    def of(cls, findings: Iterable[Finding], *, by_hand: bool = False) -> _Case:
         telling = [finding for finding in findings if finding.metric not in ABOUT_THE_AUDIT]
         real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
         return cls(
@@ -195,6 +227,7 @@ class _Case:
             tuple(finding for finding in telling if finding.attack == CEILING),
             tuple(finding for finding in telling if finding.attack == GUARANTEE),
             tuple(finding for finding in telling if finding.attack == UTILITY),
+            by_hand,
         )
 
     @property
@@ -224,6 +257,8 @@ class _Case:
         kept = [*self._kept_reasons(policy), *ceiling]
         if STRONGEST not in self.attacks:
             return _undecided(_WEAK, *kept)
+        if self.by_hand:
+            return _undecided(*kept)
         return "accept", kept if not self._above_limits(policy) else [*kept, _KNOWN_TODAY]
 
     def comparison(self) -> list[str]:
@@ -266,7 +301,7 @@ class _Case:
             f"{auc:.3f}, or finds more than {tpr:.1%} of the people at 1 % false alarms."
         ]
 
-    def meaning(self, prior: float, group_size: int | None) -> list[str]:
+    def meaning(self, prior: float, group_size: int | None, who: str | None) -> list[str]:
         """Say what the strongest attack would mean for people."""
         found = [finding for finding in self.on(_FOUND) if finding.estimate is not None]
         if not found:
@@ -274,10 +309,12 @@ class _Case:
         best = max(found, key=_estimate)
         tpr = _estimate(best)
         right = prior * tpr / max(prior * tpr + (1 - prior) * _FPR, 1e-300)
+        # A release holds other people too, so that a number of them all would be made up.
         many = "" if group_size is None else f", about {tpr * group_size:,.0f} of {group_size:,}"
+        people = f"people in a release{many}" if who is None else f"{who} who are in a release"
         return [
-            f"{best.attack} finds {tpr:.1%} of the people in a release{many}, while it names 1 in "
-            f"100 of those who are not in it. If {prior:.0%} of the people in question are in, "
+            f"{best.attack} finds {tpr:.1%} of the {people}, while it names 1 in 100 "
+            f"of those who are not in it. If {prior:.0%} of the people in question are in, "
             f"{right:.0%} of those whom it names are."
         ]
 
@@ -329,9 +366,11 @@ class _Case:
                 f"{limit.most:g} or less."
             )
         worst = max(maybe_above, key=_high)
+        # More people named by hand would not speak for others either.
+        more = "" if self.by_hand else f" {what_would_help(worst, limit)}"
         return (
             f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
-            f"(limit {limit.most:g}). {what_would_help(worst, limit)}"
+            f"(limit {limit.most:g}).{more}"
         )
 
     def _open_end(self, limit: Limit) -> tuple[str, str]:
@@ -374,6 +413,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _undecided(*reasons: str) -> tuple[Decision, list[str]]:
     return "cannot tell", list(reasons)
+
+
+def _of_those_named(decision: Decision, reasons: list[str]) -> tuple[Decision, list[str]]:
+    """Say in the reasons what a decision about people who were named by hand is worth."""
+    if decision == "reject":
+        return decision, [*reasons, _FAILS_THEM]
+    return _undecided(_NO_SAMPLE, *reasons)
 
 
 def _nothing_left(decision: Decision, why: str) -> str:

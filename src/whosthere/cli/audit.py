@@ -179,7 +179,7 @@ def audit(
         _show_obstacles(prepared.plan, judged_by)
     if dry_run:
         if json:
-            console.print_json(prepared.plan.to_json())
+            console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
         return
     with console.steps() as move:
         result = prepared.run(
@@ -215,7 +215,7 @@ def _show_plan(plan: Plan) -> None:
     releases = [f"{plan.releases} per target and scheme, {plan.control_releases} for control"]
     releases += [f"{n} for {attack}" for attack, n in plan.to_json().get("releases_of", {}).items()]
     rows = [
-        ("targets", str(len(plan.targets))),
+        ("targets", f"{len(plan.targets)}, {plan.choice}"),
         ("releases", "\n".join(releases)),
         ("reference", f"{plan.reference_size:,} people an attacker has real traces of"),
     ]
@@ -246,6 +246,7 @@ def _show_obstacles(plan: Plan, policy: Policy) -> None:
             targets=len(plan.targets),
             releases=min(plan.releases_by(attack) for attack in plan.attacks_in(setting)),
             control_releases=plan.control_releases,
+            by_hand=plan.choice is not None and plan.choice.by_hand,
         )
     )
     if not said:

@@ -172,7 +172,8 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     for family in prepared.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
         rows.append((family.template, f"{family.parameter}: {values}"))
-    rows.append(("targets", f"{len(prepared.plan.targets)}, and others for the confirmation"))
+    chosen = f"{len(prepared.plan.targets)}, {prepared.plan.choice}"
+    rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks at last", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
     for sentence in prepared.plan.cautions:

@@ -53,6 +53,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
     console.say("All numbers with 95 % intervals.")
     for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
+    _show_targets(result)
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
         console.say(
@@ -66,6 +67,12 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
             "a control failed: it found a signal where there is none, or releases with a person "
             "do not look as they must, so this audit cannot be trusted"
         )
+
+
+def _show_targets(result: AuditResult | FinishedAudit) -> None:
+    """Say how many people were attacked, and how they were chosen."""
+    n, chosen = result.n_targets, result.choice or "it is not known how they were chosen"
+    console.say(f"{n:,} {'target' if n == 1 else 'targets'}, {chosen}.")
 
 
 def show_named_targets(result: AuditResult) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.lookup import words_of
 from whosthere.reporting.numbers import shortened
+from whosthere.reporting.sections.chosen import said_of_targets
 from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell
 from whosthere.reporting.texts import texts
 
@@ -32,7 +33,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class About:
-    """Method, glossary, limits, policy, manifest, and how to repeat the audit."""
+    """Method, glossary, limits, policy, manifest, and how to repeat the audit.
+
+    `left_out` is what the command to repeat it does not say.
+    """
 
     method: tuple[str, ...]
     limits: tuple[str, ...]
@@ -42,12 +46,16 @@ class About:
     prior: str
     facts: tuple[Entry, ...]
     command: str
+    left_out: str
 
 
 def about_section(audit: FinishedAudit) -> About:
     """Return everything that does not depend on what was found."""
+    chosen = " ".join(said_of_targets("targets", audit))
     return About(
-        tuple(texts()["method"]["paragraphs"]),
+        tuple(
+            paragraph.replace("{targets}", chosen) for paragraph in texts()["method"]["paragraphs"]
+        ),
         tuple(texts()["limits"]["items"]),
         glossary_entries(one.metric for one in audit.findings),
         policy_table(audit.policy),
@@ -55,6 +63,7 @@ def about_section(audit: FinishedAudit) -> About:
         f"{audit.policy.prior:.0%}",
         _facts(audit),
         command_of(audit),
+        " ".join(said_of_targets("targets_repeated", audit)),
     )
 
 
@@ -92,7 +101,6 @@ def command_of(audit: FinishedAudit) -> str:
         "--reference-size": plan.get("reference_size"),
         "--seed": plan.get("seed"),
     }
-    targets = len(plan.get("targets", ()))
     contests: Mapping[str, Any] = plan.get("contests", {})
     mechanisms = dict.fromkeys(name.rpartition(", m=")[0] for name in contests)
     sizes = dict.fromkeys(name.rpartition(", m=")[2].partition(",")[0] for name in contests)
@@ -101,11 +109,21 @@ def command_of(audit: FinishedAudit) -> str:
     parts += [f"--group-size {shlex.quote(size)}" for size in sizes]
     parts += [f"--mechanism {shlex.quote(shortened(name))}" for name in mechanisms]
     parts += [f"--attack {shlex.quote(shortened(name))}" for name in attacks]
-    parts.append(f"--targets {targets}")
+    parts += _options_of_targets(audit)
     parts += [f"{option} {value}" for option, value in given.items() if value is not None]
     own = plan.get("releases_of", {})
     parts += [f"--releases-of {shlex.quote(f'{name}={n}')}" for name, n in own.items()]
     return " \\\n    ".join([*parts, "--out RUN"])
+
+
+def _options_of_targets(audit: FinishedAudit) -> list[str]:
+    """Return the options that choose as many targets in the same way, without any id."""
+    choice = audit.choice
+    if choice is not None and choice.by_hand:
+        return ["--user ..."]
+    least = 1 if choice is None else choice.min_visits
+    filtered = [f"--min-visits {least}"] if least > 1 else []
+    return [f"--targets {audit.n_targets}", *filtered]
 
 
 def _facts(audit: FinishedAudit) -> tuple[Entry, ...]:
@@ -117,7 +135,8 @@ def _facts(audit: FinishedAudit) -> tuple[Entry, ...]:
         "audit": audit.name,
         "begun": manifest.get("begun"),
         "SHA-256 of the traces": manifest.get("traces"),
-        "targets": len(plan.get("targets", ())),
+        "targets": audit.n_targets,
+        "how targets were chosen": audit.choice,
         "releases per target and protection": plan.get("releases"),
         "other numbers of releases": _joined(plan.get("releases_of")),
         "control releases": plan.get("control_releases"),

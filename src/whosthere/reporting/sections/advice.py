@@ -10,13 +10,20 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from whosthere.auditing.target_choice import TargetChoice
     from whosthere.auditing.verdict import Verdict
     from whosthere.reporting.lookup import Lookup
 
 _NAMED = 4
 
 
-def advice(verdicts: Sequence[Verdict], found: Lookup, *, trusted: bool | None) -> tuple[str, ...]:
+def advice(
+    verdicts: Sequence[Verdict],
+    found: Lookup,
+    *,
+    trusted: bool | None,
+    choice: TargetChoice | None = None,
+) -> tuple[str, ...]:
     """Return two sentences: what to do, and what next."""
     useful = [one.setting for one in verdicts if one.decision == "accept" and not one.nothing_left]
     names = [shortened(name) for name in useful]
@@ -27,8 +34,13 @@ def advice(verdicts: Sequence[Verdict], found: Lookup, *, trusted: bool | None) 
     if trusted and useful:
         case = _case_of_useful(len(useful), ranked=bool(kept))
     else:
-        case = _case_of_nothing(verdicts, trusted=trusted)
-    return tuple(sentence.format(accepted=listed, best=best) for sentence in sentences[case])
+        by_hand = choice is not None and choice.by_hand
+        case = _case_of_nothing(verdicts, trusted=trusted, by_hand=by_hand)
+    who = None if choice is None else choice.who
+    scope = "" if who is None else f", as far as {who} are concerned"
+    return tuple(
+        sentence.format(accepted=listed, best=best, scope=scope) for sentence in sentences[case]
+    )
 
 
 def _case_of_useful(n: int, *, ranked: bool) -> str:
@@ -37,11 +49,13 @@ def _case_of_useful(n: int, *, ranked: bool) -> str:
     return "some_accepted" if ranked else "some_accepted_unranked"
 
 
-def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None) -> str:
+def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None, by_hand: bool) -> str:
     """Say why nothing can be published by this audit."""
     if not trusted:
         return "no_control" if trusted is None else "untrusted"
     decisions = {verdict.decision for verdict in verdicts}
     if "accept" in decisions:
         return "nothing_left"
-    return "all_rejected" if decisions == {"reject"} else "unsure"
+    if decisions == {"reject"}:
+        return "all_rejected"
+    return "by_hand" if by_hand else "unsure"

@@ -186,6 +186,11 @@ def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
         )
     if len({str(audit.manifest.get("traces")) for audit in audits}) > 1:
         said.append("The audits are of different data.")
+    if len({str(audit.choice) for audit in audits}) > 1:
+        said.append(
+            "The audits chose their targets in different ways, so their numbers are about "
+            "different people."
+        )
     return tuple(said)
 
 
@@ -194,7 +199,8 @@ def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
         "begun": [audit.manifest.get("begun") for audit in audits],
         "SHA-256 of the traces": [str(a.manifest.get("traces", ""))[:16] for a in audits],
         "policy": [shortened(audit.policy.name, _LETTERS) for audit in audits],
-        "targets": [len(audit.plan.get("targets", ())) for audit in audits],
+        "targets": [audit.n_targets for audit in audits],
+        "how targets were chosen": [audit.choice for audit in audits],
         "releases per target": [audit.plan.get("releases") for audit in audits],
         "attacks": [", ".join(Lookup.of(audit).attacks) for audit in audits],
         "seed": [audit.plan.get("seed") for audit in audits],

@@ -94,7 +94,9 @@ def _advice(found: Recommendation) -> tuple[str, ...]:
     off = cost.mean_relative_error
     by = "an unknown amount" if off is None else f"{off:.0%}"
     price = f"What it costs: {lost} of the visited cells are published as 0, and a visited cell is "
-    return (*said, f"{price}off by {by} on average.")
+    who = chosen.last_verdict.who
+    about = [] if who is None else [f"This is about {who}: nothing is said about others."]
+    return (*said, f"{price}off by {by} on average.", *about)
 
 
 def _utility(candidate: Candidate) -> Iterator[Finding]:

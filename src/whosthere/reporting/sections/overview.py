@@ -18,6 +18,7 @@ from whosthere.reporting.lookup import (
 )
 from whosthere.reporting.numbers import number, people, shortened, with_interval
 from whosthere.reporting.sections.advice import advice
+from whosthere.reporting.sections.chosen import said_of_targets
 from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, value_cell
 from whosthere.reporting.texts import texts
 
@@ -83,7 +84,7 @@ def overview(audit: FinishedAudit) -> Overview:
     """Return the first screen of an audit."""
     found = Lookup.of(audit)
     return Overview(
-        advice(audit.verdicts, found, trusted=audit.trusted),
+        advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice),
         tuple(_warnings(audit)),
         tally(audit.verdicts),
         tuple(
@@ -102,9 +103,10 @@ def _warnings(audit: FinishedAudit) -> list[str]:
     elif not audit.trusted:
         said.append("A control failed: no number of this audit can be trusted.")
     if audit.failed_tasks:
-        total = len(audit.plan.get("targets", ())) * len(audit.verdicts)
+        total = audit.n_targets * len(audit.verdicts)
         many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
         said.append(f"{many} tasks failed; all numbers rest on the others.")
+    said += said_of_targets("targets_warning", audit)
     alone = dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone)
     said += [f"Some verdicts rest on one attack alone: {shortened(one)}." for one in alone]
     return said
@@ -144,6 +146,11 @@ def headline(verdict: Verdict, found: Lookup) -> str:
 def _risk_in_words(verdict: Verdict, found: Lookup) -> str:
     best = found.largest(verdict.setting, FOUND)
     size = group_size_of(verdict.setting)
+    if best is not None and best.estimate is not None and verdict.who is not None:
+        return (
+            f"An attacker finds {best.estimate:.1%} of the {verdict.who} who are in a release; "
+            f"guessing finds 1 %. {_promise(found, verdict.setting)}"
+        )
     if best is not None and best.estimate is not None and size is not None:
         return (
             f"An attacker finds about {people(best.estimate, size)} people in a release; guessing "
@@ -325,6 +332,10 @@ def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
     if best is None or best.estimate is None or size is None:
         return Cell("not resolvable")
     low, high = best.low, best.high
+    if verdict.who is not None:
+        # A release holds other people too, of whom nothing is known.
+        span = "" if low is None or high is None else f"{low:.1%} \u2013 {high:.1%}"
+        return Cell(f"{best.estimate:.1%} of the {verdict.who}", span, sort=best.estimate * size)
     span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
     return Cell(people(best.estimate, size), span, sort=best.estimate * size)
 
