@@ -16,6 +16,7 @@ from whosthere.reporting.sections.about import about_section, command_of
 from whosthere.reporting.sections.advice import advice
 from whosthere.reporting.sections.certainty import certainty_section
 from whosthere.reporting.sections.comparison import (
+    comparison_json,
     comparison_page,
     difference,
     distinct_names,
@@ -138,6 +139,19 @@ class TestOverview:
             assert len(row) == len(heads)
         assert [row[-1].text for row in table.rows][:2] == ["no guarantee"] * 2
         assert table.rows[2][-1].text.endswith("2.5")
+
+    def test_the_table_has_every_limited_metric(self, made_audit):
+        strict = made_audit(policy=Policy("strict", {"pooled_auc": 0.6, "auc_p90": 0.7}))
+        for one in (made_audit(), strict):
+            terms = [head.term for head in overview(one).table.heads]
+            assert {limit.metric for limit in one.policy.limits} <= set(terms)
+
+    def test_decisions_in_the_table_are_qualified(self, audit):
+        one = replace(audit.verdicts[0], nothing_left=True, alone="likelihood-ratio")
+        changed = replace(audit, verdicts=(one, *audit.verdicts[1:]))
+        assert overview(changed).table.rows[0][1].detail == (
+            "(nothing is left to publish) (by likelihood-ratio alone)"
+        )
 
     def test_warnings(self, audit):
         assert overview(audit).warnings == ()
@@ -448,6 +462,20 @@ class TestComparison:
         assert "control failed" in said
         assert "different policies" in said
         assert "different data" in said
+
+    def test_every_limited_metric_of_some_policy(self, audit, made_audit):
+        own = Policy("strict", {"auc_p90": 0.7, "empirical_eps": 3})
+        limits = (*audit.policy.limits, *own.limits)
+        page = comparison_page([audit, made_audit(policy=own)])
+        assert {limit.metric for limit in limits} <= {one.metric for one in page.measures}
+        compared = comparison_json([audit, audit])["changes"]
+        assert "pooled_auc" in {change["metric"] for change in compared}
+
+    def test_decisions_are_qualified(self, audit):
+        one = replace(audit.verdicts[0], nothing_left=True, alone="likelihood-ratio")
+        changed = replace(audit, verdicts=(one, *audit.verdicts[1:]))
+        cell = comparison_page([audit, changed]).verdicts.rows[0][2]
+        assert cell.detail == "(nothing is left to publish) (by likelihood-ratio alone)"
 
     def test_names_are_distinct(self, audit):
         names = distinct_names([audit, audit, replace(audit, name="x" * 10_000)])

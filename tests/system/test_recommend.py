@@ -61,6 +61,15 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert any("confirmation" in line and "accept" in line for line in lines)
 
 
+def test_the_table_has_every_limited_metric(recommend, folder):
+    limits = "auc = 0.99\npooled_auc = 0.99\nshare_auc_90 = 1\nauc_p90 = 1\n"
+    (folder / "policy.toml").write_text(f"[limits]\n{limits}")
+    out = recommend()[1]
+    (head,) = [line for line in out.splitlines() if "verdict" in line and "mean AUC" in line]
+    for words in ("AUC, all", "AUC >= 0.9", "AUC of the person at the 90th percentile"):
+        assert words in head
+
+
 def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
     shown = io.StringIO()
     terminal = Console(file=shown, force_terminal=True, width=100)

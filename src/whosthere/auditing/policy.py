@@ -21,6 +21,7 @@ from whosthere.errors import InputError, suggestion
 if TYPE_CHECKING:
     import os
 
+_ALWAYS_SHOWN = ("tpr_at_fpr_1pct", "share_auc_90")
 _LIMITABLE = tuple(name for name, metric in METRICS.items() if metric.can_be_limited)
 DEFAULT_PRIOR = 0.5
 """Chance of being in that is supposed before the release is seen: as likely in as out."""
@@ -130,6 +131,12 @@ class Policy:
         if isinstance(policy, Mapping):
             return cls("custom", policy)
         return cls.read(policy)
+
+    @property
+    def metrics_to_show(self) -> tuple[str, ...]:
+        """The metrics that stand beside a verdict: every limited one, and the usual ones."""
+        limited = (limit.metric for limit in self.limits)
+        return tuple(dict.fromkeys(("auc", *limited, *_ALWAYS_SHOWN)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as a JSON object."""

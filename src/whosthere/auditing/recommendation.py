@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
 from whosthere.auditing.verdict import LEAST_CORRELATION
+from whosthere.auditing.vocabulary import METRICS
 from whosthere.display import paragraph, stacked, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.policy import Policy
@@ -184,19 +185,18 @@ class Recommendation:
                 paragraph(CHOSEN_BECAUSE_IT_PASSED),
                 *map(paragraph, chosen.last_verdict.reasons),
             ]
-        rows = [row for one in self.candidates for row in _rows(one)]
-        header = ("mechanism", "verdict", "mean AUC", "TPR at 1 % FPR", "pattern kept")
+        metrics = self.policy.metrics_to_show
+        rows = [row for one in self.candidates for row in _rows(one, metrics)]
+        words = (METRICS[metric].words for metric in metrics)
+        header = ("mechanism", "verdict", *words, "pattern kept")
         return stacked(*said, table(header, rows))
 
 
-def _rows(one: Candidate) -> Iterator[list[str]]:
+def _rows(one: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
     """Return a row of what the search found, and one of the confirmation."""
     alone = "" if one.checked else f" ({SEARCHER} alone)"
-    numbers = (shown(one.strongest(metric)) for metric in _SHOWN)
+    numbers = (shown(one.strongest(metric)) for metric in metrics)
     yield [one.mechanism, one.verdict.decision + alone, *numbers, f"{one.pattern_kept:.2f}"]
     if one.confirmation is not None:
-        numbers = (shown(one.strongest(metric, confirmed=True)) for metric in _SHOWN)
+        numbers = (shown(one.strongest(metric, confirmed=True)) for metric in metrics)
         yield [f"{one.mechanism}, confirmation", one.confirmation.decision, *numbers, ""]
-
-
-_SHOWN = ("auc", "tpr_at_fpr_1pct")

@@ -19,9 +19,10 @@ from whosthere.cli.options import (
     ReferenceSize,
     WorkerCount,
 )
+from whosthere.cli.results import head_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
@@ -211,23 +212,26 @@ def _show_obstacles(plan: Plan, policy: Policy) -> None:
         console.say(f"- {sentence}")
 
 
-_COLUMNS = ("", "verdict", "mean AUC", "TPR at 1%", "lost", "error", "pattern")
 _LEGEND = (
-    "AUC, and TPR at 1 % FPR, of the strongest attack tried, with 95 % intervals. Lost: share of "
-    "the visited cells published as 0. Error: mean relative error of visited cells. Pattern: "
-    "correlation of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
-    "every attack chosen, others with the likelihood ratio alone. Confirmation: the protection "
-    "above on fresh releases of people drawn anew."
+    "Risk is that of the strongest attack tried, with 95 % intervals. Lost: share of the visited "
+    "cells published as 0. Error: mean relative error of visited cells. Pattern: correlation of "
+    "published and true counts, 1 is the same pattern and 0 is none. *: tried with every attack "
+    "chosen, others with the likelihood ratio alone. Nothing left: nothing is left to publish. "
+    "Confirmation: the protection above on fresh releases of people drawn anew."
 )
-_METRICS = ("auc", "tpr_at_fpr_1pct")
+_COLUMNS_OF_UTILITY = ("", "lost", "error", "pattern")
 
 
 def _show(found: Recommendation) -> None:
     from whosthere.auditing.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
+    metrics = found.policy.metrics_to_show
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
-        console.table(family, _COLUMNS, [row for candidate in own for row in _rows(candidate)])
+        rows = [row for candidate in own for row in _rows(candidate, metrics)]
+        console.table(family, ("", "verdict", *map(head_of, metrics)), rows)
+        left = [_row_of_utility(candidate) for candidate in own]
+        console.table("Left to publish", _COLUMNS_OF_UTILITY, left)
     console.say(_LEGEND)
     console.say("")
     for candidate in found.candidates:
@@ -262,23 +266,26 @@ def _show(found: Recommendation) -> None:
     )
 
 
-def _rows(candidate: Candidate) -> Iterator[list[str]]:
+def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
     """Return a row of what the search found, and one of the confirmation."""
     from whosthere.auditing.result import shown
 
-    kept = candidate.utility
+    emptied = "\n(nothing left)" if candidate.nothing_left else ""
     yield [
         candidate.choice,
-        candidate.verdict.decision + ("*" if candidate.checked else ""),
-        *(shown(candidate.strongest(metric), between="\n") for metric in _METRICS),
-        _number(kept.nonzero_lost),
-        _number(kept.mean_relative_error),
-        _number(candidate.pattern_kept),
+        candidate.verdict.decision + ("*" if candidate.checked else "") + emptied,
+        *(shown(candidate.strongest(metric), between="\n") for metric in metrics),
     ]
     if candidate.confirmation is not None:
-        found = (candidate.strongest(metric, confirmed=True) for metric in _METRICS)
+        found = (candidate.strongest(metric, confirmed=True) for metric in metrics)
         numbers = (shown(one, between="\n") for one in found)
-        yield ["confirmation", candidate.confirmation.decision, *numbers, "", "", ""]
+        yield ["confirmation", candidate.confirmation.decision, *numbers]
+
+
+def _row_of_utility(candidate: Candidate) -> list[str]:
+    kept = candidate.utility
+    left = (kept.nonzero_lost, kept.mean_relative_error, candidate.pattern_kept)
+    return [candidate.choice, *map(_number, left)]
 
 
 def _percent(share: float | None) -> str:

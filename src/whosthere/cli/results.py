@@ -30,6 +30,13 @@ _HEADS_OF_UTILITY = {
 }
 
 
+def head_of(metric: str) -> str:
+    """Return what a metric is called in the head of a column of a terminal."""
+    from whosthere.auditing.vocabulary import METRICS
+
+    return _HEADS.get(metric, METRICS[metric].words)
+
+
 def show_audit(result: AuditResult | FinishedAudit) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
     from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY, glossary

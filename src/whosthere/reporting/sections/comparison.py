@@ -6,12 +6,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
-from whosthere.reporting.lookup import FOUND, Lookup, words_of
+from whosthere.reporting.lookup import Lookup, words_of
 from whosthere.reporting.numbers import shortened, with_interval
 from whosthere.reporting.sections.about import Entry, glossary_entries
-from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, name_cell
-from whosthere.reporting.texts import texts
+from whosthere.reporting.sections.tables import (
+    Cell,
+    Head,
+    Table,
+    finding_cell,
+    name_cell,
+    verdict_cell,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +26,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.finished import FinishedAudit
 
-_METRICS = ("auc", FOUND, "share_auc_90")
 _LETTERS = 40
 
 
@@ -56,7 +62,7 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
         _verdicts(audits, names, settings),
         tuple(
             measure
-            for metric in _METRICS
+            for metric in _metrics(audits)
             if (measure := _measure(metric, names, settings, found)) is not None
         ),
         _plans(audits, names),
@@ -74,7 +80,7 @@ def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
     found = [Lookup.of(audit) for audit in audits]
     changes = []
     for setting in _settings(audits):
-        for metric in _METRICS:
+        for metric in _metrics(audits):
             values = [lookup.largest(setting, metric) for lookup in found]
             changes.append(
                 {
@@ -117,10 +123,16 @@ def _settings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.setting for audit in audits for one in audit.verdicts))
 
 
+def _metrics(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+    """Return what is compared: all that a policy of some audit limits, and the usual metrics."""
+    shown = (metric for audit in audits for metric in audit.policy.metrics_to_show)
+    return tuple(dict.fromkeys(shown))
+
+
 def _verdicts(
     audits: Sequence[FinishedAudit], names: tuple[str, ...], settings: tuple[str, ...]
 ) -> Table:
-    decided = [{verdict.setting: verdict.decision for verdict in a.verdicts} for a in audits]
+    decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
     heads = (
         Head("protection", "setting", numeric=False),
         *(Head(name, numeric=False) for name in names),
@@ -129,12 +141,8 @@ def _verdicts(
     for i, setting in enumerate(settings, 1):
         cells = [Cell(f"{i}  {shortened(setting)}", sort=float(i))]
         for own in decided:
-            decision = own.get(setting)
-            cells.append(
-                Cell("not measured")
-                if decision is None
-                else Cell(texts()["decisions"][decision], sort=decision, decision=decision)
-            )
+            verdict = own.get(setting)
+            cells.append(Cell("not measured") if verdict is None else verdict_cell(verdict))
         rows.append(tuple(cells))
     return Table("The verdicts of each audit, by its own policy.", heads, tuple(rows))
 
@@ -171,9 +179,16 @@ def _measure(
         *(Head(f"{name}, against {names[0]}", numeric=False) for name in names[1:]),
     )
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
-    low = 0.4 if metric == "auc" else 0.0
-    chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, 1.0)
+    low, high = _ends(metric, [dot for row in rows for dot in row.dots])
+    chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
     return Measure(metric, words, chart, Table(caption, heads, tuple(body)))
+
+
+def _ends(metric: str, dots: Sequence[Dot]) -> tuple[float, float]:
+    """Return the ends of the axis of a metric."""
+    if METRICS[metric].largest is None:
+        return 0.0, 1.1 * max(1.0, *(dot.high or dot.estimate for dot in dots))
+    return (0.4 if metric in {"auc", "pooled_auc"} else 0.0), 1.0
 
 
 def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:

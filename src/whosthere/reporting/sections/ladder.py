@@ -65,7 +65,7 @@ def ladder_page(found: Recommendation) -> LadderPage:
         tally(verdicts),
         tuple(card(i, verdicts[i - 1], lookup, opened=True) for i in best),
         pictures(verdicts, lookup, found.policy),
-        settings_table(verdicts, lookup),
+        settings_table(verdicts, lookup, found.policy),
     )
     limits = {limit.metric: limit.most for limit in found.policy.limits}
     return LadderPage(

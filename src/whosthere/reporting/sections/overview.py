@@ -19,8 +19,14 @@ from whosthere.reporting.lookup import (
 from whosthere.reporting.numbers import number, people, shortened, with_interval
 from whosthere.reporting.sections.advice import advice
 from whosthere.reporting.sections.chosen import said_of_targets
-from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, value_cell
-from whosthere.reporting.texts import texts
+from whosthere.reporting.sections.tables import (
+    Cell,
+    Head,
+    Table,
+    finding_cell,
+    value_cell,
+    verdict_cell,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
 
 _HARDLY_ANY = 1000.0
 _FEW = 3
-_MEASURED = ("auc", FOUND, "share_auc_90")
 _LONGEST_SENTENCE = 600
 
 
@@ -92,7 +97,7 @@ def overview(audit: FinishedAudit) -> Overview:
             for i, verdict in enumerate(audit.verdicts, 1)
         ),
         pictures(audit.verdicts, found, audit.policy),
-        settings_table(audit.verdicts, found),
+        settings_table(audit.verdicts, found, audit.policy),
     )
 
 
@@ -286,15 +291,16 @@ def _ends(points: list[_Point], metric: str, limit: float | None) -> tuple[float
     return (0.4 if "auc" in metric and "share" not in metric and lowest >= 0.4 else 0.0), 1.0
 
 
-def settings_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
+def settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
     """Return one row for each protection."""
+    shown = policy.metrics_to_show
     # What the picture shows first.
     utility = sorted(found.utility_metrics, key=lambda name: name != found.kept_metric)
     heads = [
         Head("protection", "setting", numeric=False),
         Head("verdict", "verdict", numeric=False),
         Head("people found", "people found"),
-        *(Head(short_words_of(name), name) for name in _MEASURED),
+        *(Head(short_words_of(name), name) for name in shown),
         *(Head(short_words_of(name), name) for name in utility),
         Head("ceiling, mean AUC", "ceiling"),
         Head("guarantee, mean AUC", "guarantee"),
@@ -303,15 +309,11 @@ def settings_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
     rows = []
     for i, verdict in enumerate(verdicts, 1):
         name = verdict.setting
-        measured = (found.largest(name, metric) for metric in _MEASURED)
+        measured = (found.largest(name, metric) for metric in shown)
         rows.append(
             (
                 Cell(f"{i}  {shortened(name)}", sort=float(i)),
-                Cell(
-                    texts()["decisions"][verdict.decision],
-                    sort=verdict.decision,
-                    decision=verdict.decision,
-                ),
+                verdict_cell(verdict),
                 _found_cell(verdict, found),
                 *(finding_cell(one) for one in measured),
                 *(finding_cell(found.find(name, UTILITY, metric)) for metric in utility),

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whosthere.reporting.numbers import interval, number
+from whosthere.reporting.numbers import interval, number, shortened
+from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
-    from whosthere.auditing.verdict import Decision
+    from whosthere.auditing.verdict import Decision, Verdict
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Cell:
     Attributes
     ----------
     text, detail
-        The value, and the interval below it.
+        The value, and below it its interval, or what must not be overlooked.
     sort
         What the column is sorted by; None comes last.
     note
@@ -73,6 +74,16 @@ def finding_cell(finding: Finding | None) -> Cell:
         return Cell("not resolvable", note=finding.note)
     return Cell(
         number(finding.estimate), interval(finding), sort=finding.estimate, note=finding.note
+    )
+
+
+def verdict_cell(verdict: Verdict) -> Cell:
+    """Return a decision with all that qualifies it."""
+    return Cell(
+        texts()["decisions"][verdict.decision],
+        " ".join(f"({shortened(said)})" for said in verdict.qualifiers),
+        sort=verdict.decision,
+        decision=verdict.decision,
     )
 
 
