@@ -444,6 +444,32 @@ class TestComparison:
         assert len(auc.chart.rows[0].dots) == 2
         assert len(auc.chart.rows[1].dots) == 1
 
+    def test_other_group_sizes_are_matched(self, made_audit):
+        small, large = (
+            made_audit(
+                settings=(f"raw, m={m}", f"raw, m={m}, knows share(0.5)"),
+                strengths=(strength, 0.0),
+                name=str(m),
+            )
+            for m, strength in ((20, 4.0), (40, 0.0))
+        )
+        page = comparison_page([small, large])
+        rows = [row[0].text for row in page.verdicts.rows]
+        assert rows == ["1  raw, m=20 / m=40", "2  raw, m=20 / m=40, knows share(0.5)"]
+        assert "not measured" not in {cell.text for row in page.verdicts.rows for cell in row}
+        assert page.measures[0].table.rows[0][-1].text == "lower"
+        assert any("group sizes" in warning for warning in page.warnings)
+        change = comparison_json([small, large])["changes"][0]
+        assert change["settings"] == ["raw, m=20", "raw, m=40"]
+        assert change["against_first"] == ["lower"]
+
+    def test_several_group_sizes_are_matched_by_full_names(self, made_audit):
+        both = made_audit(settings=("raw, m=20", "raw, m=40"), strengths=(4.0, 0.0))
+        one = made_audit(settings=("raw, m=40",), strengths=(0.0,))
+        rows = comparison_page([both, one]).verdicts.rows
+        assert [row[0].text for row in rows] == ["1  raw, m=20", "2  raw, m=40"]
+        assert rows[0][2].text == "not measured"
+
     def test_an_audit_does_not_differ_from_itself(self, audit):
         page = comparison_page([audit, audit])
         assert page.warnings == ()

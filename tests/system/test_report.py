@@ -76,8 +76,10 @@ def test_compare_in_the_terminal_and_as_a_page(whosthere, folder, tmp_path):
     page = tmp_path / "both.html"
     code, said, _ = whosthere("compare", "before", "after", "--out", page)
     assert code == 0
-    for word in ("before", "after", "raw, m=20", "raw, m=40", "not measured", "mean AUC"):
+    for word in ("before", "after", "raw, m=20 / m=40", "mean AUC", "AUC over everybody"):
         assert word in said
+    assert "not measured" not in said
+    assert "(by likelihood-ratio alone)" in said
     assert "2 audits side by side" in page.read_text(encoding="utf-8")
 
 
@@ -90,11 +92,12 @@ def test_compare_as_json(whosthere, folder, tmp_path):
     judged = json.loads((folder / "before" / "verdicts.json").read_text(encoding="utf-8"))
     assert found["audits"][0]["verdicts"] == judged["verdicts"]
     changes = {(one["setting"], one["metric"]): one for one in found["changes"]}
-    # The second audit has another setting, and the third is the first.
-    change = changes["raw, m=20", "auc"]
-    assert change["against_first"] == ["not comparable", "cannot tell"]
+    # The second audit has another group size, and the third is the first.
+    change = changes["raw, m=20 / m=40", "auc"]
+    assert change["settings"] == ["raw, m=20", "raw, m=40", "raw, m=20"]
+    assert change["against_first"][1] == "cannot tell"
     assert change["values"][0] == change["values"][2] is not None
-    assert change["values"][1] is None
+    assert change["values"][1]["setting"] == "raw, m=40"
     assert page.exists()
 
 

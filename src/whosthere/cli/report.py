@@ -59,8 +59,8 @@ def compare(
 ) -> None:
     """Show several audits side by side: before and after, two months, two cities.
 
-    Protections are matched by their names. A value counts as changed only if the intervals of the
-    two audits do not overlap.
+    Protections are matched by their names, or by what is done to the counts where only the group
+    size differs. A value counts as changed only if the intervals of the two audits do not overlap.
 
     Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
     """

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 UTILITY = "utility"
 """Takes the place of an attack in findings about what is left to publish."""
 FOUND = "tpr_at_fpr_1pct"
+_SIZE = re.compile(r", m=(\d+)(?=$|, knows )")
 _KEPT = ("pattern_correlation", "visits_kept", "cells_kept")
 
 
@@ -36,8 +37,13 @@ def short_words_of(metric: str) -> str:
 
 def group_size_of(setting: str) -> int | None:
     """Return how many people a release of a setting holds, None where its name does not say."""
-    found = re.search(r", m=(\d+)(?:, knows .*)?$", setting)
+    found = _SIZE.search(setting)
     return int(found[1]) if found else None
+
+
+def with_group_size(setting: str, size: str) -> str:
+    """Return the name of a setting with something else for its group size, such as ``, m=9``."""
+    return _SIZE.sub(lambda _: size, setting)
 
 
 def estimate_of(finding: Finding | None) -> float | None:

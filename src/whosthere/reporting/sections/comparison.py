@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
-from whosthere.reporting.lookup import Lookup, words_of
+from whosthere.reporting.lookup import (
+    Lookup,
+    group_size_of,
+    with_group_size,
+    words_of,
+)
 from whosthere.reporting.numbers import shortened, with_interval
 from whosthere.reporting.sections.about import Entry, glossary_entries
 from whosthere.reporting.sections.tables import (
@@ -27,6 +32,38 @@ if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
 
 _LETTERS = 40
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A protection in each audit: its setting there, None where it was not measured."""
+
+    settings: tuple[str | None, ...]
+
+    @property
+    def _present(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(setting for setting in self.settings if setting is not None))
+
+    @property
+    def differs(self) -> bool:
+        """Whether the audits have different group sizes."""
+        return len(self._present) > 1
+
+    @property
+    def name(self) -> str:
+        """What to call it: its name, with all group sizes that it has."""
+        first, *_ = self._present
+        if not self.differs:
+            return first
+        sizes = " / ".join(f"m={group_size_of(setting)}" for setting in self._present)
+        return with_group_size(first, f", {sizes}")
+
+    def values(self, found: Sequence[Lookup], metric: str) -> list[Finding | None]:
+        """Return the largest value of all attacks in each audit."""
+        return [
+            None if setting is None else lookup.largest(setting, metric)
+            for lookup, setting in zip(found, self.settings, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -52,18 +89,18 @@ class ComparisonPage:
 
 
 def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
-    """Return the sections of a comparison; settings are matched by their names."""
+    """Return the sections of a comparison; see `matched` for what stands side by side."""
     names = distinct_names(audits)
-    settings = _settings(audits)
+    pairs = matched(audits)
     found = [Lookup.of(audit) for audit in audits]
     return ComparisonPage(
         names,
         _warnings(audits),
-        _verdicts(audits, names, settings),
+        _verdicts(audits, names, pairs),
         tuple(
             measure
             for metric in _metrics(audits)
-            if (measure := _measure(metric, names, settings, found)) is not None
+            if (measure := _measure(metric, names, pairs, found)) is not None
         ),
         _plans(audits, names),
         glossary_entries(one.metric for audit in audits for one in audit.findings),
@@ -73,18 +110,20 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
 def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
     """Return a comparison as a JSON object: every audit, and what surely changed since the first.
 
-    Under `changes`, every setting and metric has the largest value of all attacks in each audit
-    (null where it was not measured), and how all but the first differ from the first.
+    Under `changes`, every protection and metric has the largest value of all attacks in each audit
+    (null where it was not measured), and how all but the first differ from the first. `settings`
+    are the names that the protection has in each audit.
     """
     names = distinct_names(audits)
     found = [Lookup.of(audit) for audit in audits]
     changes = []
-    for setting in _settings(audits):
+    for pair in matched(audits):
         for metric in _metrics(audits):
-            values = [lookup.largest(setting, metric) for lookup in found]
+            values = pair.values(found, metric)
             changes.append(
                 {
-                    "setting": setting,
+                    "setting": pair.name,
+                    "settings": list(pair.settings),
                     "metric": metric,
                     "values": [None if one is None else one.to_json() for one in values],
                     "against_first": [difference(values[0], one) for one in values[1:]],
@@ -119,8 +158,22 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     return "lower" if new_high < low else "cannot tell"
 
 
-def _settings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.setting for audit in audits for one in audit.verdicts))
+def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
+    """Return what stands side by side: settings of the same name.
+
+    Where each audit has a protection with one group size only, its settings are matched even if
+    these sizes differ: the question is then what another group size changes.
+    """
+    own = [[one.setting for one in audit.verdicts] for audit in audits]
+    found: dict[str, Matched] = {}
+    for setting in dict.fromkeys(name for names in own for name in names):
+        kind = with_group_size(setting, "")
+        alike = [[name for name in names if with_group_size(name, "") == kind] for names in own]
+        if max(map(len, alike)) == 1:
+            found[kind] = Matched(tuple(names[0] if names else None for names in alike))
+        else:
+            found[setting] = Matched(tuple(setting if setting in names else None for names in own))
+    return tuple(found.values())
 
 
 def _metrics(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
@@ -130,7 +183,7 @@ def _metrics(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
 
 
 def _verdicts(
-    audits: Sequence[FinishedAudit], names: tuple[str, ...], settings: tuple[str, ...]
+    audits: Sequence[FinishedAudit], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
     decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
     heads = (
@@ -138,38 +191,38 @@ def _verdicts(
         *(Head(name, numeric=False) for name in names),
     )
     rows = []
-    for i, setting in enumerate(settings, 1):
-        cells = [Cell(f"{i}  {shortened(setting)}", sort=float(i))]
-        for own in decided:
-            verdict = own.get(setting)
+    for i, pair in enumerate(pairs, 1):
+        cells = [Cell(f"{i}  {shortened(pair.name)}", sort=float(i))]
+        for own, setting in zip(decided, pair.settings, strict=True):
+            verdict = None if setting is None else own[setting]
             cells.append(Cell("not measured") if verdict is None else verdict_cell(verdict))
         rows.append(tuple(cells))
     return Table("The verdicts of each audit, by its own policy.", heads, tuple(rows))
 
 
 def _measure(
-    metric: str, names: tuple[str, ...], settings: tuple[str, ...], found: list[Lookup]
+    metric: str, names: tuple[str, ...], pairs: tuple[Matched, ...], found: list[Lookup]
 ) -> Measure | None:
     series = numbered_series(names)
     words = words_of(metric)
     rows, body = [], []
-    for i, setting in enumerate(settings, 1):
-        values = [lookup.largest(setting, metric) for lookup in found]
+    for i, pair in enumerate(pairs, 1):
+        values = pair.values(found, metric)
         dots = tuple(
             Dot(
                 series[name],
                 one.estimate,
                 one.low,
                 one.high,
-                f"{name}, {shortened(setting)}: {words} {with_interval(one)}",
+                f"{name}, {shortened(one.setting)}: {words} {with_interval(one)}",
             )
             for name, one in zip(names, values, strict=True)
             if one is not None and one.estimate is not None
         )
         if dots:
-            rows.append(DotRow(f"{i}  {setting}", dots))
+            rows.append(DotRow(f"{i}  {pair.name}", dots))
         changes = [name_cell(difference(values[0], value)) for value in values[1:]]
-        first = Cell(f"{i}  {shortened(setting)}", sort=float(i))
+        first = Cell(f"{i}  {shortened(pair.name)}", sort=float(i))
         body.append((first, *map(finding_cell, values), *changes))
     if not rows:
         return None
@@ -201,6 +254,11 @@ def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
         )
     if len({str(audit.manifest.get("traces")) for audit in audits}) > 1:
         said.append("The audits are of different data.")
+    if any(pair.differs for pair in matched(audits)):
+        said.append(
+            "Some protections were measured with different group sizes (m), in the order of the "
+            "audits. What changes there may be due to the group size."
+        )
     if len({str(audit.choice) for audit in audits}) > 1:
         said.append(
             "The audits chose their targets in different ways, so their numbers are about "
