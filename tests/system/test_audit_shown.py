@@ -31,6 +31,23 @@ def test_a_dry_run_says_whether_the_plan_can_accept(traces, tmp_path, whosthere)
     assert "this plan can accept and reject" in in_one_line(shown)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "limits", "said"),
+    [
+        (("--targets", "55", "--control-releases", "0"), "auc = 0.6", "without one every verdict"),
+        (("--targets", "1"), "auc = 0.6", "no confidence interval"),
+        (("--targets", "2", "--releases", "2"), "auc = 0.6", "even if nobody is found"),
+    ],
+)
+def test_a_plan_that_can_decide_nothing_says_so(traces, tmp_path, whosthere, chosen, limits, said):
+    policy = tmp_path / "policy.toml"
+    policy.write_text(f"[limits]\n{limits}\n")
+    dry = ("--policy", policy, "--out", tmp_path / "run", "--dry-run")
+    shown = in_one_line(whosthere("audit", traces, *QUICK, *chosen, *dry)[1])
+    assert "this plan can decide nothing:" in shown
+    assert said in shown
+
+
 def test_named_targets_get_a_line_each(traces, tmp_path, whosthere):
     users = [wt.Traces.load(traces).users[i] for i in (5, 2)]
     named = [word for user in users for word in ("--user", user)]

@@ -92,6 +92,8 @@ def obstacles(
 ) -> list[str]:
     """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
 
+    `whosthere.auditing.prospects` also asks whether a sample is large enough at all.
+
     Parameters
     ----------
     attacks
@@ -107,7 +109,12 @@ def obstacles(
     if STRONGEST not in attacks:
         said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
     if not control_releases:
-        said.append("There is no control. Give some control releases.")
+        said.append(
+            "There is no control, and without one every verdict is cannot tell. Give some control "
+            "releases."
+        )
+    if targets == 1:
+        said.append("1 target gives no confidence interval. Give more targets.")
     for limit in policy.limits:
         words = METRICS[limit.metric].words
         if limit.metric == "empirical_eps":

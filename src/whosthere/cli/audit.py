@@ -25,6 +25,7 @@ from whosthere.cli.results import show_audit, show_named_targets
 if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.prospects import Prospects
     from whosthere.auditing.run import PreparedAudit
 
 SOMETHING_FAILED = 1
@@ -234,27 +235,18 @@ def _show_plan(plan: Plan) -> None:
 
 
 def _show_obstacles(plan: Plan, policy: Policy) -> None:
-    """Say beforehand whether the plan can accept anything, and if not, what would help."""
-    from whosthere.auditing.sample_size import obstacles
+    """Say beforehand what the plan can decide, and if not everything, what would help."""
+    from whosthere.auditing.prospects import prospects
 
-    said = dict.fromkeys(
-        one
-        for setting in plan.settings
-        for one in obstacles(
-            policy,
-            [attack.name for attack in plan.attacks_in(setting)],
-            targets=len(plan.targets),
-            releases=min(plan.releases_by(attack) for attack in plan.attacks_in(setting)),
-            control_releases=plan.control_releases,
-            by_hand=plan.choice is not None and plan.choice.by_hand,
-        )
-    )
-    if not said:
-        console.say(f"By the policy {policy.name!r}, this plan can accept and reject.")
-        return
-    console.say(f"By the policy {policy.name!r}, this plan can reject but not accept:")
-    for sentence in said:
-        console.say(f"- {sentence}")
+    groups: dict[Prospects, list[str]] = {}
+    for setting in plan.settings:
+        groups.setdefault(prospects(plan, setting, policy), []).append(str(setting))
+    for found, settings in groups.items():
+        where = "" if len(groups) == 1 else f" about {'; '.join(settings)}"
+        end = ":" if found.why_not else "."
+        console.say(f"By the policy {policy.name!r}, this plan {found}{where}{end}")
+        for sentence in found.why_not:
+            console.say(f"- {sentence}")
 
 
 def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> None:

@@ -197,18 +197,14 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
 
 def _show_obstacles(plan: Plan, policy: Policy) -> None:
     """Say beforehand if nothing can be accepted, and what would help."""
-    from whosthere.auditing.sample_size import obstacles
+    from whosthere.auditing.prospects import prospects
 
-    said = obstacles(
-        policy,
-        [attack.name for attack in plan.attacks],
-        targets=len(plan.targets),
-        releases=min(map(plan.releases_by, plan.attacks)),
-        control_releases=plan.control_releases,
-    )
-    if said:
-        console.say(f"By the policy {policy.name!r}, this search can accept nothing:")
-    for sentence in said:
+    found = prospects(plan, plan.settings[0], policy)
+    if not found.why_not:
+        return
+    hardly = "hardly accept anything" if found.accept else "accept nothing"
+    console.say(f"By the policy {policy.name!r}, this search can {hardly}:")
+    for sentence in found.why_not:
         console.say(f"- {sentence}")
 
 

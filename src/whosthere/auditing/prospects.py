@@ -1,0 +1,140 @@
+"""What an audit can decide at all, beforehand: rehearsed on scores that find nobody, or everybody.
+
+Too small a sample has intervals so wide that even an empty table is not accepted, or one on which
+nobody can hide not rejected. How wide they are is best asked of those who compute them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.auditing.measure import measure
+from whosthere.auditing.sample_size import obstacles
+from whosthere.auditing.verdict import judge
+from whosthere.auditing.vocabulary import STRONGEST
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.auditing.plan import Plan
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.setting import Setting
+
+# How far scores with the target are from those without, in deviations. An attack that is never
+# wrong is not the clearest case: a sample in which all are alike may have missed those who differ.
+_STRENGTHS = {"accept": (0.0,), "reject": (1.0, 2.0, 3.0, 4.0)}
+_DRAWS = 6
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What an audit can decide about a setting.
+
+    Attributes
+    ----------
+    accept, reject
+        How often it does if the attacks find nobody, or find people as well as suits it best: 0 if
+        it cannot, 1 if always.
+    why_not
+        What stands in the way, and what would help; nothing if it mostly does both.
+    """
+
+    accept: float
+    reject: float
+    why_not: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.accept > _MOSTLY:
+            if self.reject > _MOSTLY:
+                return "can accept and reject"
+            return f"can accept but {'hardly' if self.reject else 'not'} reject"
+        if self.reject > _MOSTLY:
+            return f"can reject but {'hardly' if self.accept else 'not'} accept"
+        return "can hardly decide anything" if self.accept or self.reject else "can decide nothing"
+
+
+def prospects(plan: Plan, setting: Setting, policy: Policy) -> Prospects:
+    """Return what a plan can decide about one of its settings by a policy."""
+    attacks = plan.attacks_in(setting)
+    releases = [plan.releases_by(attack) for attack in attacks]
+    by_hand = plan.choice is not None and plan.choice.by_hand
+    n_targets = len(plan.targets)
+    why_not = obstacles(
+        policy,
+        [attack.name for attack in attacks],
+        targets=n_targets,
+        releases=min(releases),
+        control_releases=plan.control_releases,
+        by_hand=by_hand,
+    )
+    sample = policy, len(attacks), n_targets
+    accept = 0.0 if why_not else _how_often("accept", *sample, min(releases))
+    reject = _how_often("reject", *sample, max(releases)) if plan.control_releases else 0.0
+    if accept <= _MOSTLY and not why_not:
+        why_not.append(
+            f"{_sample(n_targets, min(releases))}: even if nobody is found, some interval reaches "
+            "above its limit. Give more targets."
+        )
+    if reject <= _MOSTLY and plan.control_releases:
+        why_not.append(
+            f"{_sample(n_targets, max(releases))}: even if people are found, no interval lies "
+            "above its limit. Give more targets."
+        )
+    return Prospects(accept, reject, tuple(why_not))
+
+
+def _sample(n_targets: int, releases: int) -> str:
+    each = "target" if n_targets == 1 else "targets"
+    return f"{n_targets:,} {each} with {releases:,} releases each are too few"
+
+
+@cache
+def _how_often(
+    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int
+) -> float:
+    """Return how often a sample of this size leads to a decision, by the attack that suits it."""
+    label = np.arange(releases) % 2 == 0
+    rng = np.random.default_rng(0)
+
+    def leads_to_it(strength: float, noise: NDArray[np.float64]) -> bool:
+        rows = _rows(strength * label + noise, label, threshold=strength / 2)
+        found = measure(
+            rows, rows.clear(), seed=0, n_limits=len(policy.limits), n_attacks=n_attacks
+        )
+        [verdict] = judge(found, policy)
+        return verdict.decision == decision
+
+    strengths = _STRENGTHS[decision]
+    # An empty table, or an attack that is never wrong: mostly this is all.
+    if leads_to_it(strengths[-1], np.zeros((n_targets, releases))):
+        return 1.0
+    noises = [rng.normal(size=(n_targets, releases)) for _ in range(_DRAWS)]
+    return max(
+        sum(leads_to_it(strength, noise) for noise in noises) / _DRAWS for strength in strengths
+    )
+
+
+def _rows(
+    scores: NDArray[np.float64], label: NDArray[np.bool_], *, threshold: float
+) -> pl.DataFrame:
+    n_targets, releases = scores.shape
+    return pl.DataFrame(
+        {
+            "setting": "rehearsal",
+            "attack": STRONGEST,
+            "target": np.repeat(np.arange(n_targets, dtype=np.int32), releases),
+            "release": np.tile(np.arange(releases, dtype=np.int32), n_targets),
+            "label": np.tile(label, n_targets),
+            "score": scores.reshape(-1),
+            "threshold": threshold,
+            "calibrated": scores.reshape(-1),
+            "visits": 1,
+            "uniqueness": 0.5,
+        }
+    )
