@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,6 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.auditing.work import local_workers
-from whosthere.data.files import refuse_existing
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
 from whosthere.paper.datasets import find_dataset
@@ -39,10 +39,10 @@ from whosthere.reporting.report import (
     audit_report,
     comparison_report,
     recommendation_report,
+    refuse_page,
 )
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
@@ -327,7 +327,7 @@ def report(
         The result of an audit or the folder of one, several of these to see them side by side, or
         a recommendation.
     out
-        File to write the page to; `Report.save` does that, too.
+        File to write the page to, with a name that ends in ``.html``; `Report.save` does that, too.
     force
         Whether to replace a file.
 
@@ -337,7 +337,7 @@ def report(
     >>> wt.report(result, out="report.html")
     """
     if out is not None:
-        refuse_existing(Path(out), force=force)
+        refuse_page(Path(out), force=force, runs=_folders(what))
     if isinstance(what, Recommendation):
         made = recommendation_report(what)
     elif isinstance(what, AuditResult | str) or hasattr(what, "__fspath__"):
@@ -347,6 +347,17 @@ def report(
     if out is not None:
         made.save(out, force=force)
     return made
+
+
+def _folders(what: Reported | Sequence[Reported] | Recommendation) -> list[Path]:
+    """Return the folders that a page is made from."""
+    if isinstance(what, Recommendation):
+        return []
+    if isinstance(what, AuditResult):
+        return [] if what.folder is None else [what.folder]
+    if isinstance(what, str | os.PathLike):
+        return [Path(what)]
+    return [folder for one in what for folder in _folders(one)]
 
 
 def _finished(what: Reported) -> FinishedAudit:

@@ -115,12 +115,37 @@ def test_recommend_writes_its_report(whosthere, folder, tmp_path):
     assert "exists already" in again[2]
 
 
+def test_results_are_not_replaced_by_pages(refused, folder):
+    for name in ("findings.json", "findings.html", "tasks/page.html", "manifest.json"):
+        said = refused("report", "before", "--out", f"before/{name}", "--force")
+        assert "folder of an audit" in said or "ends in .html" in said
+    for name in ("before/report.html", "after/report.html", "after/new.html"):
+        said = refused("compare", "before", "after", "--out", name, "--force")
+        assert "folder of an audit" in said
+    with pytest.raises(wt.InputError, match="folder of an audit"):
+        wt.report(["before", "after"], out="after/new.html")
+
+
+@pytest.mark.parametrize("name", ["page", "page.htm", "page.json", "traces.parquet"])
+def test_a_page_is_called_html(refused, folder, name):
+    for command in (("report", "before"), ("compare", "before", "after")):
+        assert "ends in .html" in refused(*command, "--out", name, "--force")
+    recommend = ("recommend", "traces.parquet", "-m", 20, "--report", name, "--force")
+    assert "ends in .html" in refused(*recommend)
+
+
+def test_the_report_of_a_run_may_be_named(whosthere, folder):
+    assert whosthere("report", "before", "--out", "before/report.html")[0] == 2
+    assert whosthere("report", "before", "--out", "before/report.html", "--force")[0] == 0
+
+
 class TestRefused:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "empty").mkdir()
         (tmp_path / "begun").mkdir()
+        (tmp_path / "page.html").mkdir()
         (tmp_path / "begun" / "manifest.json").write_text('{"plan": {}}')
         return tmp_path
 
@@ -132,7 +157,7 @@ class TestRefused:
             (("report", "begun"), "not finished"),
             (("compare", "empty"), "at least two"),
             (("compare", "empty", "begun"), "not the folder of an audit"),
-            (("compare", "empty", "begun", "--out", "empty"), "is a folder"),
+            (("compare", "empty", "begun", "--out", "page.html"), "is a folder"),
         ],
     )
     def test_what_is_no_finished_audit(self, refused, arguments, message):

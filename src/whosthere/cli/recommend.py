@@ -112,8 +112,10 @@ def recommend(
     from whosthere.auditing.trials import TrialFailedError
     from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
     from whosthere.data.files import refuse_existing
-    from whosthere.reporting.report import recommendation_report
+    from whosthere.reporting.report import recommendation_report, refuse_page
 
+    if report is not None:
+        refuse_page(report, force=force)
     for path in (out, report):
         if path is not None:
             refuse_existing(path, force=force, inputs=(traces,))

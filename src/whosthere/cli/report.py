@@ -20,7 +20,12 @@ def report(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Default: report.html in RUN."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A name ending in .html; default report.html in RUN.",
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -32,14 +37,13 @@ def report(
     Example: `whosthere report run --out report.html`
     """
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.data.files import refuse_existing
-    from whosthere.reporting.report import REPORT, audit_report
+    from whosthere.reporting.report import REPORT, audit_report, refuse_page
 
     path = run / REPORT if out is None else out
     # The one in the folder of the audit is ours to replace.
     replaced = force or out is None
     audit = FinishedAudit.load(run)
-    refuse_existing(path, force=replaced)
+    refuse_page(path, force=replaced, runs=(run,))
     with console.working("Drawing the report ..."):
         audit_report(audit).save(path, force=replaced)
     console.say(f"Written: {path}")
@@ -52,7 +56,9 @@ def compare(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Also write an HTML page."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Also write an HTML page: a name ending in .html."
+        ),
     ] = None,
     force: Force = False,
     json: Json = False,
@@ -65,15 +71,14 @@ def compare(
     Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
     """
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.data.files import refuse_existing
     from whosthere.errors import InputError
-    from whosthere.reporting.report import comparison_report
+    from whosthere.reporting.report import comparison_report, refuse_page
     from whosthere.reporting.sections.comparison import comparison_json, comparison_page
 
     if len(runs) < 2:
         raise InputError("one audit cannot be compared", fix="Name at least two folders")
     if out is not None:
-        refuse_existing(out, force=force)
+        refuse_page(out, force=force, runs=runs)
     audits = [FinishedAudit.load(run) for run in runs]
     if json:
         console.print_json(comparison_json(audits))

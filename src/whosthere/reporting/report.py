@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.data.files import new_file
+from whosthere.data.files import new_file, refuse_existing
+from whosthere.errors import FileError
 from whosthere.reporting.pages import audit_page
 from whosthere.reporting.render import render
 from whosthere.reporting.sections.comparison import comparison_page
@@ -48,6 +49,28 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report {self.title!r}: {len(self.html) / 1e3:,.0f} kB>"
+
+
+def refuse_page(path: Path, *, force: bool, runs: Sequence[Path] = ()) -> None:
+    """Refuse a file that a page must not be written to, before any work is done.
+
+    A page is called ``.html``. In the folders that it is made from, it replaces nothing but the
+    report of its audit: all other files there are results.
+    """
+    if path.suffix.lower() != ".html":
+        raise FileError(
+            "a page cannot be called that", where=path, fix="Give it a name that ends in .html"
+        )
+    for run in runs:
+        inside = path.resolve().is_relative_to(run.resolve())
+        is_its_report = len(runs) == 1 and path.resolve() == (run / REPORT).resolve()
+        if inside and not is_its_report:
+            raise FileError(
+                "lies in the folder of an audit, which is for its results",
+                where=path,
+                fix="Choose another folder",
+            )
+    refuse_existing(path, force=force)
 
 
 def audit_report(audit: FinishedAudit) -> Report:
