@@ -218,6 +218,24 @@ class TestRejectionInAFamily:
         finding = replace(found(0.7, low, 0.75), low_in_family=in_family)
         assert only([finding]).decision == decision
 
+    def test_the_end_that_decides_is_shown(self):
+        shown = found(0.641, 0.607, 0.679)
+        (reason, *_) = only([replace(shown, low_in_family=0.5975)]).reasons
+        assert "is 0.641 (0.607 to 0.679), above the limit of 0.6 by itself" in reason
+        assert "that is 0.598." in reason
+        (reason,) = only([replace(shown, low_in_family=0.603)]).reasons
+        assert reason.endswith(
+            "is 0.641 (0.607 to 0.679), above the limit of 0.6 even at its lower end for all "
+            "attacks and limits together, 0.603."
+        )
+        (reason,) = only([shown]).reasons
+        assert reason.endswith("is 0.641 (0.607 to 0.679), above the limit of 0.6.")
+
+    def test_what_is_above_by_itself_is_said_before_what_may_be(self):
+        by_itself = replace(found(0.65, 0.61, 0.68), low_in_family=0.59)
+        (reason, *_) = only([found(0.6, 0.5, 0.7, attack="b"), by_itself]).reasons
+        assert "0.590" in reason
+
     def test_it_does_not_help_to_accept(self):
         finding = replace(found(0.58, 0.5, 0.61), low_in_family=0.1)
         assert only([finding]).decision == "cannot tell"

@@ -344,7 +344,8 @@ class _Case:
         title = " the strongest attack," if worst.attack == self.strongest else ""
         return (
             f"For {worst.attack},{title} the {METRICS[limit.metric].words} is "
-            f"{_reached(worst, limit)}, above the limit of {limit.most:g}."
+            f"{_reached(worst, limit)}, above the limit of {limit.most:g}"
+            f"{_even_together(worst, limit)}."
         )
 
     def _kept_reasons(self, policy: Policy) -> Iterable[str]:
@@ -365,9 +366,15 @@ class _Case:
                 f"For {attack}, the {words} {what}, so the audit cannot show that it is "
                 f"{limit.most:g} or less."
             )
-        worst = max(maybe_above, key=_high)
+        worst = max(maybe_above, key=lambda f: (_low(f) > limit.most, _high(f)))
         # More people named by hand would not speak for others either.
         more = "" if self.by_hand else f" {what_would_help(worst, limit)}"
+        if _low(worst) > limit.most:
+            return (
+                f"For {worst.attack}, the {words} is {_reached(worst, limit)}, above the limit of "
+                f"{limit.most:g} by itself. To reject, the lower end for all attacks and limits "
+                f"together must be above it, and that is {_number(_deciding(worst), limit)}.{more}"
+            )
         return (
             f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
             f"(limit {limit.most:g}).{more}"
@@ -428,8 +435,20 @@ def _nothing_left(decision: Decision, why: str) -> str:
 
 
 def _surely_above(finding: Finding, limit: Limit) -> bool:
-    low = finding.low if finding.low_in_family is None else finding.low_in_family
-    return low is not None and low > limit.most
+    return _deciding(finding) > limit.most
+
+
+def _deciding(finding: Finding) -> float:
+    """Return the lower end that a rejection looks at, which is below the one that is shown."""
+    return _low(finding) if finding.low_in_family is None else finding.low_in_family
+
+
+def _even_together(finding: Finding, limit: Limit) -> str:
+    """Say where the lower end is that decides, if it is not the one that is shown."""
+    if finding.low_in_family is None or finding.low_in_family == finding.low:
+        return ""
+    low = _number(finding.low_in_family, limit)
+    return f" even at its lower end for all attacks and limits together, {low}"
 
 
 def _maybe_above(finding: Finding, limit: Limit) -> bool:
