@@ -45,6 +45,15 @@ def test_what_was_written_is_read(result):
     assert found.targets.equals(result.targets)
 
 
+def test_what_readers_must_know_is_in_the_manifest(result):
+    found = FinishedAudit.load(result.folder)
+    assert found.choice == result.plan.choice
+    assert found.n_targets == len(result.plan.targets)
+    assert found.cautions == result.plan.cautions
+    log = (result.folder / "log.txt").read_text()
+    assert f"looked closer at {found.people_looked_at} people" in log
+
+
 def test_a_result_in_memory_holds_the_same(result):
     found = FinishedAudit.of(result.kept_in(None))
     kept = FinishedAudit.load(result.folder)

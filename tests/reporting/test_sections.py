@@ -160,6 +160,10 @@ class TestOverview:
         failed = overview(replace(audit, failed_tasks=3)).warnings
         assert failed == ("3 of 120 tasks failed; all numbers rest on the others.",)
 
+    def test_cautions_of_the_plan_are_warnings(self, audit):
+        cautious = replace(audit, manifest=audit.manifest | {"cautions": ["Groups share people."]})
+        assert overview(cautious).warnings == ("Groups share people.",)
+
     def test_nothing_measured(self, audit):
         nothing = replace(
             audit,
@@ -330,6 +334,17 @@ class TestPlaces:
         hidden = [said for level, said in panel.week.hours if level is None]
         assert len(hidden) == len(range(168)) * 5 // 12
         assert all("not shown" in said for said in hidden)
+
+    def test_amounts_are_from_people_and_their_number_is_said(self, full_audit):
+        counted = replace(full_audit, manifest=full_audit.manifest | {"people_looked_at": 400})
+        section = places_section(counted)
+        panel = section.panels[0]
+        titles = [place.title for place in panel.map.places]
+        assert any(title.endswith(" people") for title in titles)
+        assert not any("target" in title for title in titles)
+        assert panel.top.heads[-1].words == "people"
+        assert section.total == " (400 in all)"
+        assert places_section(full_audit).total == ""
 
     def test_the_leakiest_place_is_darkest_and_first(self, full_audit):
         panel = places_section(full_audit).panels[0]

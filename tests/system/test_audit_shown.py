@@ -74,7 +74,7 @@ def test_how_targets_were_chosen_is_shown_and_shown_again(traces, tmp_path, whos
         run = tmp_path / name
         shown = in_one_line(whosthere("audit", traces, *QUICK, *chosen, "--out", run)[1])
         assert said in shown
-        assert ("can reject but not accept" in shown) or name != "named"
+        assert ("The targets are named by hand" in shown) is (name == "named")
         assert said in in_one_line(whosthere("inspect", run)[1])
         found = json.loads(whosthere("inspect", run, "--json")[1])
         assert found["targets_chosen"]["how"] == ("by hand" if name == "named" else "at random")
@@ -103,6 +103,18 @@ def test_a_finished_audit_is_shown_again(traces, tmp_path, whosthere):
     assert set(shown) <= set(first.splitlines())
     found = json.loads(whosthere("inspect", run, "--json")[1])
     assert found["verdicts"][0]["setting"] == "raw, m=20"
+
+
+def test_cautions_are_said_again(traces, tmp_path, whosthere):
+    others = wt.Traces.load(traces).n_users - 1
+    m = others * 2 // 3
+    run, large = tmp_path / "run", ("-m", m, *QUICK[2:])
+    shown = whosthere("audit", traces, *large, "--targets", "3", "--out", run)[1]
+    caution = f"Groups of {m} are drawn from {others} people"
+    assert in_one_line(shown).count(f"Note: {caution}") == 2
+    assert caution in in_one_line(whosthere("inspect", run)[1])
+    assert caution in (run / "report.html").read_text(encoding="utf-8")
+    assert caution in json.loads(whosthere("inspect", run, "--json")[1])["cautions"][0]
 
 
 def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):

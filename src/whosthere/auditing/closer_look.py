@@ -53,6 +53,10 @@ class CloserLook:
         """Choose whom to look at."""
         return cls(others_to_look_at(plan, tested), tested.regions, tested.epochs)
 
+    def n_people(self, plan: Plan) -> int:
+        """Return how many people are looked at: the targets, and the others."""
+        return len(plan.targets) + sum(map(len, self.others))
+
     def leaks(
         self, job: Job, folder: RunFolder, workers: Workers, on_progress: Move
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -71,8 +75,7 @@ class CloserLook:
         leaks, marginals = add_up(job.plan, looks)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
-        n = len(job.plan.targets) + sum(map(len, self.others))
-        folder.log(f"looked closer at {n} people")
+        folder.log(f"looked closer at {self.n_people(job.plan)} people")
         return leaks, marginals
 
     def what_if(

@@ -99,6 +99,12 @@ class FinishedAudit:
             return None
 
     @property
+    def people_looked_at(self) -> int | None:
+        """How many people leaks are sums over; None where the manifest does not say."""
+        found = self.manifest.get("people_looked_at")
+        return found if isinstance(found, int) else None
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader of the results must know beforehand, a sentence each."""
         found = self.manifest.get("cautions")

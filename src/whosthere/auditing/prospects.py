@@ -78,13 +78,13 @@ def prospects(plan: Plan, setting: Setting, policy: Policy) -> Prospects:
     reject = _how_often("reject", *sample, max(releases)) if plan.control_releases else 0.0
     if accept <= _MOSTLY and not why_not:
         why_not.append(
-            f"{_sample(n_targets, min(releases))}: even if nobody is found, some interval reaches "
-            "above its limit. Give more targets."
+            f"{_sample(n_targets, min(releases))}: even if nobody is found, some interval "
+            "probably reaches above its limit. Give more targets."
         )
     if reject <= _MOSTLY and plan.control_releases:
         why_not.append(
-            f"{_sample(n_targets, max(releases))}: even if people are found, no interval lies "
-            "above its limit. Give more targets."
+            f"{_sample(n_targets, max(releases))}: even if people are found, an interval hardly "
+            "ever lies above its limit. Give more targets."
         )
     return Prospects(accept, reject, tuple(why_not))
 

@@ -86,6 +86,11 @@ class AuditResult:
         """How they were chosen; None where nobody knows."""
         return self.plan.choice
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know beforehand, a sentence each."""
+        return self.plan.cautions
+
     def kept_in(self, folder: Path | None) -> AuditResult:
         """Return the same result, kept in another folder or nowhere."""
         return replace(self, folder=folder)

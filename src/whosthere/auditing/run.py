@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.closer_look import CloserLook
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
@@ -92,7 +92,7 @@ class PreparedAudit:
             identity = identity_of(self.plan, job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
             with folder.alone():
-                folder.begin(identity, known=self.plan.about_json(), extend=self._extend)
+                folder.begin(identity, known=self._known(), extend=self._extend)
                 failed = do_what_is_left(
                     job, folder, at_work, partial(on_progress, "tasks"), on_failure
                 )
@@ -114,6 +114,10 @@ class PreparedAudit:
                         return result
                     tried = self._closer.what_if(result, job, folder, at_work, on_progress)
                     return replace(result, what_if=tried)
+
+    def _known(self) -> dict[str, Any]:
+        """Return what readers of the results must know and scores do not depend on."""
+        return self.plan.about_json() | {"people_looked_at": self._closer.n_people(self.plan)}
 
 
 def prepare_audit(

@@ -61,6 +61,8 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
     for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
     _show_targets(result)
+    for caution in result.cautions:
+        console.say(f"Note: {caution}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
         console.say(

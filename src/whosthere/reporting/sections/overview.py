@@ -112,6 +112,7 @@ def _warnings(audit: FinishedAudit) -> list[str]:
         many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
         said.append(f"{many} tasks failed; all numbers rest on the others.")
     said += said_of_targets("targets_warning", audit)
+    said += _sentences(audit.cautions)
     alone = dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone)
     said += [f"Some verdicts rest on one attack alone: {shortened(one)}." for one in alone]
     return said

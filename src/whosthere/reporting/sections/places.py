@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
 
 LEAST_TARGETS = 5
-"""Of a place or an hour to which fewer targets contribute, nothing is shown."""
+"""Of a place or an hour to which fewer people contribute, nothing is shown."""
 _TOP = 10
 _MOST_PLACES = 5000
 """Regions that all maps together show at most, to keep a page small."""
@@ -39,11 +39,25 @@ class Leaks:
 
 @dataclass(frozen=True)
 class Places:
-    """All of the section; `left_out` counts protections that there was no room for."""
+    """All of the section.
+
+    Attributes
+    ----------
+    left_out
+        How many protections there was no room for.
+    people
+        How many people the amounts are sums over; None where that is not known.
+    """
 
     panels: tuple[Leaks, ...]
     what_if: Table | None
     left_out: int = 0
+    people: int | None = None
+
+    @property
+    def total(self) -> str:
+        """How many people these are, in brackets."""
+        return "" if self.people is None else f" ({self.people:,} in all)"
 
 
 def places_section(audit: FinishedAudit) -> Places | None:
@@ -60,7 +74,9 @@ def places_section(audit: FinishedAudit) -> Places | None:
         )
     changes = _what_if(audit)
     left_out = len(audit.verdicts) - len(panels) if panels else 0
-    return Places(panels, changes, left_out) if panels or changes else None
+    if not panels and not changes:
+        return None
+    return Places(panels, changes, left_out, audit.people_looked_at)
 
 
 def riskiest(audit: FinishedAudit, most: int) -> frozenset[str]:
@@ -78,7 +94,7 @@ def _n_regions(audit: FinishedAudit) -> int:
 
 
 def _with_enough_targets(leaks: pl.DataFrame) -> pl.DataFrame:
-    """Hide what too few targets contribute to, whatever the file says."""
+    """Hide what too few people contribute to, whatever the file says."""
     enough = pl.col("targets") >= LEAST_TARGETS
     return leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
 
@@ -148,7 +164,7 @@ def _top(rows: pl.DataFrame, setting: str) -> Table | None:
         )
         for row in known.head(_TOP).iter_rows(named=True)
     )
-    heads = (Head("region", "region", numeric=False), Head("share of all"), Head("targets"))
+    heads = (Head("region", "region", numeric=False), Head("share of all"), Head("people"))
     return Table(f"The regions that give away most, {setting}.", heads, body)
 
 
@@ -159,8 +175,8 @@ def _largest(rows: pl.DataFrame) -> float:
 
 def _amount(row: Mapping[str, Any]) -> str:
     if row["leak"] is None:
-        return "not shown (too few targets)"
-    return f"{row['leak']:.3g}, from {row['targets']:,} targets"
+        return "not shown (too few people)"
+    return f"{row['leak']:.3g}, from {row['targets']:,} people"
 
 
 def _what_if(audit: FinishedAudit) -> Table | None:
