@@ -11,16 +11,18 @@ import shlex
 import shutil
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 import typer
 
+from whosthere.auditing.finding import Finding
 from whosthere.auditing.options import Scale
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
+from whosthere.auditing.verdict import Verdict
 from whosthere.cli.main import app, main
 from whosthere.data.cities import simulate
 
@@ -165,6 +167,23 @@ def test_commands_within_sentences_exist(page):
         assert name in COMMANDS, text
         options = {option for one in COMMANDS[name].params for option in one.opts}
         assert {word for word in rest if word.startswith("-")} <= options, text
+
+
+def test_the_files_of_an_audit_are_described_as_they_are():
+    page = ROOT / "docs" / "audit.md"
+    (example,) = [json.loads(one.text) for one in blocks_of(page) if one.language == "json"]
+    assert set(example) == {field.name for field in fields(Finding)}
+    (paragraph,) = re.findall("^`verdicts.json` holds.*$", page.read_text("utf-8"), re.MULTILINE)
+    assert {field.name for field in fields(Verdict)} <= set(re.findall(r"`(\w+)`", paragraph))
+
+
+def test_every_default_limit_is_named():
+    words = ("mean AUC", "AUC over everybody", "1 % ", "0.9 or more|all but exposed")
+    assert len(words) == len(Policy.default().limits)
+    for name in ("audit.md", "guide.md"):
+        text = (ROOT / "docs" / name).read_text("utf-8")
+        (paragraph,) = re.findall("^.*[Ff]our default limits.*$", text, re.MULTILINE)
+        assert all(re.search(one, paragraph) for one in words), name
 
 
 def anchors_of(page):
