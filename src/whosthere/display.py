@@ -20,6 +20,11 @@ def in_one_line(name: str, *parts: str) -> str:
     return f"<{name}: {', '.join(parts)}>"
 
 
+def counted(n: int, what: str) -> str:
+    """Write a number with what it counts: ``1 target``, ``1,200 targets``."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 def facts_table(name: str, facts: Mapping[str, object]) -> str:
     """Return a value as an HTML table with one row for each fact."""
     rows = "".join(

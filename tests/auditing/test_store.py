@@ -179,6 +179,17 @@ class TestRefusals:
         message = refused(IDENTITY | {"plan": PLAN.to_json() | {"seed": 5}})
         assert "seed 4 then, 5 now" in message
 
+    def test_who_the_targets_are_is_not_shown(self, begun, refused):
+        for targets, said in (
+            ([3, 7, 11], "targets chosen differently"),
+            ([1544, 1360], "targets chosen differently"),
+            ([7, 3], "targets: 3 then, 2 now"),
+            ([7, 3, 11, 1544], "targets: 3 then, 4 now"),
+        ):
+            message = refused(IDENTITY | {"plan": PLAN.to_json() | {"targets": targets}})
+            assert said in message
+            assert not any(f"{row}," in message for row in (7, 3, 1544))
+
     def test_other_traces(self, begun, refused):
         assert "other traces" in refused(IDENTITY | {"traces": "ffff"})
 

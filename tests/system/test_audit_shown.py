@@ -1,10 +1,14 @@
 """What `audit` says beforehand, of named targets, and again through `inspect`."""
 
+import io
 import json
+import re
 
 import pytest
+from rich.console import Console
 
 import whosthere as wt
+from whosthere.cli import console
 
 QUICK = ("-m", "20", "-M", "raw", "-a", "likelihood-ratio", "--releases", "4", "--no-what-if")
 
@@ -115,6 +119,36 @@ def test_cautions_are_said_again(traces, tmp_path, whosthere):
     assert caution in in_one_line(whosthere("inspect", run)[1])
     assert caution in (run / "report.html").read_text(encoding="utf-8")
     assert caution in json.loads(whosthere("inspect", run, "--json")[1])["cautions"][0]
+
+
+@pytest.mark.parametrize("attack", ["likelihood-ratio", "likelihood-ratio(rates=independent)"])
+def test_no_column_is_lost_in_a_narrow_terminal(traces, tmp_path, whosthere, monkeypatch, attack):
+    run = tmp_path / "run"
+    whosthere("audit", traces, *QUICK, "--targets", "3", "--out", run)
+    for name in ("findings.json", "verdicts.json"):
+        text = (run / name).read_text()
+        (run / name).write_text(text.replace('"likelihood-ratio"', f'"{attack}"'))
+    narrow = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    monkeypatch.setattr(console, "out", narrow)
+    whosthere("inspect", run)
+    lines = narrow.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    (head,) = [
+        line for line in lines if "attack" in line and "\N{BOX DRAWINGS HEAVY VERTICAL}" in line
+    ]
+    assert all(word in head for word in ("mean AUC", "AUC, all", "accuracy", "eps"))
+    assert any("0.9" in line for line in lines[: lines.index(head) + 1])
+
+
+def test_one_is_not_many(traces, tmp_path, whosthere):
+    run = ("--targets", "1", "--out", tmp_path / "run")
+    code, shown, said = whosthere("audit", traces, *QUICK[:-1], *run)
+    assert code == 0
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    for text in (in_one_line(shown), in_one_line(said), page):
+        for wrong in ("1 targets", "1 regions", "1 tasks,", "tried done"):
+            assert not re.search(rf"(?<![\d,.]){wrong}", text), wrong
+    assert "1 target, drawn at random." in in_one_line(shown)
 
 
 def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):

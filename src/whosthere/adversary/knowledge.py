@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 
 from whosthere.data.arrays import frozen
+from whosthere.display import counted
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class KnownVisits(Knowledge):
         object.__setattr__(self, "cells", frozen(cells, np.int32))
 
     def __repr__(self) -> str:
-        return f"<KnownVisits: {self.cells.size} visits>"
+        return f"<KnownVisits: {counted(self.cells.size, 'visit')}>"
 
     @classmethod
     def fraction(cls, trace: ArrayLike, share: float, rng: np.random.Generator) -> KnownVisits:
@@ -150,7 +151,7 @@ class KnownRegions(Knowledge):
             raise InputError(f"there is no way to guess called {self.guess!r}", fix=fix)
 
     def __repr__(self) -> str:
-        return f"<KnownRegions: {len(self.regions)} regions, {self.guess} guess>"
+        return f"<KnownRegions: {counted(len(self.regions), 'region')}, {self.guess} guess>"
 
     @classmethod
     def most_visited(

@@ -95,7 +95,7 @@ class CloserLook:
             if new:
                 found = try_change(change, new, job, workers)
                 known |= {(one.setting, one.change): one for one in found}
-                on_progress("changes tried", i, len(changes))
+                on_progress("what-if audits", i, len(changes))
         wanted = [(str(setting), change.words) for setting in settings for change in changes]
         tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
         folder.write_what_if(tried)

@@ -19,6 +19,7 @@ from scipy.special import betaincinv, expit, logit, ndtr, ndtri, stdtrit
 
 from whosthere.auditing.samples import alike, error_per_side, finite_numbers, flags, in_and_out
 from whosthere.data.arrays import frozen
+from whosthere.display import counted
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ def rank_correlation(
     )
     n = a.size
     if n < 4:
-        return Estimate(None, None, None, f"not resolvable with n = {n} targets")
+        return Estimate(None, None, None, f"not resolvable with n = {counted(n, 'target')}")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return Estimate(None, None, None, "not defined: all targets have the same value")
     value = float(_spearman(a, b, np.ones((1, n)))[0])

@@ -22,6 +22,7 @@ from scipy.special import betainc, ndtr, ndtri, owens_t
 from whosthere.auditing.metrics import Estimate, least_share
 from whosthere.auditing.samples import error_per_side, finite_numbers
 from whosthere.data.arrays import frozen
+from whosthere.display import counted
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def risk_percentile(
 
     low, high = ends(tail)
     needed = math.ceil(math.log(tail) / math.log(q) - 1e-9)
-    note = f"no upper end with {n} targets: at least {needed} are needed" if n < needed else None
+    too_few = f"no upper end with {counted(n, 'target')}: at least {needed} are needed"
+    note = too_few if n < needed else None
     in_family = ends(error_per_side(confidence, family))[0]
     return Estimate(min(max(value, low), high), low, high, note, low_in_family=in_family)
 

@@ -17,6 +17,7 @@ from whosthere.auditing.measure import measure
 from whosthere.auditing.sample_size import obstacles
 from whosthere.auditing.verdict import judge
 from whosthere.auditing.vocabulary import STRONGEST
+from whosthere.display import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,8 +91,7 @@ def prospects(plan: Plan, setting: Setting, policy: Policy) -> Prospects:
 
 
 def _sample(n_targets: int, releases: int) -> str:
-    each = "target" if n_targets == 1 else "targets"
-    return f"{n_targets:,} {each} with {releases:,} releases each are too few"
+    return f"{counted(n_targets, 'target')} with {releases:,} releases each are too few"
 
 
 @cache

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from whosthere.auditing.vocabulary import METRICS, STRONGEST
+from whosthere.display import counted
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ def obstacles(
             least = least_sample(limit.most)
             if targets < least:
                 said.append(
-                    f"{targets} targets cannot show that the {words} is {limit.most:g} or less: at "
-                    f"least {least} are needed."
+                    f"{counted(targets, 'target')} cannot show that the {words} is {limit.most:g} "
+                    f"or less: at least {least} are needed."
                 )
         fpr = _FALSE_ALARMS.get(limit.metric)
         if fpr is not None and targets * (releases // 2) < 1 / fpr:

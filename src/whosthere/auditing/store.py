@@ -169,10 +169,7 @@ class RunFolder:
                 raise FileError("has a damaged manifest", where=self.path, fix="Name a new folder")
             other = [key for key in before | now if before.get(key) != now.get(key)]
             if other:
-                shown = "; ".join(
-                    f"{key} {_short(before.get(key))} then, {_short(now.get(key))} now"
-                    for key in other
-                )
+                shown = "; ".join(_change(key, before.get(key), now.get(key)) for key in other)
                 if part == "plan" and obstacle(before, now) is None:
                     fix = "Ask for it to be extended, or name a new folder"
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
@@ -288,6 +285,16 @@ def content_of(folder: Path, *, manifest: str = MANIFEST) -> list[str]:
     """Return what is in a folder besides what a killed audit can leave before its manifest."""
     names = [path.name for path in folder.iterdir()]
     return [name for name in names if name != LOCK and not name.startswith(f".{manifest}.")]
+
+
+def _change(key: str, before: object, now: object) -> str:
+    """Say what differs; rows of the traces are nobody's business, and help nobody."""
+    if key == "targets" and isinstance(before, list) and isinstance(now, list):
+        fewest = min(len(before), len(now))
+        if before[:fewest] != now[:fewest]:
+            return "targets chosen differently"
+        return f"targets: {len(before)} then, {len(now)} now"
+    return f"{key} {_short(before)} then, {_short(now)} now"
 
 
 def _short(value: object) -> str:

@@ -133,7 +133,10 @@ def changes_to_try(leaks: pl.DataFrame, regions: Regions, epochs: Epochs) -> lis
     leaky = [row for row in np.argsort(-by_region, kind="stable")[:most] if by_region[row] > 0]
     if len(leaky) > 1 or (leaky and regions.have_positions):
         how = "the region nearest to it" if regions.have_positions else "another one of them"
-        words = f"the {len(leaky)} regions that leak most, each merged with {how}"
+        most_leaky = f"the {len(leaky)} regions that leak most, each"
+        if len(leaky) == 1:
+            most_leaky = "the region that leaks most,"
+        words = f"{most_leaky} merged with {how}"
         changes.append(Change(words, Coarsening(regions=merged_regions(leaky, regions))))
     if epochs.n > 1:
         joined = min(_JOINED, epochs.n)

@@ -21,6 +21,7 @@ from whosthere.cli.options import (
     WorkerCount,
 )
 from whosthere.cli.results import show_audit, show_named_targets
+from whosthere.display import counted
 
 if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan
@@ -256,10 +257,9 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
         return
     if left < total:
         console.say(f"{total - left} of {total} tasks are done already.")
-    each = "1 worker" if workers == 1 else f"{workers} workers"
-    where = "one worker of the cluster" if cluster else each
+    where = "one worker of the cluster" if cluster else counted(workers, "worker")
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
     console.say(
-        f"{left} {'task' if left == 1 else 'tasks'}, about {console.duration(seconds)} with "
+        f"{counted(left, 'task')}, about {console.duration(seconds)} with "
         f"{where}, {cost.bytes_per_worker / 1e9:.1f} GB of memory each."
     )

@@ -13,6 +13,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rich.table import Table
+
     from whosthere.auditing.trials import TrialProgress
     from whosthere.progress import Move
 
@@ -21,6 +23,8 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 _WIDTH_OF_NAMES = 26
+_WIDTH_OF_NAMES_IN_NEED = 16
+_WIDEST = 10_000
 _SECONDS_BETWEEN_LINES = 30.0
 # What changes how a terminal shows the text around it: controls, and marks of direction.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -67,7 +71,21 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
         )
     for row in rows:
         grid.add_row(*(Text(inert(_shown(value))) for value in row))
+    if out.is_terminal:
+        _fit(grid, out.width)
     out.print(grid, soft_wrap=not out.is_terminal)
+
+
+def _fit(grid: Table, width: int) -> None:
+    """Make a table narrower that is too wide, so that no column is cut off."""
+
+    def too_wide() -> bool:
+        return grid.__rich_measure__(out, out.options.update(max_width=_WIDEST)).minimum > width
+
+    if too_wide():
+        grid.padding = (0, 0)
+    if too_wide() and grid.columns:
+        grid.columns[0].min_width = _WIDTH_OF_NAMES_IN_NEED
 
 
 def heading(text: str) -> None:

@@ -17,6 +17,7 @@ from whosthere.cli.options import (
     Timezone,
 )
 from whosthere.cli.release import say_written
+from whosthere.display import counted
 
 
 def import_table(
@@ -110,7 +111,7 @@ def import_table(
     release = imported.release
     release.save(out, force=force)
     console.say(
-        f"{len(release.regions):,} regions, {release.epochs}, "
+        f"{counted(len(release.regions), 'region')}, {release.epochs}, "
         f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
         f"{imported.n_withheld:,} withheld"
     )

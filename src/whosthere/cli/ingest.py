@@ -10,6 +10,7 @@ import typer
 from whosthere.cli import console
 from whosthere.cli.hints import with_options
 from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, refuse_useless
+from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def ingest(
     traces.save(out, force=force)
     if traces.ledger is not None:
         _show(traces.ledger)
-    console.say(f"{len(traces.regions):,} regions, {traces.epochs}")
+    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
     console.say(f"Written: {out}")
 
 

@@ -20,6 +20,7 @@ from whosthere.cli.options import (
     WorkerCount,
 )
 from whosthere.cli.results import head_of
+from whosthere.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -185,8 +186,7 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
         console.say(f"Trials begun before: {prepared.kept}. What is done of them is not repeated.")
     if prepared.cost is None:
         return
-    each = "1 worker" if workers == 1 else f"{workers} workers"
-    where = "one worker of the cluster" if cluster else each
+    where = "one worker of the cluster" if cluster else counted(workers, "worker")
     seconds = prepared.cost.seconds / (1 if cluster else min(workers, len(prepared.plan.tasks)))
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(

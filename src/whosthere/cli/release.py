@@ -10,6 +10,7 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import Force, Json, MechanismSpec, Seed
+from whosthere.display import counted
 
 
 def release(
@@ -66,7 +67,7 @@ def release(
             }
         )
         return
-    console.say(f"{made.release.group_size:,} users, {chosen}")
+    console.say(f"{counted(made.release.group_size, 'user')}, {chosen}")
     console.say(made.release.describe())
     if ledger is not None:
         console.table("What the release guarantees", ("", ""), ledger.rows())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whosthere.cli import console
+from whosthere.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
 def _show_targets(result: AuditResult | FinishedAudit) -> None:
     """Say how many people were attacked, and how they were chosen."""
     n, chosen = result.n_targets, result.choice or "it is not known how they were chosen"
-    console.say(f"{n:,} {'target' if n == 1 else 'targets'}, {chosen}.")
+    console.say(f"{counted(n, 'target')}, {chosen}.")
 
 
 def show_named_targets(result: AuditResult) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import Force
+from whosthere.display import counted
 
 
 def simulate(
@@ -38,7 +39,8 @@ def simulate(
     made = make(city, seed=seed, users=users, regions=regions, days=days)
     made.write(out, force=force)
     console.say(
-        f"{made.name}: {len(made.user):,} records, {len(made.regions):,} regions, {made.epochs}"
+        f"{made.name}: {counted(len(made.user), 'record')}, "
+        f"{counted(len(made.regions), 'region')}, {made.epochs}"
     )
     console.say(f"Written: {records_file}, {regions_file} and {friends_file}")
     console.say(

@@ -9,6 +9,7 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import Force, Knowledge
+from whosthere.display import counted
 
 
 def target(
@@ -58,7 +59,10 @@ def target(
     write_target(known, out, everybody.regions, everybody.epochs, force=force)
     visits, n = known.certain.size, everybody.trace(row).size
     if visits:
-        console.say(f"{visits} of {n} visits are known.")
+        known_visits = f"{visits} of {counted(n, 'visit')}"
+        console.say(f"{known_visits} {'is' if visits == 1 else 'are'} known.")
     else:
-        console.say(f"{len(known.places(everybody.epochs.n))} regions are known, without times.")
+        places = len(known.places(everybody.epochs.n))
+        known_places = f"{counted(places, 'region')} {'is' if places == 1 else 'are'}"
+        console.say(f"{known_places} known, without times.")
     console.say(f"Written: {out}")

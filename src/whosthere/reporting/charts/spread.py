@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from whosthere.display import counted
 from whosthere.reporting.charts.frame import Field, border, horizontal_axis, vertical_axis
 from whosthere.reporting.charts.scales import Linear
 from whosthere.reporting.charts.svg import element, group, line, picture, text
@@ -47,7 +48,9 @@ def draw_spread(chart: Spread) -> Markup:
                 class_="bar",
             )
             span = f"{i / _BINS:.2f} to {(i + 1) / _BINS:.2f}"
-            drawn.append(group(bar, title=f"{count} of {len(chart.values)} targets: {span}"))
+            drawn.append(
+                group(bar, title=f"{count} of {counted(len(chart.values), 'target')}: {span}")
+            )
     for i, (name, value) in enumerate(chart.marked):
         at, level = x(value), 14.0 + 13 * i
         drawn.append(line(at, level, at, field.bottom, "marked"))

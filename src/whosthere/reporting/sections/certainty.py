@@ -15,6 +15,7 @@ from whosthere.auditing.vocabulary import (
     GUARANTEE,
     POSITIVE_CONTROL,
 )
+from whosthere.display import counted
 from whosthere.reporting.charts.roc import RocChart
 from whosthere.reporting.charts.scatter import Scatter
 from whosthere.reporting.curves import roc_curve
@@ -96,7 +97,7 @@ def _curves(audit: FinishedAudit, found: Lookup, i: int, setting: str) -> Curves
         curves.append(roc_curve(rows, name=shortened(name), class_=style, seed=seed))
     if not curves:
         return None
-    title = f"ROC curves of {len(curves)} attacks against {shortened(setting)}"
+    title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
     smallest = max(10.0 ** -math.floor(math.log10(n_out)), 1e-4)
     linear = RocChart(title, tuple(curves), found.guarantee(setting, FOUND), None)
     logarithmic = replace(linear, title=f"{title}, logarithmic axes", smallest=min(smallest, 0.1))

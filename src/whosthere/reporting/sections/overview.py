@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whosthere.auditing.vocabulary import METRICS
+from whosthere.display import counted
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
 from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
 from whosthere.reporting.lookup import (
@@ -259,7 +260,8 @@ def _chart(
         return DotChart(f"{words}, the largest of all attacks", words, rows, limit, low, high)
     kept = words_of(found.kept_metric)
     return TradeOff(
-        f"{words}, the largest of all attacks, against {kept}, for {len(points)} protections",
+        f"{words}, the largest of all attacks, against {kept}, "
+        f"for {counted(len(points), 'protection')}",
         f"risk: {words}",
         f"kept: {kept}",
         tuple(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.display import counted
 from whosthere.reporting.charts.scatter import Scatter
 from whosthere.reporting.charts.spread import Spread
 from whosthere.reporting.lookup import Lookup, short_words_of
@@ -87,7 +88,7 @@ def _panel(
     ordered = sorted(rows.to_dicts(), key=lambda row: numbers[row["target"]])
     aucs = [float(row["auc"]) for row in ordered]
     name, by = shortened(rows["setting"][0]), shortened(rows["attack"][0])
-    about = f"of {len(aucs)} targets, {by} against {name}"
+    about = f"of {counted(len(aucs), 'target')}, {by} against {name}"
     marked = tuple((f"{word}:", float(np.percentile(aucs, q))) for q, word in _PERCENTILES)
 
     def scatter(column: str, words: str, *, logarithmic: bool) -> Scatter:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.display import counted
 from whosthere.reporting.charts.places import DAYS, Place, RegionMap, Week, shade
 from whosthere.reporting.lookup import Lookup, estimate_of, words_of
 from whosthere.reporting.numbers import number, shortened
@@ -134,7 +135,9 @@ def _map(rows: pl.DataFrame, setting: str) -> RegionMap | None:
         )
         for row in placed.iter_rows(named=True)
     )
-    return RegionMap(f"Map of {len(places)} regions by what they give away, {setting}", places)
+    return RegionMap(
+        f"Map of {counted(len(places), 'region')} by what they give away, {setting}", places
+    )
 
 
 def _week(rows: pl.DataFrame, setting: str) -> Week | None:
