@@ -438,6 +438,23 @@ class TestAbout:
             assert part in command
         assert "\\\n" in command
 
+    def test_the_command_has_what_is_not_usual(self, made_audit):
+        names = ("raw, m=9", "raw, m=9, knows regions(top=2)")
+        one = made_audit(settings=names, strengths=(1.0, 1.0), targets=5)
+        plan = one.plan | {"past_releases": 40, "first_epoch": 24}
+        later = replace(one, manifest=one.manifest | {"plan": plan})
+        about = about_section(later)
+        for part in (
+            "--knowledge all",
+            "'regions(top=2)'",
+            "--past-releases 40",
+            "--test-from ...",
+        ):
+            assert part in about.command
+        assert "--test-from" in about.left_out
+        assert "--past-releases" not in command_of(one)
+        assert about.command.count("--mechanism") == 1
+
     def test_the_command_quotes_what_it_must(self, made_audit):
         evil = made_audit(settings=("raw; rm -rf ~, m=9",), strengths=(1.0,), targets=5)
         assert "--mechanism 'raw; rm -rf ~'" in command_of(evil)

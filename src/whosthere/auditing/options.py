@@ -142,9 +142,9 @@ class AuditOptions:
     targets
         How many people are attacked, chosen at random.
     min_visits
-        How many visits these have at least.
+        How many visits these have at least; all that is found is about such people.
     users
-        Whom to attack instead, by id.
+        Whom to attack instead, by id. They do not speak for all others, so nothing is accepted.
     releases
         Test releases for each target and scheme, half of them with the target.
     releases_of

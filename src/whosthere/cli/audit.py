@@ -69,7 +69,10 @@ def audit(
     ] = None,
     user: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Attack this person instead; can be repeated."),
+        typer.Option(
+            metavar="ID",
+            help="Attack this person instead; can be repeated. Nothing is then accepted.",
+        ),
     ] = None,
     min_visits: MinVisits = None,
     releases: Annotated[

@@ -63,7 +63,7 @@ def about_section(audit: FinishedAudit) -> About:
         f"{audit.policy.prior:.0%}",
         _facts(audit),
         command_of(audit),
-        " ".join(said_of_targets("targets_repeated", audit)),
+        " ".join([*said_of_targets("targets_repeated", audit), *_time_left_out(audit)]),
     )
 
 
@@ -99,6 +99,8 @@ def command_of(audit: FinishedAudit) -> str:
         "--releases": plan.get("releases"),
         "--control-releases": plan.get("control_releases"),
         "--reference-size": plan.get("reference_size"),
+        "--past-releases": plan.get("past_releases") or None,
+        "--test-from": "..." if plan.get("first_epoch") else None,
         "--seed": plan.get("seed"),
     }
     contests: Mapping[str, Any] = plan.get("contests", {})
@@ -109,11 +111,21 @@ def command_of(audit: FinishedAudit) -> str:
     parts += [f"--group-size {shlex.quote(size)}" for size in sizes]
     parts += [f"--mechanism {shlex.quote(shortened(name))}" for name in mechanisms]
     parts += [f"--attack {shlex.quote(shortened(name))}" for name in attacks]
+    # The usual knowledge goes without saying in a name.
+    known = dict.fromkeys(name.partition(", knows ")[2] or "all" for name in contests)
+    if set(known) != {"all"}:
+        parts += [f"--knowledge {shlex.quote(shortened(spec))}" for spec in known]
     parts += _options_of_targets(audit)
     parts += [f"{option} {value}" for option, value in given.items() if value is not None]
     own = plan.get("releases_of", {})
     parts += [f"--releases-of {shlex.quote(f'{name}={n}')}" for name, n in own.items()]
     return " \\\n    ".join([*parts, "--out RUN"])
+
+
+def _time_left_out(audit: FinishedAudit) -> list[str]:
+    """Say that the manifest does not hold when the tested time begins, if not at once."""
+    sentence: str = texts()["repeated"]["test_from"]
+    return [sentence] if audit.plan.get("first_epoch") else []
 
 
 def _options_of_targets(audit: FinishedAudit) -> list[str]:
