@@ -4,13 +4,16 @@ import sys
 
 import pytest
 
+from whosthere.cli import console
 from whosthere.cli.main import main
 
 
 @pytest.fixture
 def whosthere(monkeypatch, capsys):
     """Run a command in this process; return its exit code, output and errors."""
-    monkeypatch.setenv("COLUMNS", "200")
+    # Whoever imported it first decided how wide it is.
+    for stream in (console.out, console.err):
+        monkeypatch.setattr(stream, "width", 200)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["whosthere", *map(str, arguments)])
