@@ -225,8 +225,8 @@ class TestRejectionInAFamily:
         assert "that is 0.598." in reason
         (reason,) = only([replace(shown, low_in_family=0.603)]).reasons
         assert reason.endswith(
-            "is 0.641 (0.607 to 0.679), above the limit of 0.6 even at its lower end for all "
-            "attacks and limits together, 0.603."
+            "is 0.641 (0.607 to 0.679), above the limit of 0.6; taking all attacks and limits "
+            "together, it is at least 0.603."
         )
         (reason,) = only([shown]).reasons
         assert reason.endswith("is 0.641 (0.607 to 0.679), above the limit of 0.6.")

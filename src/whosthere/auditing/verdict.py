@@ -448,7 +448,7 @@ def _even_together(finding: Finding, limit: Limit) -> str:
     if finding.low_in_family is None or finding.low_in_family == finding.low:
         return ""
     low = _number(finding.low_in_family, limit)
-    return f" even at its lower end for all attacks and limits together, {low}"
+    return f"; taking all attacks and limits together, it is at least {low}"
 
 
 def _maybe_above(finding: Finding, limit: Limit) -> bool:
