@@ -65,6 +65,9 @@ def _bounded(key: str) -> list[str]:
 
 def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default stands
     """Declare the unit of a noise step, an event by default."""
-    meaning = f"what is protected: {', '.join(UNITS)}; all but {Event.name} take {_BOUND} as well"
+    meaning = (
+        f"what is protected: {', '.join(UNITS)}; all but {Event.name} take {_BOUND} as well, how "
+        "many visits of a person are counted in a day or in all (unit=user-day, max_visits=10)"
+    )
     declared = _UnitParameter(_UnitName(tuple(UNITS)), meaning, key="unit", always=True)
     return declared_field(declared, default_factory=Event)
