@@ -79,7 +79,7 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
             yerr=errors,
             label=named(attack, _NAMES),
             color=COLOURS[_STYLES.get(name, 3)],
-            marker=MARKERS[_style(attack, shown)],
+            marker=_marker(attack, shown),
             linestyle=("--" if rest else "-") if joined else "none",
             markersize=4,
             markerfacecolor="white" if rest else None,
@@ -116,9 +116,11 @@ def _means(
     return means, errors
 
 
-def _style(attack: str, attacks: Sequence[str]) -> int:
-    """Return which marker variants of one attack have: each another one."""
-    return attacks.index(attack) % len(MARKERS)
+def _marker(attack: str, attacks: Sequence[str]) -> str:
+    """Return the marker of an attack: always the same, and another one for each variant."""
+    variants = [one for one in attacks if one not in _STYLES]
+    place = _STYLES[attack] if attack in _STYLES else len(_STYLES) + variants.index(attack)
+    return MARKERS[place % len(MARKERS)]
 
 
 def _legend(figure: Picture, axes: Sequence[Axes]) -> None:
