@@ -313,6 +313,11 @@ def test_what_is_right_is_seldom_called_wrong_and_what_is_wrong_seldom_right():
             assert some.count(status) <= 400 * 0.05 + 4 * np.sqrt(400 * 0.05 * 0.95)
 
 
+def test_no_difference_is_no_gain():
+    (bound,) = bounded([Asked("", np.zeros(20))], least=0.0)
+    assert bound.status is Status.CANNOT_TELL
+
+
 def test_nothing_lies_beyond_what_is_possible():
     (bound,) = bounded([Asked("", np.append(np.ones(9), 0.5))], least=0.9)
     assert bound.together.high == 1

@@ -77,7 +77,8 @@ class Bound:
     @property
     def status(self) -> Status:
         """Whether it lies where it should, elsewhere, or one cannot tell."""
-        if self.least <= self.alone.low and self.alone.high <= self.most:
+        # Strictly: what makes no difference at all is no gain.
+        if self.least < self.alone.low and self.alone.high < self.most:
             return Status.HELD
         if self.together.high < self.least or self.together.low > self.most:
             return Status.NOT_HELD
