@@ -177,10 +177,10 @@ class TestRanks:
     def test_false_alarms(self, mechanism, rng):
         """More of them than `MOST` have a chance of 1e-4 where each audit has one of PROMISED."""
         protect, others = Mechanism.parse(mechanism), rng.poisson(1.5, 20)
-        published = protect.apply(np.tile(others + 1, (1000, 1)), 1000, rng)
+        published = protect.apply(np.tile(others + 1, (400, 1)), 1000, rng)
         found = np.array(ranks(protect, [others] * len(published), list(published), 1000))
         # A uniform number has 1/2 and 1/12.
-        assert found.mean() == pytest.approx(0.5, abs=0.04)
+        assert found.mean() == pytest.approx(0.5, abs=0.06)
         assert found.var() <= 1 / 12 + 0.01
         audits = rng.choice(found, (self.N_AUDITS, self.N_RELEASES))
         estimates = [rank_mean(one, np.full(one.size, 0.5)) for one in audits]
