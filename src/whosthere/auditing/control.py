@@ -61,7 +61,7 @@ def rank_mean(
 ) -> Estimate:
     """Return how far releases with the target stand from where they must, on average.
 
-    Ranks are spread at most like a number that is equally likely to lie anywhere from 0 to 1.
+    Ranks are spread no wider than a number that is equally likely to lie anywhere from 0 to 1.
     For such numbers, P(|mean - 1/2| > r) <= 2 exp(-6 n r^2) whatever n is. A normal interval
     would be too narrow where nearly all ranks are the same and a few are far away.
 

@@ -146,8 +146,8 @@ def ranks(
     """Return where releases stand among releases of the same others with the target.
 
     Each is the chance that one with the target scores lower, ties counting half. For a release
-    that really holds the target, it is 1/2 on average, and spread at most as evenly as a number
-    that is equally likely to lie anywhere from 0 to 1.
+    that really holds the target, it is 1/2 on average, and spread no wider than a number that is
+    equally likely to lie anywhere from 0 to 1.
 
     Parameters
     ----------

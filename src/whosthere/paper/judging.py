@@ -1,9 +1,9 @@
 """Whether a statement about means over targets is borne out by what was measured.
 
-A statement may be about several means. It is held if each of them lies where it should at 95 %:
-all must, so that no one of them can make it held by chance. It is not held if any of them lies
-elsewhere, by intervals that hold for all of them together at 95 % (Bonferroni). Else the data
-cannot tell.
+A statement may be about several means. It is held if each of them lies where it should, at 95 %
+for each: as all must, the chance of a wrong "held" does not grow with their number. It is not held
+if any of them lies elsewhere, by intervals that hold for all of them together at 95 % (Bonferroni).
+Otherwise the data cannot tell.
 """
 
 from __future__ import annotations
