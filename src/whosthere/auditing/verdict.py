@@ -178,15 +178,12 @@ def judge(
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = (finding for finding in findings if finding.setting == setting)
-        case = _Case.of(own, by_hand=by_hand)
+        case = _Case.of(own, by_hand=by_hand, incomplete=setting in incomplete)
         decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
         if trusted:
             reasons = [*reasons, *case.comparison(), *case.above_ceiling()]
         if trusted and by_hand:
             decision, reasons = _of_those_named(decision, reasons)
-        if decision == "accept" and setting in incomplete:
-            kept = [reason for reason in reasons if reason != _KNOWN_TODAY]
-            decision, reasons = _undecided(_FAILED, *kept)
         left = case.what_is_left()
         if left is not None:
             reasons = [_nothing_left(decision, left), *reasons]
@@ -215,10 +212,11 @@ class _Case:
     ceiling: tuple[Finding, ...]
     guarantee: tuple[Finding, ...]
     utility: tuple[Finding, ...]
-    by_hand: bool = False
+    by_hand: bool
+    incomplete: bool
 
     @classmethod
-    def of(cls, findings: Iterable[Finding], *, by_hand: bool = False) -> _Case:
+    def of(cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool) -> _Case:
         telling = [finding for finding in findings if finding.metric not in ABOUT_THE_AUDIT]
         real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
         return cls(
@@ -228,6 +226,7 @@ class _Case:
             tuple(finding for finding in telling if finding.attack == GUARANTEE),
             tuple(finding for finding in telling if finding.attack == UTILITY),
             by_hand,
+            incomplete,
         )
 
     @property
@@ -257,8 +256,8 @@ class _Case:
         kept = [*self._kept_reasons(policy), *ceiling]
         if STRONGEST not in self.attacks:
             return _undecided(_WEAK, *kept)
-        if self.by_hand:
-            return _undecided(*kept)
+        if self.by_hand or self.incomplete:
+            return _undecided(*([] if self.by_hand else [_FAILED]), *kept)
         return "accept", kept if not self._above_limits(policy) else [*kept, _KNOWN_TODAY]
 
     def comparison(self) -> list[str]:
