@@ -133,7 +133,7 @@ def _keys(chart: DotChart) -> Iterator[Key]:
     if chart.limit is not None:
         yield Key(_limit(chart), "limit")
     if any(row.ceiling is not None for row in chart.rows):
-        yield Key("ceiling: the best test of one who knows everybody else", "ceiling")
+        yield Key("ceiling: the best test, knowing everybody else", "ceiling")
     if any(row.guarantee is not None for row in chart.rows):
         yield Key("guarantee: nobody can exceed this", "guarantee")
 

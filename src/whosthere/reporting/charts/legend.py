@@ -11,7 +11,8 @@ from whosthere.reporting.numbers import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_LETTERS = 56
+_LETTERS = 48
+"""So many fit beside their marks in any usual font."""
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,6 @@ def _keys(chart: TradeOff) -> Iterator[Key]:
     if chart.limit is not None:
         yield Key(f"limit of the policy: {chart.limit:g}", "limit")
     if any(point.ceiling is not None for point in chart.points):
-        yield Key("ceiling: the best test of one who knows everybody else", "ceiling")
+        yield Key("ceiling: the best test, knowing everybody else", "ceiling")
     if any(point.guarantee is not None for point in chart.points):
         yield Key("guarantee: nobody can exceed this", "guarantee")

@@ -10,8 +10,18 @@ from whosthere.reporting.numbers import interval, number, shortened
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.verdict import Decision, Verdict
+
+
+_FITS_PAPER = 12
+"""Columns that can stand side by side on paper."""
+_WIDEST = 24
+"""Letters that a line of one column is given on paper, at most."""
+_BOLD = 1.2
+"""How wide bold letters are, in letters."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,30 @@ class Table:
         """The notes of all cells, each once."""
         cells = (cell for row in self.rows for cell in row)
         return tuple(dict.fromkeys(cell.note for cell in cells if cell.note))
+
+    @property
+    def fits_paper(self) -> bool:
+        """Whether the columns can stand side by side on paper, whatever the font."""
+        return len(self.heads) <= _FITS_PAPER
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the width of paper that each column is given, by counting letters."""
+        letters = [
+            _letters(head.words, [row[column] for row in self.rows])
+            for column, head in enumerate(self.heads)
+        ]
+        return tuple(each / sum(letters) for each in letters)
+
+
+def _letters(head: str, cells: Iterable[Cell]) -> float:
+    """Return how long the lines of a column should be: its longest word, or half of a text."""
+    words = [_BOLD * len(word) for word in head.split()]
+    for cell in cells:
+        text = [f"\N{CHECK MARK} {cell.text}"] if cell.decision else cell.text.split()
+        size = _BOLD if cell.decision else 1
+        words += [len(cell.detail), len(cell.text) / 2, *(size * len(word) for word in text)]
+    return 1 + min(max(words), _WIDEST)
 
 
 def name_cell(text: str) -> Cell:
