@@ -5,13 +5,15 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.charts.dots import DotChart
 from whosthere.reporting.charts.tradeoff import TradeOff
 from whosthere.reporting.lookup import Lookup, group_size_of, words_of
-from whosthere.reporting.numbers import number, shortened
+from whosthere.reporting.numbers import number, shortened, with_interval
 from whosthere.reporting.sections.about import about_section, command_of
 from whosthere.reporting.sections.advice import advice
 from whosthere.reporting.sections.certainty import certainty_section
@@ -23,7 +25,7 @@ from whosthere.reporting.sections.comparison import (
 )
 from whosthere.reporting.sections.overview import overview
 from whosthere.reporting.sections.people import people_section, target_numbers
-from whosthere.reporting.sections.places import LEAST_TARGETS, places_section
+from whosthere.reporting.sections.places import places_section
 from whosthere.reporting.texts import texts
 
 SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")
@@ -62,6 +64,14 @@ class TestNumbers:
         assert number(0.12345) == "0.123"
         assert number(12345.6) == "12,346"
         assert number(float("inf")) == number(1e60) == "more than a million"
+        assert number(float("-inf")) == number(-5e6) == "less than minus a million"
+        assert number(float("nan")) == "not known"
+        assert number(-12345.6) == "-12,346"
+
+    def test_no_number_is_too_large_for_its_sentence(self):
+        huge = Finding("raw, m=5", "likelihood-ratio", "auc", -5e6, -6e6, 7e6, 1, 1, 1)
+        low, high = "less than minus a million", "more than a million"
+        assert with_interval(huge) == f"{low} ({low} to {high})"
 
     def test_group_sizes_come_from_names(self):
         assert group_size_of("raw, m=100") == 100

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS
+from whosthere.auditing.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.verdict import Verdict
 
-UTILITY = "utility"
-"""Takes the place of an attack in findings about what is left to publish."""
 FOUND = "tpr_at_fpr_1pct"
 _SIZE = re.compile(r", m=(\d+)(?=$|, knows )")
 _KEPT = ("pattern_correlation", "visits_kept", "cells_kept")
@@ -71,7 +69,7 @@ class Lookup:
     def attacks(self) -> tuple[str, ...]:
         """All real attacks, each once."""
         names = (one.attack for one in self.findings)
-        return tuple(dict.fromkeys(n for n in names if n not in NOT_ATTACKS and n != UTILITY))
+        return tuple(dict.fromkeys(n for n in names if n not in NOT_ATTACKS))
 
     def find(self, setting: str, attack: str, metric: str) -> Finding | None:
         """Return a finding, None where it was not measured."""

@@ -33,11 +33,11 @@ def shortened(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a number with three significant decimals, or say that there is none."""
-    if value is None:
+    """Write a number with three decimals, without any if it is large, or say that there is none."""
+    if value is None or math.isnan(value):
         return "not known"
-    if not math.isfinite(value) or abs(value) >= 1e6:
-        return "more than a million"
+    if abs(value) >= 1e6:
+        return "more than a million" if value > 0 else "less than minus a million"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
@@ -54,7 +54,7 @@ def with_interval(finding: Finding | None) -> str:
         return "not known"
     if finding.low is None or finding.high is None:
         return number(finding.estimate)
-    return f"{finding.estimate:.3f} ({finding.low:.3f} to {finding.high:.3f})"
+    return f"{number(finding.estimate)} ({number(finding.low)} to {number(finding.high)})"
 
 
 def people(share: float, group_size: int) -> str:

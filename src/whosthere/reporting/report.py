@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.errors import FileError
 from whosthere.reporting.pages import audit_page
 from whosthere.reporting.render import render
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.ladder import ladder_page
-from whosthere.reporting.sections.places import LEAST_TARGETS
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:

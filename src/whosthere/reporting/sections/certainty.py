@@ -14,12 +14,13 @@ from whosthere.auditing.vocabulary import (
     CONTROL,
     GUARANTEE,
     POSITIVE_CONTROL,
+    UTILITY,
 )
 from whosthere.display import counted
 from whosthere.reporting.charts.roc import RocChart
 from whosthere.reporting.charts.scatter import Scatter
 from whosthere.reporting.curves import roc_curve
-from whosthere.reporting.lookup import FOUND, UTILITY, Lookup, short_words_of, words_of
+from whosthere.reporting.lookup import FOUND, Lookup, short_words_of, words_of
 from whosthere.reporting.numbers import shortened
 from whosthere.reporting.sections.places import riskiest
 from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, name_cell

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whosthere.auditing.finding import Finding
+from whosthere.auditing.vocabulary import UTILITY
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
-from whosthere.reporting.lookup import UTILITY, Lookup, words_of
+from whosthere.reporting.lookup import Lookup, words_of
 from whosthere.reporting.numbers import number, shortened, with_interval
 from whosthere.reporting.sections.about import Entry, glossary_entries, policy_table
 from whosthere.reporting.sections.overview import (

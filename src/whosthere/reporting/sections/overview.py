@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.auditing.vocabulary import METRICS, UTILITY
 from whosthere.display import counted
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
 from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
 from whosthere.reporting.lookup import (
     FOUND,
-    UTILITY,
     Lookup,
     group_size_of,
     short_words_of,

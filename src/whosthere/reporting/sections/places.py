@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.display import counted
 from whosthere.reporting.charts.places import DAYS, Place, RegionMap, Week, shade
 from whosthere.reporting.lookup import Lookup, estimate_of, words_of
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finished import FinishedAudit
 
-LEAST_TARGETS = 5
-"""Of a place or an hour to which fewer people contribute, nothing is shown."""
 _TOP = 10
 _MOST_PLACES = 5000
 """Regions that all maps together show at most, to keep a page small."""
