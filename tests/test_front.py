@@ -1,5 +1,7 @@
 """The functions that most people need: in scripts, in notebooks, with whatever they are given."""
 
+import inspect
+import re
 import subprocess
 import sys
 import warnings
@@ -340,3 +342,17 @@ def test_nothing_stays_in_the_temporary_folder(traces, tmp_path, monkeypatch):
 def test_frames_are_polars(result):
     for frame in (result.to_frame(), result.scores, result.targets):
         assert isinstance(frame, pl.DataFrame)
+
+
+# What is said about parameters
+
+FUNCTIONS = [name for name in wt.__all__ if inspect.isfunction(getattr(wt, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_is_documented_and_no_other(name):
+    function = getattr(wt, name)
+    _, _, section = inspect.getdoc(function).partition("\nParameters\n----------\n")
+    heads = re.findall(r"^\S.*$", re.split(r"\n\n\S+\n-+\n", section)[0], re.M)
+    documented = [one for head in heads for one in head.split(", ")]
+    assert sorted(documented) == sorted(inspect.signature(function).parameters)

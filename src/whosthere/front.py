@@ -104,6 +104,9 @@ def audit(
     out
         Folder to keep everything in, report.html included, so that an interrupted audit resumes;
         by default nothing is kept but the result.
+    extend
+        Whether `out` may hold the same audit with fewer targets or releases, to which the others
+        are added.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size

@@ -86,7 +86,15 @@ class Utility:
 
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
-    """Compare published counts with the true ones, both of shape (n_regions, n_epochs)."""
+    """Compare published counts with the true ones.
+
+    Parameters
+    ----------
+    published, truth
+        Both of shape (n_regions, n_epochs).
+    top
+        How many of the busiest regions should stay the busiest.
+    """
     if published.shape != truth.shape:
         raise InputError(f"counts of shape {published.shape} against truth of {truth.shape}")
     error = np.abs(published.astype(np.int64) - truth)
