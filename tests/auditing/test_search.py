@@ -582,7 +582,7 @@ class TestRunFolder:
     def test_two_searches_at_once_are_refused(self, file, tmp_path):
         folder = tmp_path / "search"
         prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=folder)
-        with only_one(folder), pytest.raises(FileError, match="at work"):
+        with only_one(folder), pytest.raises(FileError, match="another search is at work"):
             prepared.run(policy=POLICY, workers=Pretender(lambda *_: False))
 
 

@@ -5,6 +5,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import whosthere as wt
+from whosthere.auditing.lock import only_one
 from whosthere.auditing.work import Outcome, ThisProcess
 from whosthere.errors import FileError, InputError
 from whosthere.paper.datasets import LIKE, find_dataset
@@ -95,6 +96,28 @@ def test_experiments_join_those_that_are_there(traces, tmp_path):
     prepared(traces, tmp_path, "ssc").run(workers=ThisProcess(), figures=False)
     both = prepared(traces, tmp_path, "no-positions").run(workers=ThisProcess(), figures=False)
     assert set(both.results["experiment"]) == {"ssc", "no-positions"}
+
+
+def test_two_studies_do_not_work_in_one_folder(traces, tmp_path):
+    """They would write the same results, of one another's experiments."""
+    first, second = prepared(traces, tmp_path, "ssc"), prepared(traces, tmp_path, "no-positions")
+
+    class Joined(ThisProcess):
+        def do(self, job, tasks):
+            with pytest.raises(FileError, match="another study is at work in this folder"):
+                second.run(workers=ThisProcess(), figures=False)
+            return super().do(job, tasks)
+
+    first.run(workers=Joined(), figures=False)
+    both = second.run(workers=ThisProcess(), figures=False)
+    assert set(both.results["experiment"]) == {"ssc", "no-positions"}
+
+
+def test_traces_are_made_by_one_study_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("whosthere.paper.study.simulated_traces", lambda _: None)
+    with only_one(tmp_path, "study"), pytest.raises(FileError, match="another study is at work"):
+        dataset, _ = find_dataset("milan-like")
+        prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=None, size=SIZE, seed=1)
 
 
 def test_a_study_grows(traces, tmp_path):

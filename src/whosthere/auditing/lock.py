@@ -1,4 +1,4 @@
-"""Keeping two audits out of the same folder."""
+"""Keeping two audits, searches or studies out of the same folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LOCK = ".lock"
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
+def only_one(folder: Path, what: str = "audit") -> Iterator[None]:
     """Hold the lock of a folder, or refuse at once if somebody else holds it.
 
     The operating system releases the lock when the process ends, even if it is killed. The folder
-    is created if it does not exist.
+    is created if it does not exist. `what` is at work in such a folder, for the message.
     """
     lock = FileLock(folder / LOCK, blocking=False)
     try:
@@ -30,7 +30,7 @@ def only_one(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise FileError(
-            "another audit is at work in this folder",
+            f"another {what} is at work in this folder",
             where=folder,
             fix="Wait until it has ended",
         ) from None

@@ -114,7 +114,7 @@ class TrialsFolder:
     @contextmanager
     def opened(self, job: Job) -> Iterator[None]:
         """Keep other processes out of the folder, and begin it if it is new."""
-        with only_one(self.path):
+        with only_one(self.path, "search"):
             self.check(job)
             if not self._manifest.exists():
                 write_json(self._manifest, _identity(job))

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.lock import only_one
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
 from whosthere.auditing.store import fingerprint
@@ -137,10 +138,13 @@ class PreparedStudy:
             Called with an experiment, a task that failed, and why; the others continue.
         """
         before, total = 0, sum(len(audit.plan.tasks) for audit in self.audits.values())
-        write_record(self._folder, self._record)
-        description = describe(Traces.load(self._traces), self.dataset, seed=self._record["seed"])
-        write = partial(write_outcome, self._folder, self.dataset, description)
-        with workers:
+        with workers, only_one(self._folder, "study"):
+            # Another study may have begun here since this one was prepared.
+            check_record(self._folder, self._record)
+            write_record(self._folder, self._record)
+            traces = Traces.load(self._traces)
+            description = describe(traces, self.dataset, seed=self._record["seed"])
+            write = partial(write_outcome, self._folder, self.dataset, description)
             for experiment, audit in self.audits.items():
                 audit.run(
                     policy=Policy.default(),
@@ -155,7 +159,7 @@ class PreparedStudy:
                 audit_report(finished).save(self._folder / experiment.name / REPORT, force=True)
                 if finished_in(self._folder):
                     write(figures=False)
-        return write(figures=figures)
+            return write(figures=figures)
 
 
 def _shifted(on_progress: Move, before: int, total: int) -> Move:
@@ -258,10 +262,10 @@ def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: boo
     if begun and path.exists():
         return path
     made = simulated_traces(dataset.name) if given is None else read_milan(given)
-    if not path.exists():
-        made.save(path)
-        return path
-    with TemporaryDirectory() as elsewhere:
+    with only_one(folder, "study"), TemporaryDirectory() as elsewhere:
+        if not path.exists():
+            made.save(path)
+            return path
         again = Path(elsewhere) / path.name
         made.save(again)
         if fingerprint(again) != fingerprint(path):
