@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
+
+from whosthere.auditing.own_code import own_code
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
@@ -102,6 +102,13 @@ class Plan:
         """The pieces of work, target by target, so that all settings grow at the same pace."""
         return tuple(Task(*chosen) for chosen in product(self.targets, self.schemes))
 
+    @property
+    def _chosen(self) -> tuple[object, ...]:
+        """Whatever a user may have written: attacks, mechanisms, kinds of knowledge."""
+        mechanisms = [scheme.mechanism for scheme in self.schemes]
+        knowledge = [setting.knowledge for setting in self.settings]
+        return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge)))
+
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""
         return tuple(one for one in self.contests if one.setting.scheme == scheme)
@@ -135,9 +142,7 @@ class Plan:
                 str(setting): [str(attack) for attack in self.attacks_in(setting)]
                 for setting in self.settings
             },
-            "code": {
-                str(attack): code for attack in self.attacks if (code := _foreign_code(attack))
-            },
+            "code": {str(one): code for one in self._chosen if (code := own_code(one))},
             "targets": list(self.targets),
             "releases": self.releases,
             "control_releases": self.control_releases,
@@ -154,18 +159,3 @@ class Plan:
             "targets_chosen": None if self.choice is None else self.choice.to_json(),
             "cautions": list(self.cautions),
         }
-
-
-def _foreign_code(attack: Attack) -> str | None:
-    """Return a fingerprint of the code of an attack that is not ours, as far as it can be seen.
-
-    Ours belong to a version of whosthere. A user's own may change between two runs.
-    """
-    kind = type(attack)
-    if kind.__module__.partition(".")[0] == "whosthere":
-        return None
-    try:
-        source = inspect.getsource(kind)
-    except (OSError, TypeError):
-        return "unknown"
-    return hashlib.sha256(source.encode()).hexdigest()[:16]

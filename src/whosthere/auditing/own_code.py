@@ -1,0 +1,156 @@
+"""A fingerprint of code that is a user's own, and may change between two runs.
+
+Our own code belongs to a version of whosthere, and that of other packages to theirs. Whatever else
+an attack, a step or a kind of knowledge runs is a user's: its class, the classes that it makes, and
+the functions and values of the user's modules that any of these name. All of it is found by what
+compiled code refers to. So it works in a notebook, where there is no file to read, and neither a
+changed comment nor another line of the script that starts an audit changes the fingerprint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import sys
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+_INSTALLED = {"site-packages", "dist-packages"}
+# What Python itself adds to a class, and what it holds only once somebody asked for it.
+_NOT_OF_A_CLASS = frozenset(
+    {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "_abc_impl"}
+    | {"__abstractmethods__", "__firstlineno__", "__static_attributes__"}
+    | {"__dataclass_fields__", "__dataclass_params__", "__annotations_cache__"}
+)
+
+
+def own_code(thing: object) -> str | None:
+    """Return a fingerprint of the code of a user's own that a value runs; None if it runs none."""
+    walk = _Walk()
+    walk.visit(thing)
+    return walk.digest.hexdigest()[:16] if walk.found else None
+
+
+class _Walk:
+    """Follows references, and takes down each thing once, in the order in which it is met."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.found = False
+        # With the things themselves: an address is used again as soon as its thing is gone.
+        self._met: dict[int, tuple[int, object]] = {}
+
+    def visit(self, thing: object) -> None:
+        if isinstance(thing, _PLAIN):
+            self._note(thing)
+        elif id(thing) in self._met:
+            self._note("met", self._met[id(thing)][0])
+        else:
+            self._met[id(thing)] = len(self._met), thing
+            self._note(type(thing).__module__, type(thing).__qualname__)
+            self.found |= isinstance(thing, type | FunctionType) and _is_own(thing.__module__)
+            for part in _parts(thing):
+                self.visit(part)
+
+    def _note(self, *words: object) -> None:
+        self.digest.update(repr(words).encode())
+
+
+def _parts(thing: Any) -> Iterator[object]:  # noqa: ANN401 - whatever code can refer to
+    """Return what decides what a thing does."""
+    match thing:
+        case CodeType():
+            # Neither where it stands nor its comments.
+            yield from (thing.co_code, thing.co_names, thing.co_varnames, *thing.co_consts)
+        case type() | FunctionType() | ModuleType():
+            yield from (getattr(thing, "__module__", None), thing.__name__)
+            if isinstance(thing, FunctionType) and _is_own(thing.__module__):
+                yield from _parts_of_function(thing)
+            elif isinstance(thing, type) and _is_own(thing.__module__):
+                yield from _parts_of_class(thing)
+        case tuple() | list() | set() | frozenset() | dict() | np.ndarray():
+            yield from _content(thing)
+        case staticmethod() | classmethod():
+            yield thing.__func__
+        case MethodType():
+            yield from (thing.__func__, thing.__self__)
+        case functools.partial():
+            yield from (thing.func, thing.args, thing.keywords)
+        case property():
+            yield from (thing.fget, thing.fset)
+        case functools.cached_property():
+            yield thing.func
+        case _:
+            yield from _parts_of_value(thing)
+
+
+def _content(thing: Any) -> Iterator[object]:  # noqa: ANN401 - any container
+    if isinstance(thing, np.ndarray):
+        values = thing.tolist() if thing.dtype.hasobject else thing.tobytes()
+        yield from (str(thing.dtype), thing.shape, values)
+    elif isinstance(thing, set | frozenset):
+        # Their order differs between runs.
+        yield from sorted(map(repr, thing))
+    else:
+        yield from thing.items() if isinstance(thing, dict) else thing
+
+
+def _parts_of_function(function: FunctionType) -> Iterator[object]:
+    """Return its code, and what stands behind the names in it."""
+    yield from (function.__code__, function.__defaults__, function.__kwdefaults__)
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            yield "empty"
+    names = sorted(_names(function.__code__))
+    known = [function.__globals__[name] for name in names if name in function.__globals__]
+    yield from known
+    for module in known:
+        if isinstance(module, ModuleType) and _is_own(module.__name__):
+            yield from (vars(module)[name] for name in names if name in vars(module))
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return all names that code looks up, those of functions within it included."""
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _parts_of_class(kind: type) -> Iterator[object]:
+    yield from kind.__mro__[1:]
+    for name, part in vars(kind).items():
+        if name not in _NOT_OF_A_CLASS:
+            yield from (name, part)
+
+
+def _parts_of_value(thing: object) -> Iterator[object]:
+    """Return the class and the fields of a value of ours or a user's; of others only a function."""
+    if dataclasses.is_dataclass(thing):
+        yield type(thing)
+        # Not all that it holds: some is kept only once somebody asked for it.
+        yield from (getattr(thing, field.name, None) for field in dataclasses.fields(thing))
+    elif _is_own(type(thing).__module__):
+        yield from (type(thing), getattr(thing, "__dict__", None))
+    else:
+        # A compiled function, and one whose results are kept.
+        held = getattr(thing, "__dict__", {})
+        yield from (held.get("py_func"), held.get("__wrapped__"))
+
+
+@functools.cache
+def _is_own(name: str | None) -> bool:
+    """Tell whether a module is a user's: neither ours, nor Python's, nor installed."""
+    top = (name or "builtins").partition(".")[0]
+    if top != "__main__" and (top in sys.stdlib_module_names or top == "whosthere"):
+        return False
+    file = getattr(sys.modules.get(name or ""), "__file__", None)
+    return file is None or _INSTALLED.isdisjoint(Path(file).parts)
