@@ -1,4 +1,4 @@
-"""Times of the foundation: simulated cities, counting, bounding, noise and exact probabilities.
+"""Times of the foundation: help, simulated cities, counting, noise, probabilities and intervals.
 
     python benchmarks/foundation.py
 
@@ -10,11 +10,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.auditing.certified_eps import empirical_eps
+from whosthere.auditing.metrics import tpr_at_fpr
+from whosthere.auditing.people import share_exposed
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
 
@@ -34,9 +39,23 @@ def best_of(repetitions: int, work: Callable[[], object]) -> float:
     return min(times)
 
 
+def _intervals(rng: np.random.Generator) -> dict[str, float]:
+    """Time what is measured of 50 targets with 100 releases each."""
+    targets, labels = np.repeat(np.arange(50), 100), np.arange(5000) % 2 == 0
+    scores = rng.normal(size=5000) + labels
+    held_out = rng.random(5000) < 0.5
+    aucs = rng.uniform(0.5, 1, 50)
+    return {
+        "TPR at 1 % FPR": best_of(3, lambda: tpr_at_fpr(scores, labels, targets, 0.01)),
+        "certified eps": best_of(3, lambda: empirical_eps(scores, labels, held_out=held_out)),
+        "share of exposed people": best_of(3, lambda: share_exposed(aucs, 50, 50)),
+    }
+
+
 def main() -> None:
     """Measure and print."""
-    seconds: dict[str, float] = {}
+    help_of = [sys.executable, "-m", "whosthere", "--help"]
+    seconds = {"help": best_of(5, lambda: subprocess.run(help_of, capture_output=True, check=True))}
     for name in ("milan-like", "cdr-like"):
         seconds[f"simulate {name}"] = best_of(2, lambda name=name: simulate(name, seed=SEED))
     traces = simulate("cdr-like", seed=SEED).traces()
@@ -66,6 +85,16 @@ def main() -> None:
                 np.arange(2000, 2100), np.arange(2000, 2100)[:, None], 3_000_000
             ),
         )
+    for spec in (
+        "laplace(eps=1)",
+        "discrete-laplace(eps=1, unit=user, max_visits=100000)",
+        "gaussian(eps=1, unit=user, max_visits=50)",
+    ):
+        mechanism = Mechanism.parse(spec)
+        seconds[f"exact noise of {spec} at 500 x 720"] = best_of(
+            3, lambda mechanism=mechanism: mechanism.draw_securely((500, 720))
+        )
+    seconds |= _intervals(rng)
     report = {
         "cores": os.cpu_count(),
         "python": platform.python_version(),

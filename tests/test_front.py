@@ -71,7 +71,6 @@ def test_the_three_lines_work_in_a_plain_script(folder):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["begun", "2", "True", "True"]
@@ -100,7 +99,7 @@ def notebook(folder):
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
         )
         client = nbclient.NotebookClient(
-            book, timeout=300, resources={"metadata": {"path": str(folder)}}
+            book, timeout=None, resources={"metadata": {"path": str(folder)}}
         )
         client.execute()
     return book.cells

@@ -15,8 +15,10 @@ from whosthere.data.cities import simulate
 
 # Not `getrusage`, whose peak a process inherits from the one that started it.
 ONE_TASK = """
-import sys
+import os, sys
 from pathlib import Path
+# Threads take memory: with two processors it is the same on every machine.
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.work import Job, work_on

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -133,13 +131,6 @@ class TestShareExposed:
                 share_exposed(aucs, n_in, 10, limit)
         with pytest.raises(InputError):
             share_exposed([0.5], 10, 10, family=0)
-
-    def test_quick(self, rng):
-        aucs = measured(rng.uniform(0.5, 0.99, 50), 50, 50, rng)
-        share_exposed(aucs, 50, 50)
-        begun = time.perf_counter()
-        share_exposed(aucs, 50, 50)
-        assert time.perf_counter() - begun < 0.3
 
     def test_noise_is_not_taken_for_exposure(self, rng):
         """Everybody has a true AUC of 0.8: the share is 0, and a limit of 0.1 holds.

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -71,6 +72,16 @@ class Breaks(Busiest):
         if knowledge.cells.size == self.target:
             raise ZeroDivisionError("an attack of the user's own")
         return super()._fit(facts, knowledge, auxiliary, seed)
+
+
+@dataclass(frozen=True)
+class Deadly(Busiest):
+    """Ends the process that it runs in."""
+
+    name: ClassVar[str] = "deadly"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -144,6 +155,16 @@ class TestWorkers:
         assert isinstance(local_workers(1), ThisProcess)
         assert isinstance(local_workers(2), LocalProcesses)
         assert 1 <= usable_processors() <= os.cpu_count()
+
+    def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
+        options = AuditOptions.of(
+            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=2, releases=4
+        )
+        deadly = replace(job, plan=make_plan(options, traces))
+        with LocalProcesses(1) as workers:
+            done = list(workers.do(deadly, deadly.plan.tasks))
+        assert {outcome.task for outcome in done} == set(deadly.plan.tasks)
+        assert all("died" in outcome.failure for outcome in done)
 
     def test_closing_twice_does_no_harm(self, job):
         workers = LocalProcesses(2)
@@ -305,7 +326,6 @@ def test_a_script_needs_no_guard(job, tmp_path):
         [sys.executable, script, job.traces],
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
         cwd=tmp_path,
     )

@@ -18,7 +18,7 @@ def test_ranges_make_up_the_whole(monkeypatch, n, processors):
 
 def test_threads_are_used_unless_there_is_to_be_one(monkeypatch):
     monkeypatch.setattr(threads, "usable_processors", lambda: 3)
-    both = threading.Barrier(3, timeout=20)
+    both = threading.Barrier(3, timeout=3600)
     assert len(threads.in_parts(lambda *_: both.wait(), 3)) == 3
     with threads.one_thread():
         assert threads.in_parts(lambda *ends: ends, 3) == [(0, 3)]

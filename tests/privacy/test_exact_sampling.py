@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -167,18 +166,26 @@ def test_noise_does_not_come_from_a_generator_that_can_be_seeded(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "most_words"),
     [
-        "laplace(eps=1)",
-        "discrete-laplace(eps=1, unit=user, max_visits=100000)",
-        "gaussian(eps=1, unit=user, max_visits=50)",
+        ("laplace(eps=1)", 10),
+        ("discrete-laplace(eps=1, unit=user, max_visits=100000)", 30),
+        ("gaussian(eps=1, unit=user, max_visits=50)", 3),
     ],
 )
-def test_quick(text):
-    """A release of 500 x 720 cells takes 0.1 to 0.6 s; a busy machine may need longer."""
-    begun = time.perf_counter()
+def test_little_work_for_each_cell(monkeypatch, text, most_words):
+    """A release of 500 x 720 cells: few random words a cell, and hardly a decision by itself."""
+    words, decided = [], []
+    fair_words, uniform = exact_sampling.fair_words, exact_sampling._Uniform
+    monkeypatch.setattr(
+        exact_sampling, "fair_words", lambda size: words.append(size) or fair_words(size)
+    )
+    monkeypatch.setattr(
+        exact_sampling, "_Uniform", lambda word: decided.append(word) or uniform(word)
+    )
     Mechanism.parse(text).draw_securely((500, 720))
-    assert time.perf_counter() - begun < 10
+    assert 500 * 720 <= sum(words) <= most_words * 500 * 720
+    assert len(decided) <= 10
 
 
 @pytest.mark.parametrize("scale", [0.7, 3.0])

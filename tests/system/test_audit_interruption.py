@@ -7,9 +7,7 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from whosthere.auditing.cluster import DaskCluster
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.run import InterruptedAudit, prepare_audit
-from whosthere.auditing.work import Job, LocalProcesses, ThisProcess
+from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.errors import FileError
 
@@ -99,23 +97,34 @@ def children_of(process):
     return [pid for thread in threads for pid in thread.read_text().split()]
 
 
-def wait_until(true, seconds=60):
-    deadline = time.monotonic() + seconds
+def wait_until(true):
     while not true():
-        assert time.monotonic() < deadline
         time.sleep(0.005)
 
 
-def start(traces, out, typed=TYPED):
-    # Programs in the background may have been told to ignore Ctrl-C; this one listens again.
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "if __name__ == '__main__':\n"
-        "    from whosthere.cli.main import main\n"
-        "    main()\n"
-    )
+# Programs in the background may have been told to ignore Ctrl-C; this one listens again.
+AUDIT = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if __name__ == "__main__":
+    from whosthere.auditing.store import RunFolder
+    from whosthere.cli.main import main
+    left, write = {most}, RunFolder.write_task
+    def write_or_wait(*arguments):
+        global left
+        if not left:
+            time.sleep(3600)
+        left -= 1
+        write(*arguments)
+    RunFolder.write_task = write_or_wait
+    main()
+"""
+
+
+def start(traces, out, typed=TYPED, *, most=N_TASKS):
+    """Start an audit that keeps at most so many tasks, and then waits to be stopped."""
     script = out.parent / "start.py"
-    script.write_text(code)
+    script.write_text(AUDIT.format(most=most))
     return subprocess.Popen(
         [sys.executable, script, "audit", traces, *typed, "--out", out],
         stdout=subprocess.PIPE,
@@ -145,30 +154,23 @@ def test_two_processes_find_the_same(city, tmp_path):
 def killed_and_resumed(traces, out, typed):
     """Kill a command at some moments, then let it end, which must do nothing twice."""
     rng = random.Random(1)
-    killed = 0
     for least in (1, 2, 4):
-        with start(traces, out, typed) as process:
+        with start(traces, out, typed, most=3) as process:
             wait_until(lambda least=least: finished(out) >= least)
             time.sleep(rng.uniform(0, 0.05))
             workers = children_of(process)
+            assert workers
             process.kill()
             process.communicate()
         # Nobody is left behind who would go on working.
         wait_until(lambda left=workers: not any(Path(f"/proc/{pid}").exists() for pid in left))
-        if finished(out) == N_TASKS:
-            # On a busy machine the audit can end before it is killed.
-            break
-        killed += bool(workers)
-        assert least <= finished(out)
+        assert least <= finished(out) < N_TASKS
         assert not (out / "findings.json").exists()
-    assert killed
     before = {path: path.stat().st_mtime_ns for path in (out / "tasks").glob("target-*")}
     with start(traces, out, typed) as process:
         shown, _ = process.communicate()
     assert process.returncode == 0
-    all_done = f"All tasks ({N_TASKS}) are done already"
-    some_done = f"{len(before)} of {N_TASKS} tasks are done already"
-    assert (all_done if len(before) == N_TASKS else some_done) in shown
+    assert f"{len(before)} of {N_TASKS} tasks are done already" in shown
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
@@ -197,11 +199,11 @@ def test_variants_and_knowledges_killed_at_random_moments(traces, tmp_path):
 def test_ctrl_c(city, tmp_path):
     traces, _, expected = city
     out = tmp_path / "run"
-    with start(traces, out) as process:
+    with start(traces, out, most=N_TASKS - 1) as process:
         wait_until(lambda: finished(out) >= 2)
         # A terminal sends it to all processes that were started together.
         os.killpg(process.pid, signal.SIGINT)
-        _, complaint = process.communicate(timeout=30)
+        _, complaint = process.communicate()
     assert process.returncode == 130
     said = complaint.splitlines()
     assert all(" tasks done" in line for line in said[:-1])
@@ -263,28 +265,6 @@ def test_a_worker_that_dies_is_replaced(city, tmp_path):
     assert killed
     assert not result.failed
     assert results(tmp_path / "run") == expected
-
-
-def test_a_task_that_kills_its_worker_is_given_up(city):
-    """Every worker is killed as soon as it is there: in the end all tasks are given up."""
-    traces, plan, _ = city
-    tasks = plan.tasks[:2]
-    with LocalProcesses(1) as workers:
-        outcomes = workers.do(Job.on(plan, traces), tasks)
-        stop = threading.Event()
-
-        def kill_all():
-            while not stop.is_set():
-                for child in multiprocessing.active_children():
-                    with suppress(ProcessLookupError):
-                        os.kill(child.pid, signal.SIGKILL)
-                time.sleep(0.01)
-
-        threading.Thread(target=kill_all, daemon=True).start()
-        done = list(outcomes)
-        stop.set()
-    assert {outcome.task for outcome in done} == set(tasks)
-    assert all("died" in outcome.failure for outcome in done)
 
 
 @pytest.fixture(scope="module")

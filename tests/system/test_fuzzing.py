@@ -27,7 +27,7 @@ from whosthere.cli.main import app, main
 from whosthere.data.cities import simulate
 
 SECONDS = float(os.environ.get("WHOSTHERE_FUZZ_SECONDS", "0"))
-LONGEST = 60
+LONGEST = 3600
 CODES = {0, 1, 2, 130}
 COMMAND = typer.main.get_command(app)
 COMMANDS = COMMAND.commands

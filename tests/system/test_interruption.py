@@ -14,8 +14,8 @@ from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
 
-# A program that says on its output how far the command has come. Programs in the background
-# may have been set to ignore Ctrl-C; this one listens again.
+# A program that says on its output how far the command has come, and stays there. Programs in the
+# background may have been set to ignore Ctrl-C; this one listens again.
 _BEGIN = """
 import signal, sys, time
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _WHILE_READING = """
 from whosthere.cli import console
 @contextmanager
 def announced():
-    yield lambda *call: print("started", *call, flush=True)
+    yield lambda *call: (print("started", *call, flush=True), time.sleep(3600))
 console.progress = announced
 """
 _WHILE_WRITING = """
@@ -33,7 +33,7 @@ import polars
 def half(table, path, *_, **__):
     path.write_bytes(b"half a file")
     print("started", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 polars.DataFrame.write_parquet = half
 """
 _END = """
@@ -64,15 +64,15 @@ def started(moment, *arguments):
 
 def stop(process, how):
     process.send_signal(how)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=3600)
     return process.returncode, err
 
 
 @pytest.fixture(scope="module")
 def many_records(tmp_path_factory):
-    """Write records whose places take seconds to find."""
+    """Write records that are read in several batches."""
     rng = np.random.default_rng(1)
-    n = 3_000_000
+    n = 600_000
     path = tmp_path_factory.mktemp("many") / "records.parquet"
     pl.DataFrame(
         {

