@@ -17,6 +17,7 @@ from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.store import versions
 from whosthere.auditing.target_choice import TargetChoice
+from whosthere.auditing.together import Together
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.files import existing
 from whosthere.data.source import readable
@@ -99,6 +100,11 @@ class FinishedAudit:
             return None
 
     @property
+    def together(self) -> Together | None:
+        """How many people share most of their visits; None where the manifest does not say."""
+        return Together.read(self.manifest.get("together"))
+
+    @property
     def people_looked_at(self) -> int | None:
         """How many people leaks are sums over; None where the manifest does not say."""
         found = self.manifest.get("people_looked_at")
@@ -150,6 +156,7 @@ class FinishedAudit:
             "policy": self.policy.to_json(),
             "targets_chosen": None if self.choice is None else self.choice.to_json(),
             "cautions": list(self.cautions),
+            "together": None if self.together is None else self.together.to_json(),
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "findings": [finding.to_json() for finding in self.findings],
         }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.setting import Scheme, Setting
     from whosthere.auditing.target_choice import TargetChoice
+    from whosthere.auditing.together import Together
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ class Plan:
     choice
         How the targets were chosen; None where nobody knows. The scores depend on who they are,
         and not on this.
+    together
+        How many people share most of their visits with somebody else; None where nobody has
+        measured it. It decides nothing.
     """
 
     contests: tuple[Contest, ...]
@@ -81,6 +85,7 @@ class Plan:
     releases_of: tuple[tuple[str, int], ...] = ()
     cautions: tuple[str, ...] = field(default=(), compare=False)
     choice: TargetChoice | None = field(default=None, compare=False)
+    together: Together | None = field(default=None, compare=False)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -158,4 +163,5 @@ class Plan:
         return {
             "targets_chosen": None if self.choice is None else self.choice.to_json(),
             "cautions": list(self.cautions),
+            "together": None if self.together is None else self.together.to_json(),
         }

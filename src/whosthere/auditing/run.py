@@ -16,6 +16,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
+from whosthere.auditing.together import Together, together
 from whosthere.auditing.verdict import judge
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -153,9 +154,11 @@ def prepare_audit(
     plan = make_plan(options, everybody)
     job = Job.on(plan, path)
     folder.check(identity_of(plan, job.traces_fingerprint), extend=extend)
+    people = Population.of(everybody, plan.first_epoch)
+    known = Together.read(folder.known("together"))
+    plan = replace(plan, together=known or together(people.tested, seed=plan.seed))
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
-    people = Population.of(everybody, plan.first_epoch)
     cost = None
     if estimate:
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
@@ -236,6 +239,7 @@ def _measured(
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
         choice=plan.choice,
+        together=plan.together,
     )
     result = AuditResult(
         plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path

@@ -174,6 +174,10 @@ class RunFolder:
                     fix = "Ask for it to be extended, or name a new folder"
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
+    def known(self, name: str) -> object:
+        """Return what an audit that was begun here wrote into its manifest, None where nothing."""
+        return json_object(self._manifest).get(name) if self._manifest.exists() else None
+
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from working in the folder; a killed one leaves no trace."""
         return only_one(self.path)

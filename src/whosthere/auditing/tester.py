@@ -13,6 +13,7 @@ from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.recommendation import SEARCHER, Candidate
+from whosthere.auditing.together import Together, together
 from whosthere.auditing.verdict import Verdict, judge
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.errors import InputError
@@ -82,6 +83,12 @@ class Terms:
     def any_plan(self) -> Plan:
         """The plan of some trial by all attacks; all have the same people, groups and times."""
         return self.plan(self.families[0].members()[0].mechanism)
+
+    @cached_property
+    def together(self) -> Together:
+        """How many people share most of their visits with somebody else."""
+        tested = Population.of(self.everybody, self.any_plan.first_epoch).tested
+        return together(tested, seed=self.options.seed)
 
     def check(self) -> None:
         """Refuse what no trial could do, before the first one."""
@@ -185,6 +192,7 @@ class Tester:
             trusted=trusted,
             group_sizes=sizes,
             choice=self.terms.any_plan.choice,
+            together=self.terms.together,
         )
         return verdict, tuple(findings)
 

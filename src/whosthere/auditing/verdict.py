@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.policy import Limit, Policy
     from whosthere.auditing.target_choice import TargetChoice
+    from whosthere.auditing.together import Together
 
 Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
@@ -156,6 +157,7 @@ def judge(
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
     choice: TargetChoice | None = None,
+    together: Together | None = None,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
@@ -171,10 +173,14 @@ def judge(
     choice
         How the targets were chosen, to say whom the verdicts are about. None if nobody knows: they
         are then taken for a sample of everybody.
+    together
+        How many people share most of their visits with somebody else, to say what that means where
+        they are not few.
     """
     untrusted = _NO_CONTROL if trusted is None else _UNTRUSTED
     sizes = group_sizes or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
+    alike = () if together is None else together.in_words()
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = (finding for finding in findings if finding.setting == setting)
@@ -193,7 +199,7 @@ def judge(
                 decision,
                 tuple(reasons),
                 tuple(case.guaranteed()),
-                tuple(case.meaning(policy.prior, sizes.get(setting), who)),
+                (*case.meaning(policy.prior, sizes.get(setting), who), *alike),
                 case.strongest,
                 nothing_left=left is not None,
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,

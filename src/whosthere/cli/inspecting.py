@@ -87,9 +87,11 @@ def _audit(folder: Path, *, json: bool) -> None:
 def _traces(file: Path) -> dict[str, Any]:
     import numpy as np
 
+    from whosthere.auditing.together import together
     from whosthere.data.traces import Traces
 
     traces = Traces.load(file)
+    shared = together(traces)
     visits = traces.visits_per_user()
     shares = (0, 0.25, 0.5, 0.75, 0.95, 1)
     quantiles = np.quantile(visits, shares, method="nearest").tolist() if visits.size else []
@@ -104,6 +106,7 @@ def _traces(file: Path) -> dict[str, Any]:
             f"{share:.0%}": int(value) for share, value in zip(shares, quantiles, strict=False)
         },
         "users_with_at_least_10_visits": int((visits >= 10).sum()),
+        "going_together": shared.to_json(),
         "friendships": None if traces.friends is None else traces.friends.n_edges,
         "ledger": None if traces.ledger is None else traces.ledger.to_json(),
     }
@@ -199,15 +202,22 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
+    from whosthere.auditing.together import Together
     from whosthere.privacy.guarantees import GuaranteeLedger
 
     rows: list[tuple[str, object]] = []
+    shared = Together.read(facts.get("going_together"))
     for name, value in facts.items():
         if name in {"kind", "ledger", "description"}:
             continue
         words = name.replace("_", " ")
         if name == "guarantee" and isinstance(value, dict):
             rows += GuaranteeLedger.from_json(value).rows()
+        elif name == "going_together" and shared is not None:
+            rows += [
+                (f"{words}, {visits}", many)
+                for visits, many in (() if shared.is_rare else shared.by_visits())
+            ]
         elif name == "tables":
             rows += [
                 (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
@@ -220,6 +230,8 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
     console.table(f"{file}: {facts['kind']}", ("", ""), rows)
     if "description" in facts:
         console.say(facts["description"])
+    for sentence in () if shared is None else shared.in_words():
+        console.say(f"Note: {sentence}")
 
 
 def _in_words(value: object) -> object:

@@ -18,6 +18,7 @@ from .rows import (
 )
 from .stages import Stages
 from .threads import in_parts, one_thread
+from .together import most_shared
 from .unicity import People, add_first_visits, draw_traces, draw_visits
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "look_up_keys",
     "merge_rows",
     "minimise",
+    "most_shared",
     "number_keys",
     "one_thread",
     "publish_groups",

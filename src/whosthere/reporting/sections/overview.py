@@ -113,6 +113,7 @@ def _warnings(audit: FinishedAudit) -> list[str]:
         said.append(f"{many} tasks failed; all numbers rest on the others.")
     said += said_of_targets("targets_warning", audit)
     said += _sentences(audit.cautions)
+    said += [] if audit.together is None else audit.together.in_words()
     alone = dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone)
     said += [f"Some verdicts rest on one attack alone: {shortened(one)}." for one in alone]
     return said

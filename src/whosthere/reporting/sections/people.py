@@ -18,6 +18,7 @@ from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.together import Together
 
 _METRICS = (
     *("auc_p90", "auc_p99", "share_auc_90", "auc_fewest_visits", "auc_most_visits"),
@@ -45,11 +46,21 @@ class RiskOfPeople:
 
 @dataclass(frozen=True)
 class People:
-    """All of the section; `releases` is how many releases an AUC of a target rests on, at least."""
+    """All of the section.
+
+    Attributes
+    ----------
+    releases
+        How many releases an AUC of a target rests on, at least.
+    together
+        How many people share most of their visits with somebody else; None where it is rare, or
+        was not measured.
+    """
 
     panels: tuple[RiskOfPeople, ...]
     table: Table
     releases: int
+    together: Table | None = None
 
 
 def people_section(audit: FinishedAudit) -> People | None:
@@ -70,7 +81,27 @@ def people_section(audit: FinishedAudit) -> People | None:
                 place = i, found.attacks.index(attack) + 1
                 panels.append(_panel(rows, numbers, place, detailed=detailed))
     least = audit.targets["releases"].min() if "releases" in audit.targets.columns else None
-    return People(tuple(panels), _table(audit, found), least if isinstance(least, int) else 0)
+    return People(
+        tuple(panels),
+        _table(audit, found),
+        least if isinstance(least, int) else 0,
+        _together(audit.together),
+    )
+
+
+def _together(found: Together | None) -> Table | None:
+    if found is None or found.is_rare:
+        return None
+    heads = (
+        Head("visits of a person", numeric=False),
+        Head("share most with one other person"),
+        Head("by chance"),
+    )
+    rows = tuple(
+        (Cell(visits, sort=float(band.least)), Cell(sharing), Cell(f"{band.by_chance:.1%}"))
+        for band, (visits, sharing) in zip(found.bands, found.by_visits(), strict=True)
+    )
+    return Table("People who go together.", heads, rows)
 
 
 def target_numbers(audit: FinishedAudit) -> dict[int, int]:
