@@ -3,7 +3,9 @@
 import io
 import json
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -177,3 +179,17 @@ def test_an_audit_is_extended(traces, tmp_path, whosthere):
     code, shown, _ = whosthere("audit", traces, *QUICK, "--targets", "5", *run, "--extend")
     assert code == 0
     assert "3 of 5 tasks are done already" in in_one_line(shown)
+
+
+def test_traces_of_people_who_go_together_say_so(tmp_path, whosthere):
+    strangers = wt.simulate("milan-like", seed=3, users=600, days=7).traces()
+    pairs = strangers.select(np.repeat(np.arange(300), 2))
+    pairs = replace(pairs, users=tuple(f"{i:04d}" for i in range(600)))
+    for name, traces in (("strangers", strangers), ("pairs", pairs)):
+        path = tmp_path / f"{name}.parquet"
+        traces.save(path)
+        shown = in_one_line(whosthere("inspect", path)[1])
+        for said in ("going together, 5 to 9 visits", "Note: About 100.0% of the people with 5"):
+            assert (said in shown) is (name == "pairs")
+        found = json.loads(whosthere("inspect", path, "--json")[1])["going_together"]
+        assert {band["sharing"] for band in found} == {None} or name == "pairs"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MOST = 0.5
 """Somebody who visited more than this share of a person's cells shares most of them."""
 RARE = 0.02
-"""If fewer people share most of their visits, beyond chance, nothing is said of it. Even if all of
-them were found, a true positive rate over everybody would be larger by 0.02 at most."""
+"""If a smaller share of people share most of their visits, beyond chance, nothing is said of it.
+Even if all of them were found, a true positive rate would be larger by 0.02 at most."""
 _EDGES = (LEAST_VISITS, 10, 20, 50, 100)
 
 
