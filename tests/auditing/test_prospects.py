@@ -36,9 +36,9 @@ def test_the_usual_audit_can_do_both(plan):
     ("policy", "changed", "words", "said"),
     [
         (USUAL, {"targets": 20}, "can reject but not accept", "at least 36 are needed"),
-        # Enough for the share of exposed people, but not for the AUC over everybody.
-        (USUAL, {"targets": 36, "releases_of": ()}, "can reject but not accept", "nobody is found"),
-        (USUAL, {"targets": 2, "releases_of": ()}, "can hardly decide anything", "are too few"),
+        # Among 55 people, none of the 6 % may have been drawn who would break this limit.
+        (Policy("all", {"pooled_auc": 0.55}), {}, "can reject but not accept", "nobody is found"),
+        (USUAL, {"targets": 2, "releases_of": ()}, "can decide nothing", "are too few"),
         (AUC, {"control_releases": 0}, "can decide nothing", "no control"),
         (AUC, {"targets": 1}, "can decide nothing", "1 target gives no"),
         (

@@ -164,18 +164,16 @@ def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
         values = compared.per_target(metric)
         known = values[~np.isnan(values)]
         if known.size:
-            yield replace(
-                compared.finding(metric, _mean_kept(known, measured.seed)), attack=UTILITY
-            )
+            yield replace(compared.finding(metric, _mean_kept(known)), attack=UTILITY)
 
 
-def _mean_kept(values: NDArray[np.float64], seed: int) -> Estimate:
+def _mean_kept(values: NDArray[np.float64]) -> Estimate:
     """Return a mean over targets whose groups are drawn from the same people."""
     if values.size > 1 and np.ptp(values) == 0:
         # A protection treats all groups alike: there is nobody rare whom a sample could miss.
         value, note = float(values[0]), f"the same for all {values.size} targets"
         return metrics.Estimate(value, value, value, note, 0.0)
-    return metrics.mean_over_targets(values, seed=seed)
+    return metrics.mean_over_groups(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +240,7 @@ class _Measured:
         yield self.finding("pooled_auc", self._pooled_auc())
         decided = self.says_in, self.labels, self.targets
         for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
-            yield self.finding(name, metric(*decided, seed=self.seed, family=self.family))
+            yield self.finding(name, metric(*decided, family=self.family))
         for name, fpr in _RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield from self._empirical_eps()
@@ -254,9 +252,7 @@ class _Measured:
         yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
 
     def _pooled_auc(self) -> Estimate:
-        return metrics.pooled_auc(
-            self.calibrated, self.labels, self.targets, seed=self.seed, family=self.family
-        )
+        return metrics.pooled_auc(self.calibrated, self.labels, self.targets, family=self.family)
 
     def _tpr(self, fpr: float) -> Estimate:
         return metrics.tpr_at_fpr(
@@ -293,9 +289,7 @@ class _Measured:
                 yield half.finding(name, half.mean(half.aucs))
 
     def mean(self, values: NDArray[np.float64]) -> Estimate:
-        return metrics.mean_over_targets(
-            values, bounds=(0.0, 1.0), seed=self.seed, family=self.family
-        )
+        return metrics.mean_over_targets(values, unseen=(0.5, 1.0), family=self.family)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
         n_in = int(self.labels.sum())

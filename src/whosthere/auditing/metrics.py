@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtr, ndtri, stdtrit
 
+from whosthere.auditing.mean_bound import lower_bound, upper_bound
 from whosthere.auditing.samples import alike, error_per_side, finite_numbers, flags, in_and_out
 from whosthere.data.arrays import frozen
 from whosthere.display import counted
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# The standard error of a resample is taken to be at least this share of the sample's own. Resamples
-# that repeat a few similar values would otherwise widen the interval without improving coverage.
-_LEAST_SPREAD = 1 / 3
 # A quantile of resamples is trusted if so many of them lie beyond it.
 _FEWEST_BEYOND = 10
 
@@ -93,53 +91,61 @@ def auc_by_target(
 def mean_over_targets(
     values: ArrayLike,
     *,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    unseen: tuple[float, float],
     confidence: float = 0.95,
-    seed: int = 0,
-    n_resamples: int = 10_000,
     family: int = 1,
 ) -> Estimate:
     """Return the mean of one value per target, with an interval for the mean over all people.
 
-    The interval is a studentised bootstrap over targets, and on each side at least as wide as
-    Student's t interval. In simulations at 95 %, it covers the mean of skewed Beta distributions
-    in 94 to 96 % of the cases with 10 targets or more, and in 93 % with 5. A sample can miss rare
-    people: where one person in five differs greatly from the others, the interval covers the mean
-    in 96 to 98 % of the cases with 30 targets, 89 to 95 % with 10, and 69 to 95 % with 5.
-    With 50 targets and 8 % of people exposed, the upper end is below the mean in 4 to 6 % instead
-    of 2.5 %. Where the AUC is nearly 1 for everybody, the lower end is above the mean in 6 to 8 %,
-    by a few thousandths.
+    A sample can miss rare people, so each end allows for one person who was not seen, by Gaffke's
+    bound (`whosthere.auditing.mean_bound`). For the upper end, this person has the largest possible
+    value. Nothing is assumed about people who are not in the sample. For the lower end, the
+    attacker can only guess about this person, or does as badly as about the worst target. This
+    assumes that there are few people whom the attack gets wrong more often than guessing does,
+    unless some of the targets are such people.
 
-    If all targets have the same value, the ends of the interval are what the mean would be if as
-    many people as a random sample can plausibly miss had the least, or the largest, possible
-    value. This assumes nothing about those people except that their values lie within `bounds`.
+    In simulations at 95 %, with 30 to 110 targets of whom 3 to 20 % are exposed, and with skewed
+    Beta distributions, each end misses the mean in at most 2.5 % of the cases; see
+    benchmarks/results/interval_coverage.json. If all n targets have the same value, the ends are
+    what the mean would be if a share 1 - 0.025^(1/n) of people had the other value: 6.5 % of them
+    with 55 targets. No interval can be narrower, because so many people are missed in 2.5 % of
+    all samples.
 
     Parameters
     ----------
     values
         The value of each target, shape (n_targets,).
-    bounds
-        The least and the largest possible value, such as (0, 1) for an AUC.
+    unseen
+        The value of somebody about whom the attacker can only guess, and the largest possible
+        value, such as (0.5, 1) for an AUC.
     family
         The number of limits and attacks that are judged together, for `low_in_family`.
     """
     tail, shared = error_per_side(confidence), error_per_side(confidence, family)
     x = finite_numbers(values, "values")
-    if x.min() < bounds[0] or x.max() > bounds[1]:
-        raise InputError(f"values from {x.min()} to {x.max()} leave the bounds {bounds}")
+    guessed, most = unseen
+    if x.max() > most:
+        raise InputError(f"a value of {x.max()} is above the largest possible one, {most}")
     if x.size == 1:
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
-    if np.ptp(x) == 0:
-        return _all_alike(float(x[0]), x.size, bounds, tail, shared)
+    note = f"the same for all {x.size} targets" if np.ptp(x) == 0 else None
+    least = min(guessed, float(x.min()))
+    low, in_family = lower_bound(x, least, tail), lower_bound(x, least, shared)
+    error = float(x.std(ddof=1)) / math.sqrt(x.size)
+    return Estimate(float(x.mean()), low, upper_bound(x, most, tail), note, error, in_family)
+
+
+def mean_over_groups(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
+    """Return the mean of a property of groups of people, with Student's t interval.
+
+    A protection treats all groups alike: there is no rare one that a sample could miss.
+    """
+    x = finite_numbers(values, "values")
+    if x.size == 1:
+        return Estimate(float(x[0]), None, None, "no interval with n = 1")
     mean, error = float(x.mean()), float(x.std(ddof=1)) / math.sqrt(x.size)
-    pivots = _studentised((x - mean) / error, _resample_counts(x.size, seed, n_resamples))
-    reaches = [
-        _reach(pivots, tail, x.size),
-        _reach(pivots, shared, x.size),
-        -_reach(-pivots, tail, x.size),
-    ]
-    low, in_family, high = np.clip(mean - error * np.array(reaches), *bounds).tolist()
-    return Estimate(mean, low, high, None, error, in_family)
+    reach = float(stdtrit(x.size - 1, 1 - error_per_side(confidence))) * error
+    return Estimate(mean, mean - reach, mean + reach, None, error)
 
 
 def accuracy_by_target(
@@ -176,7 +182,6 @@ def accuracy(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    seed: int = 0,
     family: int = 1,
 ) -> Estimate:
     """Return how often the attacker is right: the mean over targets, as by `mean_over_targets`.
@@ -192,9 +197,7 @@ def accuracy(
         The number of limits and attacks that are judged together, for `low_in_family`.
     """
     _, values = accuracy_by_target(decisions, labels, targets)
-    return mean_over_targets(
-        values, bounds=(0.0, 1.0), confidence=confidence, seed=seed, family=family
-    )
+    return mean_over_targets(values, unseen=(0.5, 1.0), confidence=confidence, family=family)
 
 
 def advantage(
@@ -203,7 +206,6 @@ def advantage(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    seed: int = 0,
     family: int = 1,
 ) -> Estimate:
     """Return TPR minus FPR: the mean over targets, as by `mean_over_targets`.
@@ -211,9 +213,7 @@ def advantage(
     Arguments are as for `accuracy`.
     """
     _, values = advantage_by_target(decisions, labels, targets)
-    return mean_over_targets(
-        values, bounds=(-1.0, 1.0), confidence=confidence, seed=seed, family=family
-    )
+    return mean_over_targets(values, unseen=(0.0, 1.0), confidence=confidence, family=family)
 
 
 def pooled_auc(
@@ -222,14 +222,16 @@ def pooled_auc(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    seed: int = 0,
     family: int = 1,
 ) -> Estimate:
     """Return the AUC over the releases of all targets together.
 
     It compares the IN releases of each target to the OUT releases of all, so scores of targets
     must be comparable. Each target's share in it is computed from its IN and its OUT releases (the
-    linear part of a U-statistic), and `mean_over_targets` gives the interval, with its weaknesses.
+    linear part of a U-statistic), and `mean_over_targets` gives the interval. A person who is
+    always found counts twice here: their IN releases are above everybody's OUT releases, and their
+    OUT releases below everybody's IN releases. That makes the upper end larger than that of a mean
+    AUC of the same value.
 
     Arguments are as for `tpr_at_fpr`.
     """
@@ -242,9 +244,8 @@ def pooled_auc(
     parts = value + n * np.bincount(rows.place, gain)
     # In exact arithmetic equal; a spread of rounding errors would pass for one of people.
     parts = np.where(np.isclose(parts, value, rtol=0, atol=1e-12), value, parts)
-    found = mean_over_targets(
-        parts, bounds=(-1.0, 2.0), confidence=confidence, seed=seed, family=family
-    )
+    guessed, most = 1 - value, max(2 - value, float(parts.max()))
+    found = mean_over_targets(parts, unseen=(guessed, most), confidence=confidence, family=family)
     ends = (found.low, found.high, found.low_in_family)
     low, high, in_family = (None if end is None else min(max(end, 0.0), 1.0) for end in ends)
     return Estimate(value, low, high, found.note, found.standard_error, in_family)
@@ -269,12 +270,18 @@ def tpr_at_fpr(
     For the interval, targets are weighted at random, with all their releases, and the threshold is
     found anew for every weighting (a Bayesian bootstrap). One person more is added who was not
     seen. For the upper end, the attacker finds this person in every IN release. For the lower end,
-    the attacker finds this person in none, and one OUT release of theirs is above all thresholds.
-    If the threshold were known, this would be the bound of Gaffke (2005) for a mean, which is that
-    of Clopper and Pearson where the attacker finds every person always or never. So nothing is
-    assumed about people who are not in the sample, and if no IN release of n targets is above, the
-    upper end is still 1 - 0.025^(1/n). It covers the true rate in 95 to 100 % of the simulations in
-    benchmarks/results/interval_coverage.json.
+    the attacker finds this person in none, and all OUT releases of theirs are false alarms at every
+    threshold. If the threshold were known, this would be the bound of Gaffke (2005) for a mean,
+    which is that of Clopper and Pearson where the attacker finds every person always or never. So
+    nothing is assumed about people who are not in the sample.
+
+    That has a price at the lower end. A share `fpr` of people with nothing but false alarms uses up
+    all that are allowed, and the attacker then finds nobody else. If a sample of n people holds
+    none of them with a chance of more than 2.5 %, no lower end above 0 is right: (1 - fpr)^n must
+    be 0.025 or less, which takes 368 targets at 1 % FPR and 36 at 10 %. With fewer, the lower end
+    is 0, and a note says how many are needed. At the upper end, if no IN release of n targets is
+    above, the end is still 1 - 0.025^(1/n). The interval covers the true rate in 95 to 100 % of
+    the simulations in benchmarks/results/interval_coverage.json.
 
     Parameters
     ----------
@@ -300,9 +307,15 @@ def tpr_at_fpr(
     weights = _random_weights(n + 1, seed, n_resamples)
     least = levels.tpr(weights, fpr, unseen=False)
     most = levels.tpr(weights, fpr, unseen=True)
-    low, in_family = _low_quantile(least, tail), _low_quantile(least, shared)
-    high = 1 - _low_quantile(1 - most, tail)
-    return Estimate(value, min(low, value), max(high, value), low_in_family=min(in_family, value))
+    low, in_family = (
+        min(_low_quantile(least, level), value) if n >= least_people(fpr, level) else 0.0
+        for level in (tail, shared)
+    )
+    high = max(1 - _low_quantile(1 - most, tail), value)
+    needed = least_people(fpr, shared)
+    too_few = f"no lower end above 0 with {n:,} targets: at least {needed:,} are needed"
+    note = too_few if value > 0 and n < needed else None
+    return Estimate(value, low, high, note, low_in_family=in_family)
 
 
 def rank_correlation(
@@ -399,8 +412,9 @@ class _Levels:
         was not seen: there is none if `unseen` is None, else it tells whether they are found.
         """
         own, extra = weights[:, :-1], weights[:, -1] * (unseen is not None)
-        allowed = fpr * (own @ self.out_above[-1] + extra) * (1 + 1e-9)
-        above_all = extra if unseen is False else np.zeros_like(extra)
+        extra_out = extra * self.out_above[-1].mean()
+        allowed = fpr * (own @ self.out_above[-1] + extra_out) * (1 + 1e-9)
+        above_all = extra_out * (unseen is False)
         least, most = np.zeros(extra.size, np.intp), np.full(extra.size, len(self.out_above) - 1)
         # The share above grows from threshold to threshold: halve the range until one is left.
         while (most > least).any():
@@ -431,18 +445,6 @@ def _share_below(others: Floats, scores: Floats) -> Floats:
     return np.asarray(below / (2 * others.size))
 
 
-def _reach(pivots: Floats, tail: float, n: int) -> float:
-    """Return by how many standard errors the end of an interval is from the mean of n targets.
-
-    It is at least as many as Student's t. Resamples cannot show tails of few of them; there, the
-    quantile grows as that of Student's t.
-    """
-    shown = max(tail, min(_FEWEST_BEYOND / pivots.size, 0.025))
-    student = float(stdtrit(n - 1, 1 - tail))
-    quantile = float(np.quantile(pivots, 1 - shown))
-    return max(quantile * student / float(stdtrit(n - 1, 1 - shown)), student)
-
-
 def _low_quantile(shares: Floats, tail: float) -> float:
     """Return a low quantile of resampled shares.
 
@@ -456,21 +458,9 @@ def _low_quantile(shares: Floats, tail: float) -> float:
     return float(expit(logit(middle) + far * (logit(low) - logit(middle))))
 
 
-def _all_alike(
-    value: float, n: int, bounds: tuple[float, float], tail: float, shared: float
-) -> Estimate:
-    """Return the exact interval of a mean if all n targets have the same value.
-
-    Other people may have any value within the bounds. But if a share of more than
-    1 - tail^(1/n) were different, the chance to draw none of them would be below `tail`.
-    """
-    note = f"the same for all {n} targets"
-    if not np.isfinite(bounds).all():
-        return Estimate(value, None, None, note, 0.0)
-    missed, missed_in_family = 1 - tail ** (1 / n), 1 - shared ** (1 / n)
-    low, high = (value + missed * (end - value) for end in bounds)
-    in_family = value + missed_in_family * (bounds[0] - value)
-    return Estimate(value, low, high, note, 0.0, in_family)
+def least_people(share: float, tail: float) -> int:
+    """Return how many people must be drawn to miss all of a share but with a chance of `tail`."""
+    return 1 if share == 1 else math.ceil(math.log(tail) / math.log1p(-share) - 1e-9)
 
 
 def least_share(successes: ArrayLike, n: int, tail: float) -> Floats:
@@ -494,17 +484,6 @@ def _resample_counts(n: int, seed: int, n_resamples: int) -> Floats:
 def _random_weights(n: int, seed: int, n_resamples: int) -> Floats:
     """Return exponential weights, shape (n_resamples, n): their shares are evenly distributed."""
     return frozen(np.random.default_rng(seed).exponential(size=(n_resamples, n)), np.float64)
-
-
-def _studentised(deviations: Floats, counts: Floats) -> Floats:
-    """Return the mean of each resample in units of its own standard error.
-
-    The deviations are in units of the standard error of the sample.
-    """
-    n = deviations.size
-    means = counts @ deviations / n
-    variances = (counts @ deviations**2 / n - means**2) / (n - 1)
-    return np.asarray(means / np.sqrt(np.maximum(variances, _LEAST_SPREAD**2)))
 
 
 def _spearman(x: Floats, y: Floats, counts: Floats) -> Floats:

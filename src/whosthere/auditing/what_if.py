@@ -191,7 +191,7 @@ def try_change(
     aucs, tried = per_target(tests), []
     for name in map(str, settings):
         own = aucs.filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
-        after = mean_over_targets(own, bounds=(0.0, 1.0), seed=plan.seed)
+        after = mean_over_targets(own, unseen=(0.5, 1.0))
         (kept,) = tests.filter(setting=name).select(pl.col(OF_UTILITY).mean()).to_dicts()
         interval = Interval(after.value, after.low, after.high)
         tried.append(WhatIf(name, change.words, METRIC, _UNKNOWN, interval, {}, kept))
