@@ -26,10 +26,16 @@ from whosthere.auditing.vocabulary import (
     UTILITY,
 )
 from whosthere.data.cities import simulate
+from whosthere.privacy.guarantee_for_all import guarantee_for_all
+from whosthere.privacy.mechanism import Mechanism
 
 TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
-OF_AN_ATTACK = set(METRICS) - {CONTROL, POSITIVE_CONTROL, SHARED_AUC, "odds_factor", *OF_UTILITY}
+OF_A_GUARANTEE = {"odds_factor", "chance_of_more", "largest_auc"}
+OF_AN_ATTACK = set(METRICS) - {
+    *(CONTROL, POSITIVE_CONTROL, SHARED_AUC),
+    *(*OF_UTILITY, *OF_A_GUARANTEE),
+}
 RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
 OF_THE_CEILING = {"auc", "pooled_auc", "share_auc_90"} | RATES
 
@@ -41,9 +47,7 @@ def table(rows):
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def scores(
-    attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS, promise=None
-):
+def scores(attack, give, *, setting="raw, m=9", control=False, threshold=0.0, targets=TARGETS):
     """Return rows of an attack whose scores are given by target, release and label."""
     rows = []
     for target in targets:
@@ -62,9 +66,6 @@ def scores(
                     "visits": 10 * target,
                     "uniqueness": 1 / target,
                     "calibrated": None,
-                    "guaranteed_auc": promise and 0.8,
-                    "guaranteed_tpr": promise and target / 100,
-                    "odds_factor": promise and 1.5 * target,
                 }
             )
     return rows
@@ -80,6 +81,12 @@ def same(target, release, label):
 
 def noise(target, release, label):
     return np.random.default_rng([target, release, label]).normal()
+
+
+def guaranteed_by(mechanism):
+    traces = simulate("milan-like", seed=1, users=50, days=1, regions=9).traces()
+    asked = np.ones(traces.n_users, np.bool_)
+    return guarantee_for_all(Mechanism.parse(mechanism), traces, asked)
 
 
 def measured(tests, controls=(), seed=0):
@@ -173,29 +180,27 @@ class TestWhatIsMeasured:
         assert ceiling.estimate == pytest.approx((2 * 1 + 4 * 0.5) / 6)
         assert ceiling.low < ceiling.estimate < ceiling.high
 
-    def test_guarantee(self):
-        """Means over the targets, but for the odds of the one with most to lose."""
-        tests = scores("a", noise, promise=True) + scores(CEILING, noise, promise=True)
-        findings = measured(tests)
-        values = {name: one.estimate for name, one in by_metric(findings, GUARANTEE).items()}
-        assert values == {
-            "auc": pytest.approx(0.8),
-            "tpr_at_fpr_1pct": pytest.approx(np.mean(TARGETS) / 100),
-            "odds_factor": pytest.approx(1.5 * 19),
+    def test_guarantees_are_about_everybody(self):
+        promised = {"raw, m=9": guaranteed_by("laplace(eps=0.1)")}
+        tests = scores("a", noise) + scores(CEILING, noise)
+        found = by_metric(measure(table(tests), table([]), seed=0, guaranteed=promised), GUARANTEE)
+        assert {one.n_targets for one in found.values()} == {promised["raw, m=9"].everybody}
+        assert {(one.n_in, one.n_out, one.low, one.high) for one in found.values()} == {
+            (0, 0, None, None)
         }
+        assert found["auc"].estimate < found["largest_auc"].estimate
+        assert found["tpr_at_fpr_01pct"].estimate < found["tpr_at_fpr_1pct"].estimate
+        assert found["chance_of_more"].estimate == 0
+        assert not by_metric(measured(tests), GUARANTEE)
 
     def test_odds_beyond_any_number_can_be_written(self):
-        tests = [row | {"odds_factor": np.inf} for row in scores(CEILING, noise, promise=True)]
-        findings = measured(tests)
+        promised = {"raw, m=9": guaranteed_by("laplace(eps=1000)")}
+        tests = scores(CEILING, noise)
+        findings = measure(table(tests), table([]), seed=0, guaranteed=promised)
         odds = by_metric(findings, GUARANTEE)["odds_factor"]
         assert odds.estimate is None
         assert "too large" in odds.note
         json.dumps([one.to_json() for one in findings], allow_nan=False)
-
-    def test_no_guarantee_unless_all_targets_have_one(self):
-        tests = scores(CEILING, noise, promise=True, targets=TARGETS[1:])
-        tests += scores(CEILING, noise, targets=TARGETS[:1])
-        assert not by_metric(measured(tests), GUARANTEE)
 
     def test_attacks_and_limits_share_the_chance_of_a_wrong_rejection(self):
         """Neither the ceiling nor other settings count."""

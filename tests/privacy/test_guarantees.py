@@ -202,11 +202,8 @@ class TestTheGame:
     def test_no_attacker_exceeds_the_guarantee(self, text, others, target, other):
         mechanism = parse(text)
         unit = mechanism.guarantee.unit
-        found = game(
-            text,
-            unit.units(visits=len(target), active_days=1),
-            unit.units(visits=len(other), active_days=1),
-        )
+        units = [len(visits) if unit == Event() else 1 for visits in (target, other)]
+        found = game(text, *units)
         laws = laws_of_the_game(mechanism, others, target, other, 9)
         assert exact_auc(*laws) <= found.auc + 1e-12
         assert np.all(exact_roc(*laws, FPR) <= found.tpr(FPR) + 1e-12)
@@ -311,11 +308,21 @@ class TestTheGame:
 class TestLedger:
     def test_of_a_release(self):
         ledger = GuaranteeLedger.of(parse("laplace(eps=1, unit=user, max_visits=9)"), seeded=False)
-        assert ledger == GuaranteeLedger(Randomness.EXACT, REPLACEMENT, "user", 2.0, 0.0)
+        pure = {"chance_of_more": 0.0}
+        assert ledger == GuaranteeLedger(Randomness.EXACT, REPLACEMENT, "user", 2.0, 0.0, **pure)
         assert ledger.states_guarantee
         assert ledger.odds_factor == pytest.approx(7.389, abs=1e-3)
         ledger = GuaranteeLedger.of(parse("laplace(eps=1) | random-round(to=3)"), seeded=False)
-        assert ledger == GuaranteeLedger(Randomness.EXACT, ADD_OR_REMOVE, "event", 1.0, 0.0)
+        assert ledger == GuaranteeLedger(Randomness.EXACT, ADD_OR_REMOVE, "event", 1.0, 0.0, **pure)
+
+    def test_gaussian_noise_has_a_chance_of_more(self):
+        """It is in the table and in files; older files do not say it."""
+        ledger = GuaranteeLedger.of(parse("gaussian(eps=1)"), seeded=False)
+        assert dict(ledger.rows())["chance of more, at most"] == "5.2e-05"
+        described = ledger.to_json()
+        assert GuaranteeLedger.from_json(described) == ledger
+        del described["chance_of_more"]
+        assert GuaranteeLedger.from_json(described).chance_of_more is None
 
     @pytest.mark.parametrize("text", ["laplace(eps=1)", "gaussian(eps=1)", "random-round(to=3)"])
     def test_a_seed_guarantees_nothing(self, text):

@@ -294,8 +294,8 @@ def test_descriptions_by_hand():
     assert text.endswith(
         "This is differential privacy with eps 1 and delta 1e-6 for adding or removing one user. "
         "The group's size is public, so somebody else is counted instead of a person left out. "
-        "Whoever knows everything else can change the odds that a person is in the data by a "
-        "factor of at most e^1.455 = 4.3, except with a chance of 1e-6 (delta)."
+        "Whoever knows everything else can raise the odds that a person is in the data by a "
+        "factor of at most e^1.455 = 4.3, except with a chance of at most 3.8e-05."
     )
     text = Mechanism.parse("laplace(eps=1, unit=user, max_visits=50)").describe()
     assert text.endswith("a person is in the data by a factor of at most e^2 = 7.4.")

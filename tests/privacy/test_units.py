@@ -13,7 +13,6 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import SpecError
-from whosthere.privacy.guarantees import units_of
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.units import UNITS, Event, User, UserDay
 
@@ -43,23 +42,28 @@ def visits(traces):
 
 
 @pytest.mark.parametrize(
-    ("unit", "l1", "l2", "budget"),
-    [(Event(), 1, 1, 50), (UserDay(10), 10, math.sqrt(10), 3.5), (User(64), 64, 8, 0.5)],
+    ("unit", "l1", "l2"),
+    [(Event(), 1, 1), (UserDay(10), 10, math.sqrt(10)), (User(64), 64, 8)],
 )
-def test_sensitivities_and_budget_of_a_person(unit, l1, l2, budget):
+def test_sensitivities(unit, l1, l2):
     assert unit.l1_sensitivity == l1
     assert unit.l2_sensitivity == pytest.approx(l2)
-    assert unit.total_budget(0.5, visits=100, active_days=7) == budget
     assert UNITS[unit.name] is type(unit)
     assert unit.question.startswith("that ")
-    assert unit.is_person == (unit.units(visits=100, active_days=7) == 1)
+    assert unit.is_person == isinstance(unit, User)
 
 
 def test_the_units_of_people(traces):
-    assert units_of(Event(), traces).tolist() == [0, 1, 5, 20, 60, 150, 360]
-    assert units_of(User(3), traces).tolist() == [1] * 7
+    assert Event().contributions(traces)[0].tolist() == [0, 1, 5, 20, 60, 150, 360]
+    assert User(3).contributions(traces)[0].tolist() == [0] + [1] * 6
     days = [len({int(cell) % N_EPOCHS // 24 for cell in traces.trace(row)}) for row in range(7)]
-    assert units_of(UserDay(3), traces).tolist() == days
+    assert UserDay(3).contributions(traces)[0].tolist() == days
+
+
+@pytest.mark.parametrize("unit", [Event(), UserDay(3), UserDay(100), User(17)])
+def test_the_visits_counted_are_those_that_bounding_leaves(unit, traces):
+    kept = unit.bound(traces, np.random.default_rng(0))
+    assert unit.contributions(traces)[1].tolist() == kept.visits_per_user().tolist()
 
 
 @pytest.mark.parametrize("kind", [UserDay, User])

@@ -115,7 +115,7 @@ class TestOverview:
     def test_headlines_say_what_is_guaranteed(self, audit):
         said = [card.headline for card in overview(audit).cards]
         assert said[0].endswith("Nothing is guaranteed.")
-        assert said[2].endswith("the odds that a person is in change at most 2.5-fold.")
+        assert said[2].endswith("the odds that a person is in rise at most 2.2-fold.")
 
     def test_a_picture_for_each_limit_with_intervals_and_lines(self, audit):
         screen = overview(audit)
@@ -148,7 +148,7 @@ class TestOverview:
             )
             assert len(row) == len(heads)
         assert [row[-1].text for row in table.rows][:2] == ["no guarantee"] * 2
-        assert table.rows[2][-1].text.endswith("2.5")
+        assert table.rows[2][-1].text.endswith("2.2")
 
     def test_the_table_has_every_limited_metric(self, made_audit):
         strict = made_audit(policy=Policy("strict", {"pooled_auc": 0.6, "auc_p90": 0.7}))
@@ -389,7 +389,7 @@ class TestCertainty:
         assert len(section.curves) == 3
         names = [curve.name for curve in section.curves[0].linear.curves]
         assert names == ["knock-knock", "likelihood-ratio", "ceiling"]
-        assert section.curves[2].linear.guaranteed == pytest.approx(0.03)
+        assert section.curves[2].linear.guaranteed == pytest.approx(0.015)
         assert section.curves[0].linear.guaranteed is None
         assert section.curves[0].logarithmic.smallest == pytest.approx(0.01)
 

@@ -12,6 +12,7 @@ import polars as pl
 from whosthere.auditing import certified_eps, metrics, people
 from whosthere.auditing.control import control_auc, rank_mean
 from whosthere.auditing.finding import Finding
+from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.scores import (
     RELEASES_FOR_UTILITY,
     comparable_scores,
@@ -20,28 +21,23 @@ from whosthere.auditing.scores import (
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
-    GUARANTEE,
     NOT_ATTACKS,
     OF_UTILITY,
     POSITIVE_CONTROL,
+    RATES,
     SHARED_AUC,
     UTILITY,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from whosthere.auditing.metrics import Estimate
+    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 
 _MUST_BE = {CONTROL: 0.5, POSITIVE_CONTROL: 0.0}
-_GUARANTEED = {
-    "auc": "guaranteed_auc",
-    "tpr_at_fpr_1pct": "guaranteed_tpr",
-    "odds_factor": "odds_factor",
-}
-_RATES = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 
 
 def measure(
@@ -52,6 +48,7 @@ def measure(
     n_limits: int = 1,
     n_attacks: int | None = None,
     n_controls: int | None = None,
+    guaranteed: Mapping[str, GuaranteeForAll] | None = None,
 ) -> list[Finding]:
     """Measure everything.
 
@@ -66,7 +63,10 @@ def measure(
         rejection; by default the attacks of each setting.
     n_controls
         How many controls share the chance of a false alarm; by default those given here.
+    guaranteed
+        What the settings guarantee by themselves, as `guaranteed` returns it; by default nothing.
     """
+    promises = guaranteed or {}
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
     uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
@@ -78,7 +78,7 @@ def measure(
         measured = _Measured(rows, seed, family=max((n_attacks or here) * n_limits, 1))
         if attack == CEILING:
             found += measured.line()
-            found += _guaranteed(measured)
+            found += guarantee_findings(setting, promises[setting]) if setting in promises else ()
             found += _left_to_publish(measured)
         else:
             found += measured.findings()
@@ -139,20 +139,6 @@ def _positive_control(controls: pl.DataFrame, n_controls: int) -> Finding:
     return _Measured(controls, 0).finding(
         POSITIVE_CONTROL, rank_mean(found, expected, n_controls=n_controls)
     )
-
-
-def _guaranteed(measured: _Measured) -> Iterator[Finding]:
-    """Return what the mechanism promises by itself, over the targets."""
-    for metric, column in _GUARANTEED.items():
-        values = measured.per_target(column)
-        if np.isnan(values).any():
-            return
-        value = float(values.max() if metric == "odds_factor" else values.mean())
-        # A person with hundreds of visits can have odds beyond any number, which JSON cannot hold.
-        finite = np.isfinite(value)
-        note = None if finite else "too large for a number"
-        estimate = metrics.Estimate(value if finite else None, None, None, note)
-        yield replace(measured.finding(metric, estimate), attack=GUARANTEE)
 
 
 def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
@@ -231,7 +217,7 @@ class _Measured:
         """Return what is shown of a line that is no attack."""
         yield self.finding("auc", self.mean(self.aucs))
         yield self.finding("pooled_auc", self._pooled_auc())
-        for name, fpr in _RATES.items():
+        for name, fpr in RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield self.finding("share_auc_90", self._share())
 
@@ -241,7 +227,7 @@ class _Measured:
         decided = self.says_in, self.labels, self.targets
         for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
             yield self.finding(name, metric(*decided, family=self.family))
-        for name, fpr in _RATES.items():
+        for name, fpr in RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield from self._empirical_eps()
         yield self.finding("share_auc_90", self._share())

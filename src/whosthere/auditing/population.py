@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from whosthere.data.coarsening import AS_IT_IS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from whosthere.data.coarsening import Coarsening
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
@@ -54,17 +49,6 @@ class Population:
             return self
         earlier = tuple(coarsening.of(traces) for traces in self.earlier)
         return Population(coarsening.of(self.tested), earlier, self.friends)
-
-    @cached_property
-    def visits(self) -> NDArray[np.int64]:
-        """Visits of each person in the tested time, shape (n_users,)."""
-        return self.tested.visits_per_user()
-
-    @cached_property
-    def active_days(self) -> NDArray[np.int64]:
-        """Days with a visit of each person in the tested time, shape (n_users,)."""
-        by_day = self.tested.visits_per_period(self.tested.epochs.days)
-        return np.asarray((by_day > 0).sum(axis=1))
 
     @property
     def past(self) -> tuple[Traces, ...]:

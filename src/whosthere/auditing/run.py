@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.closer_look import CloserLook
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
+from whosthere.auditing.guaranteed import guaranteed
 from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
@@ -23,12 +24,13 @@ from whosthere.data.traces import Traces
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from whosthere.auditing.extension import Scored
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
+    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
     from whosthere.progress import Move
 
 
@@ -56,6 +58,7 @@ class PreparedAudit:
     _job: Job
     _folder: RunFolder
     _closer: CloserLook
+    _guaranteed: Mapping[str, GuaranteeForAll]
     _extend: bool = False
 
     def run(
@@ -100,7 +103,12 @@ class PreparedAudit:
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
                     measured = partial(
-                        _measured, self.plan, folder, policy or Policy.default(), failed
+                        _measured,
+                        self.plan,
+                        folder,
+                        policy or Policy.default(),
+                        failed,
+                        self._guaranteed,
                     )
                     if not closer_look:
                         return measured()
@@ -163,7 +171,8 @@ def prepare_audit(
     if estimate:
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
     closer = CloserLook.of(plan, people.tested)
-    return PreparedAudit(plan, left, cost, job, folder, closer, extend)
+    promised = guaranteed(plan, people.tested)
+    return PreparedAudit(plan, left, cost, job, folder, closer, promised, extend)
 
 
 def do_what_is_left(
@@ -222,14 +231,21 @@ def _resumable(folder: RunFolder, done: Callable[[], int], total: int) -> Iterat
 
 
 def _measured(
-    plan: Plan, folder: RunFolder, policy: Policy, failed: tuple[Task, ...]
+    plan: Plan,
+    folder: RunFolder,
+    policy: Policy,
+    failed: tuple[Task, ...],
+    promised: Mapping[str, GuaranteeForAll],
 ) -> AuditResult:
     """Turn the kept scores into findings and verdicts, and write all of it."""
     tests, controls = folder.collect(plan)
     targets = per_target(tests)
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)
-    findings = tuple(measure(tests, controls, seed=plan.seed, n_limits=len(policy.limits)))
+    n_limits = len(policy.limits)
+    findings = tuple(
+        measure(tests, controls, seed=plan.seed, n_limits=n_limits, guaranteed=promised)
+    )
     trusted = control_holds(findings)
     without = {task.scheme for task in failed}
     verdicts = judge(

@@ -27,7 +27,6 @@ from whosthere.auditing.vocabulary import CEILING
 from whosthere.data.arrays import own
 from whosthere.data.group import Group
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.publish import Publication, publish_group
 from whosthere.privacy.utility import utility
 from whosthere.seeds import derived_seed, generator
@@ -43,11 +42,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.population import Population
     from whosthere.auditing.setting import Setting
     from whosthere.data.traces import Traces
-    from whosthere.privacy.guarantees import GameGuarantee
     from whosthere.privacy.release import Release
-
-# The false-positive rate at which a guarantee is stated.
-_FPR = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,26 +175,6 @@ class Scene:
         visitors = self.traces.counts(self.pool).reshape(-1)[cells]
         absent = 1 - visitors / self.pool.size
         return float(np.mean(absent ** (self.task.scheme.group_size - 1)))
-
-    def guarantee(self) -> GameGuarantee | None:
-        """Return what the mechanism promises for the target, whoever takes its place."""
-        mechanism, people = self.task.scheme.mechanism, self.population
-        if mechanism.guarantee is None:
-            return None
-        unit = mechanism.guarantee.unit
-        target, pool = self.task.target, self.pool
-        spent = []
-        for rows in ([target], pool):
-            visits, days = int(people.visits[rows].max()), int(people.active_days[rows].max())
-            spent.append((unit.units(visits=visits, active_days=days), visits))
-        (own_units, own_visits), (other_units, other_visits) = spent
-        return game_guarantee(
-            mechanism,
-            units_of_target=own_units,
-            units_of_other=other_units,
-            visits_of_target=own_visits,
-            visits_of_other=other_visits,
-        )
 
     def check(self, contest: Contest) -> None:
         """Raise `NotApplicableError` if an attack cannot be made on the target."""
@@ -338,14 +313,10 @@ def score_task(
         _score(players, scene.control(i), columns, release=i, control=True)
     if with_target:
         _score_positive_control(scene, with_target, settings, columns)
-    promised = scene.guarantee()
     of_task = {
         "target": task.target,
         "visits": int(scene.traces.trace(task.target).size),
         "uniqueness": scene.uniqueness(),
-        "guaranteed_auc": None if promised is None else promised.auc,
-        "guaranteed_tpr": None if promised is None else float(promised.tpr(_FPR)),
-        "odds_factor": None if promised is None else promised.odds_factor,
         **_means(kept),
     }
     n = len(columns["score"])

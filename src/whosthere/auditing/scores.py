@@ -26,9 +26,6 @@ SCHEMA = {
     "seconds": pl.Float64(),
     "visits": pl.Int32(),
     "uniqueness": pl.Float64(),
-    "guaranteed_auc": pl.Float64(),
-    "guaranteed_tpr": pl.Float64(),
-    "odds_factor": pl.Float64(),
     "visits_kept": pl.Float64(),
     "cells_kept": pl.Float64(),
     "relative_error": pl.Float64(),
@@ -41,12 +38,10 @@ SCHEMA = {
 the release, `calibrated` the score on the scale of the attacker's own null, which can be compared
 between targets, `seconds` what the score cost (with its share of the fit), `visits` how many visits
 the target made, `uniqueness` the mean chance that the target is alone in a visited cell.
-`guaranteed_auc`, `guaranteed_tpr` (at 1 % false alarms) and `odds_factor` are what the mechanism
-promises by itself for this target in the game, null where it promises nothing. `visits_kept`,
-`cells_kept`, `relative_error` and `pattern_correlation` are what the protection leaves of the true
-counts, mean over the first `RELEASES_FOR_UTILITY` test releases of the target; a release without
-any pattern counts as a correlation of 0. The attack "ceiling" is none: its score is the best test
-of the game (`whosthere.auditing.game`).
+`visits_kept`, `cells_kept`, `relative_error` and `pattern_correlation` are what the protection
+leaves of the true counts, mean over the first `RELEASES_FOR_UTILITY` test releases of the target; a
+release without any pattern counts as a correlation of 0. The attack "ceiling" is none: its score is
+the best test of the game (`whosthere.auditing.game`).
 
 Where `control` is true, the target is in no release, and `label` tells whether a stand-in took its
 place. The rows of the ceiling there are the positive control, on test releases with the target: the
@@ -84,11 +79,11 @@ def tests_and_controls(
 
     The order in which tasks were done leaves no trace. Tasks without scores are left out.
     """
-    # Tasks of earlier versions lack the columns that were added since.
+    # Tasks of earlier versions lack some columns, and have others that nobody reads any more.
     rows = pl.concat(
         [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)],
         how="diagonal",
-    )
+    ).select(*SCHEMA)
     order = {str(setting): i for i, setting in enumerate(plan.settings)}
     place = pl.col("setting").replace_strict(order, return_dtype=pl.Int32)
     # Within a setting the order of the tasks stays: target by target, release by release.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.guaranteed import guaranteed
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
@@ -85,10 +86,14 @@ class Terms:
         return self.plan(self.families[0].members()[0].mechanism)
 
     @cached_property
+    def tested(self) -> Traces:
+        """Everybody in the tested time."""
+        return Population.of(self.everybody, self.any_plan.first_epoch).tested
+
+    @cached_property
     def together(self) -> Together:
         """How many people share most of their visits with somebody else."""
-        tested = Population.of(self.everybody, self.any_plan.first_epoch).tested
-        return together(tested, seed=self.options.seed)
+        return together(self.tested, seed=self.options.seed)
 
     def check(self) -> None:
         """Refuse what no trial could do, before the first one."""
@@ -141,7 +146,7 @@ class Tester:
         spec = str(member.mechanism)
         plan = by_only(self.terms.plan(member.mechanism), (SEARCHER,))
         tests, controls = self.trials.scores(plan, f"{spec} with {SEARCHER}")
-        verdict, findings = self._judged(tests, controls, plan.seed)
+        verdict, findings = self._judged(tests, controls, plan)
         left = self._utility(member.mechanism)
         candidate = Candidate(
             family.template, member.choice, spec, verdict, findings, left, checked=False
@@ -160,7 +165,7 @@ class Tester:
             pl.concat([old, new.filter(pl.col("attack") != CEILING)])
             for old, new in zip((tried.tests, tried.controls), now, strict=True)
         )
-        verdict, findings = self._judged(tests, controls, plan.seed)
+        verdict, findings = self._judged(tests, controls, plan)
         judged = replace(candidate, verdict=verdict, findings=findings, checked=True)
         return Tried(judged, tests, controls)
 
@@ -169,20 +174,21 @@ class Tester:
         candidate = tried.candidate
         plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
         trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
-        verdict, findings = self._judged(*self.trials.scores(plan, trial), plan.seed)
+        verdict, findings = self._judged(*self.trials.scores(plan, trial), plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)
 
     def _judged(
-        self, tests: pl.DataFrame, controls: pl.DataFrame, seed: int
+        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
     ) -> tuple[Verdict, tuple[Finding, ...]]:
         findings = measure(
             tests,
             controls,
-            seed=seed,
+            seed=plan.seed,
             n_limits=len(self.policy.limits),
             n_attacks=len(self.terms.attacks),
             n_controls=self.terms.most_controls,
+            guaranteed=guaranteed(plan, self.terms.tested),
         )
         sizes = {one.setting: self.terms.any_plan.schemes[0].group_size for one in findings}
         trusted = control_holds(findings)
@@ -199,11 +205,10 @@ class Tester:
     def _utility(self, mechanism: Mechanism) -> Utility:
         """Measure a few releases of groups chosen at random."""
         plan = self.terms.any_plan
-        people = Population.of(self.terms.everybody, plan.first_epoch).tested
         m, measured = plan.schemes[0].group_size, []
         for i in range(_RELEASES_FOR_UTILITY):
             seed = derived_seed(plan.seed, "utility", m, i)
-            made = publish(people, mechanism=mechanism, group_size=m, seed=seed)
+            made = publish(self.terms.tested, mechanism=mechanism, group_size=m, seed=seed)
             measured.append(utility(made.release.counts, made.truth))
         return _mean(measured)
 

@@ -32,6 +32,7 @@ from whosthere.auditing.vocabulary import (
     STRONGEST,
     UTILITY,
 )
+from whosthere.privacy.guarantees import HARDLY_ANY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -70,7 +71,6 @@ _FAILS_THEM = (
 _KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
 )
-_HARDLY_ANY = 1000.0
 _FPR = 0.01
 _FOUND = "tpr_at_fpr_1pct"
 
@@ -198,7 +198,7 @@ def judge(
                 setting,
                 decision,
                 tuple(reasons),
-                tuple(case.guaranteed()),
+                tuple(case.guaranteed(None if by_hand else who)),
                 (*case.meaning(policy.prior, sizes.get(setting), who), *alike),
                 case.strongest,
                 nothing_left=left is not None,
@@ -288,22 +288,27 @@ class _Case:
             "are measured on a limited number of releases. No attack can really exceed the ceiling."
         ]
 
-    def guaranteed(self) -> list[str]:
-        """Say what the mechanism promises by itself."""
+    def guaranteed(self, who: str | None) -> list[str]:
+        """Say what the mechanism promises by itself: to everybody, and on average over some."""
         found = {finding.metric: finding.estimate for finding in self.guarantee}
-        auc, tpr, odds = (found.get(name) for name in ("auc", _FOUND, "odds_factor"))
-        if auc is None or tpr is None:
+        auc, tpr, largest = (found.get(name) for name in ("auc", _FOUND, "largest_auc"))
+        if auc is None or tpr is None or largest is None:
             return ["The mechanism guarantees nothing about whether a person is in."]
-        if odds is None or odds > _HARDLY_ANY:
+        means = (
+            f"No attack exceeds a mean AUC of {_rounded_up(auc, 3):.3f} over {who or 'everybody'}, "
+            f"or an AUC of {_rounded_up(largest, 3):.3f} for anybody"
+        )
+        odds, more = found.get("odds_factor"), found.get("chance_of_more")
+        if odds is None or odds > HARDLY_ANY:
             return [
-                "For some targets the odds of being in may change by a factor of more than "
-                f"{_HARDLY_ANY:,.0f}, which promises them next to nothing. Over all targets, no "
-                f"mean AUC above {auc:.3f} is possible."
+                "For the person with most to lose, the release may multiply the odds of being in "
+                f"by more than {HARDLY_ANY:,.0f}, which promises next to nothing. {means}."
             ]
+        but = f", except with a chance of at most {more:.2g}" if more else ""
         return [
             "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
-            f"most {odds:,.1f} (for the target with most to lose). No attack exceeds a mean AUC of "
-            f"{auc:.3f}, or finds more than {tpr:.1%} of the people at 1 % false alarms."
+            f"most {_rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At "
+            f"1 % false alarms, nobody finds more than {_rounded_up(tpr, 3):.1%} of the people."
         ]
 
     def meaning(self, prior: float, group_size: int | None, who: str | None) -> list[str]:
@@ -415,6 +420,11 @@ class _Case:
         if not above:
             return [f"{said}, within the limits."]
         return [f"{said}, above the limit of {_listed([f'the {words}' for words in above])}."]
+
+
+def _rounded_up(bound: float, digits: int) -> float:
+    """Round a bound to the side on which it still holds; rounding errors aside."""
+    return math.ceil((bound - 1e-9) * 10.0**digits) / 10.0**digits
 
 
 def _listed(names: Sequence[str]) -> str:

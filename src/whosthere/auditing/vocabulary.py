@@ -174,9 +174,20 @@ _ALL = (
     Metric(
         "odds_factor",
         "odds factor",
-        "How much the release can change the odds that a person is in, by the guarantee of the "
-        "mechanism.",
+        "The factor by which a release can raise the odds that a person is in, at most, for the "
+        "one of all people in the data with most to lose. The mechanism guarantees it.",
         largest=None,
+    ),
+    Metric(
+        "chance_of_more",
+        "chance of more than the odds factor",
+        "The chance, at most, that a release raises these odds by more than the odds factor. It is "
+        "0 for Laplace noise. For Gaussian noise it is not the same as delta.",
+    ),
+    Metric(
+        "largest_auc",
+        "largest AUC of a person",
+        "The largest AUC that the mechanism allows for the person with most to lose.",
     ),
     _half("auc_fewest_visits", "fewest visits", "with the fewest visits"),
     _half("auc_most_visits", "most visits", "with the most visits"),
@@ -223,6 +234,10 @@ _ALL = (
     ),
 )
 
+RATES: Mapping[str, float] = MappingProxyType(
+    {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
+)
+"""The metrics of people found, with the rate of false alarms that each allows."""
 OF_UTILITY = ("visits_kept", "cells_kept", "relative_error", "pattern_correlation")
 """The metrics of what is left to publish."""
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})

@@ -19,17 +19,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.trade_off import Budget, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
 
@@ -38,8 +36,10 @@ REPLACEMENT = "replacement of one person by another, because the group's size is
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
 """How data sets differ by a visit or by a person's day."""
 
-# From these odds factors on, a guarantee is called weak, or next to nothing.
-_WEAK, _HARDLY_ANY = 10.0, 1000.0
+WEAK = 10.0
+"""From this odds factor on, a guarantee is called weak."""
+HARDLY_ANY = 1000.0
+"""From this odds factor on, a guarantee is called hardly any."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,13 @@ class GameGuarantee:
 
     @property
     def odds_factor(self) -> float:
-        """Most that the odds for "is in" change, except with a chance of delta."""
+        """Most that the odds for "is in" rise, except with a chance of `chance_of_more`."""
         return odds_factor(self.eps)
+
+    @property
+    def chance_of_more(self) -> float:
+        """The odds rise by more than `odds_factor` with at most this chance; 0 without a delta."""
+        return _chance_of_more(self.curve, self.eps, self.delta)
 
     @property
     def auc(self) -> float:
@@ -106,7 +111,7 @@ def game_guarantee(
     mechanism
         What is done to the counts.
     units_of_target, units_of_other
-        Units (see `units_of`) of the person in question, and of the one in their place. If that
+        Units of the person in question, and of the one in their place. If that
         can be one of several people, the largest number holds for all of them.
     visits_of_target, visits_of_other
         Their visits, where known. A person with fewer visits than their units may hold spends
@@ -135,19 +140,6 @@ def game_guarantee(
     )
 
 
-def units_of(unit: Unit, traces: Traces) -> NDArray[np.int64]:
-    """Return how many units each person of the traces has, shape (n_users,).
-
-    Visits for `event`, days with a visit for `user-day`, one for `user`.
-    """
-    visits = traces.visits_per_user()
-    days = (traces.visits_per_period(traces.epochs.days) > 0).sum(axis=1)
-    return np.array(
-        [unit.units(visits=int(v), active_days=int(d)) for v, d in zip(visits, days, strict=True)],
-        dtype=np.int64,
-    )
-
-
 def odds_factor(eps: float) -> float:
     """Return e^eps, infinite where it is too large for a number."""
     try:
@@ -164,10 +156,10 @@ def describe_guarantee(mechanism: Mechanism) -> str:
     size = f"eps {format_number(given.eps)}"
     if given.delta:
         size += f" and delta {format_number(given.delta)}"
-    _, eps, delta = _stated(mechanism, given)
+    _, eps, _, more = _stated(mechanism, given)
     sentences = (
         f"This is differential privacy with {size} for adding or removing one {given.unit.name}.",
-        _odds_sentence(given.unit, eps, delta),
+        _odds_sentence(given.unit, eps, more),
         given.unit.describe_person(),
     )
     return " ".join(filter(None, sentences))
@@ -189,6 +181,9 @@ class GuaranteeLedger:
         The guarantee for that relation.
     group_size_public
         Whether the number of people counted is public.
+    chance_of_more
+        The odds rise by more than `odds_factor` with at most this chance; None where nothing is
+        guaranteed, or where the file is too old to say.
     """
 
     randomness: Randomness
@@ -197,6 +192,7 @@ class GuaranteeLedger:
     eps: float | None = None
     delta: float | None = None
     group_size_public: bool = True
+    chance_of_more: float | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism, *, seeded: bool) -> Self:
@@ -210,8 +206,8 @@ class GuaranteeLedger:
         randomness = mechanism.random_steps[0].randomness
         if given is None or not randomness.is_cryptographic:
             return cls(randomness)
-        relation, eps, delta = _stated(mechanism, given)
-        return cls(randomness, relation, given.unit.name, eps, delta)
+        relation, eps, delta, more = _stated(mechanism, given)
+        return cls(randomness, relation, given.unit.name, eps, delta, chance_of_more=more)
 
     @property
     def seeded(self) -> bool:
@@ -225,7 +221,7 @@ class GuaranteeLedger:
 
     @property
     def odds_factor(self) -> float | None:
-        """Most that the odds change, except with a chance of delta."""
+        """Most that the odds rise, except with a chance of `chance_of_more`."""
         return None if self.eps is None else odds_factor(self.eps)
 
     def rows(self) -> list[tuple[str, object]]:
@@ -244,7 +240,12 @@ class GuaranteeLedger:
             ("unit", self.unit),
             ("eps for that", format_number(float(f"{self.eps:.4g}"))),
             ("delta for that", format_number(self.delta or 0.0)),
-            ("odds change at most by a factor of", format_factor(self.eps)),
+            ("odds rise at most by a factor of", format_factor(self.eps)),
+            *(
+                [("chance of more, at most", f"{more:.2g}")]
+                if (more := self.chance_of_more)
+                else []
+            ),
             *found,
         ]
 
@@ -257,6 +258,7 @@ class GuaranteeLedger:
             "eps": self.eps,
             "delta": self.delta,
             "odds_factor": None if factor is None or math.isinf(factor) else factor,
+            "chance_of_more": self.chance_of_more,
             "group_size_public": self.group_size_public,
             "randomness": self.randomness.name.lower(),
             "seeded": self.seeded,
@@ -266,6 +268,7 @@ class GuaranteeLedger:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read what `to_json` gave."""
         name = str(data["randomness"]).upper()
+        more = data.get("chance_of_more")
         if name not in Randomness.__members__:
             raise ValueError(f"no kind of randomness is called {data['randomness']!r}")
         return cls(
@@ -275,6 +278,7 @@ class GuaranteeLedger:
             eps=None if data["eps"] is None else float(data["eps"]),
             delta=None if data["delta"] is None else float(data["delta"]),
             group_size_public=bool(data["group_size_public"]),
+            chance_of_more=None if more is None else float(more),
         )
 
 
@@ -289,27 +293,34 @@ def format_factor(eps: float) -> str:
     return f"e^{power} = {factor:.1e}"
 
 
-def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float]:
-    """Return the relation that a mechanism is meant for, and its eps and delta for it."""
+def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float, float]:
+    """Return the relation that a mechanism is meant for, its eps and delta, and chance of more."""
     if not given.unit.is_person:
-        return ADD_OR_REMOVE, given.eps, given.delta
+        curve = mechanism.steps[0].trade_off(given.unit.most_visits)
+        curve = curve or Budget(given.eps, given.delta)
+        more = _chance_of_more(curve, given.eps, given.delta)
+        return ADD_OR_REMOVE, given.eps, given.delta, more
     game = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
     assert game is not None  # noqa: S101 - there is a guarantee
-    return REPLACEMENT, game.eps, game.delta
+    return REPLACEMENT, game.eps, game.delta, game.chance_of_more
 
 
-def _odds_sentence(unit: Unit, eps: float, delta: float) -> str:
+def _chance_of_more(curve: TradeOff, eps: float, delta: float) -> float:
+    return curve.chance_of_more(eps) if delta else 0.0
+
+
+def _odds_sentence(unit: Unit, eps: float, more: float) -> str:
     why = "The group's size is public, so somebody else is counted instead of a person left out. "
     text = (
-        f"{why if unit.is_person else ''}Whoever knows everything else can change the odds "
+        f"{why if unit.is_person else ''}Whoever knows everything else can raise the odds "
         f"{unit.question} by a factor of at most {format_factor(eps)}"
     )
-    if delta:
-        text += f", except with a chance of {format_number(delta)} (delta)"
+    if more:
+        text += f", except with a chance of at most {more:.2g}"
     factor = odds_factor(eps)
-    if factor >= _HARDLY_ANY:
+    if factor >= HARDLY_ANY:
         return f"{text}. That is hardly any protection."
-    return f"{text}. That is weak protection." if factor >= _WEAK else f"{text}."
+    return f"{text}. That is weak protection." if factor >= WEAK else f"{text}."
 
 
 def _counted(unit: Unit, units: int, visits: int | None) -> int:

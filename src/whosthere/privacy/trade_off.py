@@ -3,6 +3,10 @@
 A curve belongs to a pair of laws, what is published with a person and without. Whatever is done
 to published counts afterwards (rounding, limiting, suppressing) can only lower it. So can mixing
 over anything that is drawn alike in both cases, such as who the other people are.
+
+All curves here stay the same if "with" and "without" are exchanged. So a curve is the lowest of the
+lines TPR = delta(eps) + e^eps FPR and their mirror images TPR = 1 - e^-eps (1 - delta(eps) - FPR),
+for all eps of 0 or more, where delta(eps) is the least delta that holds with eps.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from whosthere.errors import InputError
 from whosthere.privacy.calibration import gaussian_eps
@@ -25,6 +29,13 @@ if TYPE_CHECKING:
 
 # Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
 _MOST_STEPS = 1 << 20
+MOST_EPS = 40.0
+"""Lines beyond this eps change no area and no rate by more than e^-40 = 4e-18."""
+# Lines this close together, and eight in a standard deviation of the loss, describe a smooth curve
+# to about 1e-5 of its height.
+_BETWEEN_LINES, _LINES_A_DEVIATION = 1 / 64, 8
+# How many smaller eps are tried for a bound of the chance that one is exceeded.
+_TRIED = 4096
 
 
 class TradeOff(ABC):
@@ -45,6 +56,28 @@ class TradeOff(ABC):
     @abstractmethod
     def eps_at(self, delta: float) -> float:
         """Return an eps that holds together with a given delta."""
+
+    @abstractmethod
+    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the least delta that holds together with each eps of 0 or more, in their shape."""
+
+    @property
+    @abstractmethod
+    def bends(self) -> NDArray[np.float64]:
+        """The eps from 0 to `MOST_EPS` whose lines make up the curve, or come close to it."""
+
+    def chance_of_more(self, eps: float) -> float:
+        """Return a bound of the chance that the odds rise by a factor of more than e^eps.
+
+        This is not delta: (eps, delta) differential privacy allows a small excess of a factor to be
+        much more frequent than delta. If the odds rise by more than e^eps with chance p, then any
+        smaller t has p (1 - e^(t - eps)) <= delta(t). As whatever is done to published counts only
+        lowers delta(t), the bound also holds afterwards, which the chance itself does not.
+        """
+        smaller = np.linspace(0, eps, _TRIED, endpoint=False)
+        with np.errstate(divide="ignore"):
+            bounds = self.delta_at(smaller) / -np.expm1(smaller - eps)
+        return float(min(bounds.min(), 1.0))
 
     @abstractmethod
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,6 +117,16 @@ class Budget(TradeOff):
         """Return eps, or infinity for a delta below the budget's own."""
         return self.eps if delta >= self.delta else math.inf
 
+    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return delta from the budget's own eps on, and more below."""
+        excess = -np.expm1(np.minimum(eps - self.eps, 0.0))
+        return np.asarray(self.delta + (1 - self.delta) * expit(self.eps) * excess)
+
+    @property
+    def bends(self) -> NDArray[np.float64]:
+        """The one eps."""
+        return np.array([min(self.eps, MOST_EPS)])
+
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         positive = rates > 0
         # Above 0 the line is above 1 in any case, and exp would overflow.
@@ -114,6 +157,20 @@ class NormalShift(TradeOff):
     def eps_at(self, delta: float) -> float:
         """Return the least eps, which is infinite for delta = 0."""
         return gaussian_eps(delta, self.mu)
+
+    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(N < mu / 2 - eps / mu) - e^eps P(N < -mu / 2 - eps / mu), N standard normal."""
+        if self.mu in {0.0, math.inf}:
+            return np.full(eps.shape, float(self.mu > 0))
+        high, low = self.mu / 2 - eps / self.mu, -self.mu / 2 - eps / self.mu
+        return np.asarray(np.maximum(ndtr(high) - np.exp(eps + log_ndtr(low)), 0.0))
+
+    @property
+    def bends(self) -> NDArray[np.float64]:
+        """Some of all, up to one that is nearly certain to be kept."""
+        between = _power_of_two(min(self.mu / _LINES_A_DEVIATION, _BETWEEN_LINES))
+        largest = min(self.mu**2 / 2 + 9 * self.mu, MOST_EPS)
+        return np.arange(0, largest + between, between)
 
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         inner = (rates > 0) & (rates < 1)
@@ -166,6 +223,28 @@ class Walk(TradeOff):
         """Return the most that all steps together can amount to."""
         return self._whole.eps
 
+    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much likelier sums beyond eps are with the person than e^eps times without."""
+        limit = self._whole.delta_at(eps)
+        if self._too_long:
+            return limit
+        sums = np.arange(1, self.n + 1) * self.eps
+        beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
+        with_person, without = (
+            np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in (beyond, beyond * np.exp(-sums))
+        )
+        place = np.searchsorted(sums, eps, side="right")
+        delta = np.maximum(with_person[place] - np.exp(eps) * without[place], 0.0)
+        return np.asarray(np.minimum(delta + self._slack, limit))
+
+    @property
+    def bends(self) -> NDArray[np.float64]:
+        """What the sum can be; only some of it where one step changes next to nothing."""
+        deviation = math.sqrt(self.n) / _LINES_A_DEVIATION
+        stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
+        largest = min(self.n, math.ceil(MOST_EPS / self.eps))
+        return np.asarray(np.minimum(np.arange(0, largest + stride, stride) * self.eps, MOST_EPS))
+
     @property
     def _too_long(self) -> bool:
         return self.n > _MOST_STEPS
@@ -198,7 +277,22 @@ def _laws(eps: float, still: float, n: int) -> tuple[NDArray[np.float64], NDArra
         size = 2 * n + 1
         step = np.zeros(next_fast_len(size, real=True))
         step[:3] = (1 - still) * expit(-eps), still, (1 - still) * expit(eps)
-        law_in = np.maximum(irfft(rfft(step) ** n, step.size)[:size], 0)
+        law_in = np.maximum(irfft(_power(rfft(step), n), step.size)[:size], 0)
         law_in /= law_in.sum()
     law_in.flags.writeable = False
     return law_in, law_in[::-1]
+
+
+def _power_of_two(value: float) -> float:
+    """Return the largest power of two up to a value, so that lines of several curves coincide."""
+    return 2.0 ** math.floor(math.log2(value)) if value > 0 else 1.0
+
+
+def _power(values: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
+    """Return the n-th power by repeated squaring, which is several times as fast as `**`."""
+    product = np.ones_like(values)
+    while n:
+        if n % 2:
+            product = product * values
+        values, n = values * values, n // 2
+    return product

@@ -76,13 +76,18 @@ class Unit(ABC):
     def describe_person(self) -> str:
         """Say in one public sentence what this means for a person with many visits."""
 
-    @abstractmethod
-    def units(self, *, visits: int, active_days: int) -> int:
-        """Return how many units a person has, given their visits and days with a visit."""
+    def contributions(self, traces: Traces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many units each person has, and how many visits are counted, (n_users,) each.
 
-    def total_budget(self, eps: float, *, visits: int, active_days: int) -> float:
-        """Return the eps that adding or removing a whole person spends."""
-        return eps * self.units(visits=visits, active_days=active_days)
+        The second is what `bound` leaves of a person's visits, whichever these are.
+        """
+        period = self.period(traces.epochs)
+        if period is None:
+            visits = traces.visits_per_user()
+            return visits, visits
+        by_period = traces.visits_per_period(period)
+        counted = np.minimum(by_period, self.most_visits).sum(axis=1)
+        return np.asarray((by_period > 0).sum(axis=1)), np.asarray(counted)
 
     @abstractmethod
     def __str__(self) -> str:
@@ -121,10 +126,6 @@ class Event(Unit):
     def describe_person(self) -> str:
         """Say that visits add up."""
         return _adds_up("visit")
-
-    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
-        """Return the visits."""
-        return visits
 
     def __str__(self) -> str:
         return f"unit={self.name}"
@@ -184,10 +185,6 @@ class UserDay(_Bounded):
         """Say that days add up."""
         return _adds_up("day with a visit")
 
-    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
-        """Return the days with a visit."""
-        return active_days
-
 
 @dataclass(frozen=True)
 class User(_Bounded):
@@ -206,10 +203,6 @@ class User(_Bounded):
     def describe_person(self) -> str:
         """Say nothing: a unit is a person."""
         return ""
-
-    def units(self, *, visits: int, active_days: int) -> int:  # noqa: ARG002
-        """Return 1, however much the person moves."""
-        return 1
 
 
 def _adds_up(what: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from whosthere.auditing.vocabulary import METRICS, UTILITY
 from whosthere.display import counted
+from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
 from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
 from whosthere.reporting.lookup import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Decision, Verdict
 
-_HARDLY_ANY = 1000.0
 _FEW = 3
 _LONGEST_SENTENCE = 600
 
@@ -182,9 +182,11 @@ def _promise(found: Lookup, setting: str) -> str:
     if found.guarantee(setting, "auc") is None:
         return "Nothing is guaranteed."
     odds = found.guarantee(setting, "odds_factor")
-    if odds is None or odds > _HARDLY_ANY:
+    if odds is None or odds > HARDLY_ANY:
         return "Next to nothing is guaranteed."
-    return f"Guaranteed: the odds that a person is in change at most {odds:,.1f}-fold."
+    more = found.guarantee(setting, "chance_of_more")
+    but = f", except with a chance of at most {more:.2g}" if more else ""
+    return f"Guaranteed: the odds that a person is in rise at most {odds:,.1f}-fold{but}."
 
 
 def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
@@ -349,6 +351,8 @@ def _odds_cell(found: Lookup, setting: str) -> Cell:
     if found.guarantee(setting, "auc") is None:
         return Cell("no guarantee")
     odds = found.guarantee(setting, "odds_factor")
-    if odds is None or odds > _HARDLY_ANY:
-        return Cell("more than 1,000", sort=odds or float("inf"))
-    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", sort=odds)
+    if odds is None or odds > HARDLY_ANY:
+        return Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
+    more = found.guarantee(setting, "chance_of_more")
+    but = f"chance of more: {more:.2g}" if more else ""
+    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", but, sort=odds)

@@ -1,0 +1,60 @@
+"""What mechanisms guarantee by themselves over everybody, as findings beside those of attacks."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+from whosthere.auditing.finding import Finding
+from whosthere.auditing.vocabulary import GUARANTEE, RATES
+from whosthere.privacy.guarantee_for_all import guarantee_for_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whosthere.auditing.plan import Plan
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+    from whosthere.privacy.mechanism import Mechanism
+
+
+def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
+    """Return what each setting of a plan guarantees; those that guarantee nothing are left out.
+
+    Parameters
+    ----------
+    plan
+        What is published, and from whom its targets were drawn: means are over these people, or
+        over all with a visit where targets were named by hand.
+    everybody
+        All who may be published, in the tested time.
+    """
+    least = 1 if plan.choice is None else max(plan.choice.min_visits, 1)
+    asked = everybody.visits_per_user() >= least
+
+    @cache
+    def of(mechanism: Mechanism) -> GuaranteeForAll | None:
+        return guarantee_for_all(mechanism, everybody, asked)
+
+    by_setting = {str(one): of(one.scheme.mechanism) for one in plan.settings}
+    return {name: found for name, found in by_setting.items() if found is not None}
+
+
+def guarantee_findings(setting: str, found: GuaranteeForAll) -> Iterator[Finding]:
+    """Return what is guaranteed in a setting as findings, which rest on people and no release."""
+
+    def finding(metric: str, value: float, people: int) -> Finding:
+        # Somebody with many visits can have odds beyond any number, which JSON cannot hold.
+        known = math.isfinite(value)
+        note = None if known else "too large for a number"
+        estimate = value if known else None
+        return Finding(setting, GUARANTEE, metric, estimate, None, None, people, 0, 0, note)
+
+    yield finding("auc", found.pooled.mean_auc, found.asked)
+    yield finding("pooled_auc", found.pooled.auc, found.asked)
+    for name, fpr in RATES.items():
+        yield finding(name, found.pooled.tpr(fpr), found.asked)
+    yield finding("largest_auc", found.worst.auc, found.everybody)
+    yield finding("odds_factor", found.worst.odds_factor, found.everybody)
+    yield finding("chance_of_more", found.worst.chance_of_more, found.everybody)

@@ -1,0 +1,102 @@
+"""What a mechanism guarantees over all people who may be published.
+
+It depends on the people and the mechanism only, so it is computed over everybody, once, and not
+over those whom an audit happens to attack. Whoever takes a person's place is taken to be the one of
+all others who spends most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.privacy.guarantees import game_guarantee
+from whosthere.privacy.pooled_curve import PooledCurve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.guarantees import GameGuarantee
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.trade_off import TradeOff
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteeForAll:
+    """What no attacker can exceed, over many people.
+
+    Attributes
+    ----------
+    worst
+        The guarantee for the person with most to lose, of everybody.
+    everybody
+        How many people that is.
+    pooled
+        The largest possible means, rates and area over those who are asked about.
+    asked
+        How many people these are.
+    """
+
+    worst: GameGuarantee
+    everybody: int
+    pooled: PooledCurve
+    asked: int
+
+
+def guarantee_for_all(
+    mechanism: Mechanism, everybody: Traces, asked: NDArray[np.bool_]
+) -> GuaranteeForAll | None:
+    """Return what the mechanism guarantees; None if it guarantees nothing.
+
+    Parameters
+    ----------
+    mechanism
+        What is done to the counts.
+    everybody
+        All who may be published.
+    asked
+        Of whom means are taken, at least one of everybody, shape (n_users,).
+    """
+    given = mechanism.guarantee
+    if given is None:
+        return None
+    own = np.stack(given.unit.contributions(everybody), axis=1)
+    # Few of the many people differ in what they and their substitutes spend.
+    cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
+    found = [_in_case(mechanism, *map(int, case)) for case in cases]
+    people: Counter[TradeOff] = Counter()
+    for one, many in zip(
+        found, np.bincount(case_of.reshape(-1)[asked], minlength=len(cases)), strict=True
+    ):
+        people[one.curve] += int(many)
+    return GuaranteeForAll(
+        max(found, key=lambda one: one.eps),
+        everybody.n_users,
+        PooledCurve.of(+people),
+        people.total(),
+    )
+
+
+def _in_case(mechanism: Mechanism, units: int, visits: int, more: int, most: int) -> GameGuarantee:
+    """Return the guarantee for a person's units and visits, and most of those of the others."""
+    found = game_guarantee(
+        mechanism,
+        units_of_target=units,
+        units_of_other=more,
+        visits_of_target=visits,
+        visits_of_other=most,
+    )
+    assert found is not None  # noqa: S101 - there is a guarantee
+    return found
+
+
+def _most_of_others(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each row the largest of all other rows in each column; 0 if there is none."""
+    padded = np.vstack([values, np.zeros((1, values.shape[1]), np.int64)])
+    second, first = np.sort(padded, axis=0)[-2:]
+    alone = (padded == first).sum(axis=0) == 1
+    return np.asarray(np.where((values == first) & alone, second, first))
