@@ -48,6 +48,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/trained_speed.py --auc > benchmarks/results/trained_auc.json
 	$(BIN)/python benchmarks/likelihood_speed.py > benchmarks/results/likelihood_speed.json
 	$(BIN)/python benchmarks/audit_speed.py > benchmarks/results/audit_speed.json
+	$(BIN)/python benchmarks/guarantees.py > benchmarks/results/guarantees.json
 
 clean:
 	rm -rf $(VENV) $(DEMO)

@@ -89,7 +89,9 @@ class Best:
             [self.mechanism.log_pmf(published, n + extra, self.m) for n in counts]
             for extra in (1, 0)
         ]
-        ratio = np.array(logs[0]) - np.array(logs[1])
+        with np.errstate(invalid="ignore"):
+            # What is never published has no ratio, and no chance.
+            ratio = np.nan_to_num(np.array(logs[0]) - np.array(logs[1]), nan=0.0)
         points = np.rint(ratio / self.between).astype(np.int64)
         chances = [np.exp(side) for side in logs]
         many = [np.searchsorted(counts, cells) for cells in (own, other)]

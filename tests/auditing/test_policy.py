@@ -222,6 +222,8 @@ class TestVocabulary:
             "auc_p90",
             "auc_p99",
             "odds_factor",
+            "chance_of_more",
+            "largest_auc",
             "auc_fewest_visits",
             "auc_most_visits",
             "auc_least_unique",
