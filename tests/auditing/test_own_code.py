@@ -148,8 +148,10 @@ def test_ours_have_none():
     assert own_code(familiarity("share(0.1)")) is None
 
 
-def test_code_without_a_file(fingerprint):
-    """As in a notebook, and the same whenever it is run again."""
+def test_code_without_a_file(monkeypatch):
+    """As in a notebook, whose kernel is installed; and the same whenever it is run again."""
+    launcher = "lib/site-packages/ipykernel_launcher.py"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", launcher, raising=False)
 
     def of(source):
         space = {"__name__": "__main__"}

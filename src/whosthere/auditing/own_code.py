@@ -150,7 +150,10 @@ def _parts_of_value(thing: object) -> Iterator[object]:
 def _is_own(name: str | None) -> bool:
     """Tell whether a module is a user's: neither ours, nor Python's, nor installed."""
     top = (name or "builtins").partition(".")[0]
-    if top != "__main__" and (top in sys.stdlib_module_names or top == "whosthere"):
+    # A script or a notebook, even if whatever runs it is installed.
+    if top == "__main__":
+        return True
+    if top in sys.stdlib_module_names or top == "whosthere":
         return False
     file = getattr(sys.modules.get(name or ""), "__file__", None)
     return file is None or _INSTALLED.isdisjoint(Path(file).parts)
