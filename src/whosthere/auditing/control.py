@@ -1,7 +1,9 @@
-"""The controls: the same pipeline with nothing to find.
+"""The controls: whether an audit can be trusted.
 
 In control releases somebody else takes the place of the target, so scores are independent of
-labels. If the AUC there differs from 0.5 by more than chance, the audit itself is faulty.
+labels: their AUC must be 0.5. In test releases every published value must lie in the law of the
+mechanism like a draw from it (`whosthere.auditing.checks`). What differs by more than chance is a
+fault of the audit itself.
 """
 
 from __future__ import annotations
@@ -12,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from whosthere.auditing.checks import MOMENTS, ROLES
 from whosthere.auditing.metrics import Estimate, auc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Of the exact laws, which are known on a grid.
-_ROUNDING = 1e-4
 FALSE_ALARMS = 0.01
 """The share of sound audits whose control fails by chance."""
 
@@ -56,28 +57,36 @@ def control_auc(
     return Estimate(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
 
 
-def rank_mean(
-    found: NDArray[np.float64], expected: NDArray[np.float64], *, n_controls: int = 1
-) -> Estimate:
-    """Return how far releases with the target stand from where they must, on average.
+def law_control(sums: NDArray[np.float64], *, n_controls: int = 1) -> Estimate:
+    """Return how far published values lie from where their law puts them, where that is worst.
 
-    Ranks are spread no wider than a number that is equally likely to lie anywhere from 0 to 1.
-    For such numbers, P(|mean - 1/2| > r) <= 2 exp(-6 n r^2) whatever n is. A normal interval
-    would be too narrow where nearly all ranks are the same and a few are far away.
+    The value is the mean of a Legendre polynomial over the places of the values in their laws, and
+    the interval must hold 0. It is Bernstein's, which holds for any law and any number of values;
+    the variance in it is bounded by the sum of squares that was seen, which holds for any law too.
 
     Parameters
     ----------
-    found
-        Where each release stands, 0 to 1; see `whosthere.auditing.omniscient.ranks`.
-    expected
-        Where each should stand on average, same shape.
+    sums
+        As by `whosthere.auditing.checks.Checks.sums`, added up over tasks, shape (n_sums,).
     n_controls
-        As for `control_auc`; the interval must hold 0.
+        As for `control_auc`.
     """
-    off = float(np.mean(found - expected))
-    reach = math.sqrt(math.log(2 * n_controls / FALSE_ALARMS) / (6 * found.size)) + _ROUNDING
-    note = f"found {np.mean(found):.4f}, expected {np.mean(expected):.4f}"
-    return Estimate(off, off - reach, off + reach, note)
+    n, _, *moments = np.moveaxis(sums.reshape(len(ROLES), -1), 1, 0)
+    mean, squares = np.split(np.array(moments), 2)
+    # For each sum: too large, too small, or its squares too small for its variance.
+    log_odds = math.log(3 * mean.size * n_controls / FALSE_ALARMS)
+    deviation = np.sqrt(squares + log_odds / 2) + math.sqrt(log_odds / 2)
+    reach = deviation * math.sqrt(2 * log_odds) + log_odds / 3
+    worst = np.unravel_index(np.argmax(np.abs(mean) / reach), mean.shape)
+    seen = max(float(n[worst[1]]), 1.0)
+    value, allowed = float(mean[worst]) / seen, float(reach[worst]) / seen
+    note = f"{MOMENTS[worst[0]]} over {ROLES[worst[1]]}"
+    return Estimate(value, value - allowed, value + allowed, note)
+
+
+def impossible_values(sums: NDArray[np.float64]) -> int:
+    """Return how many published values have no chance by the law, of sums as in `law_control`."""
+    return int(sums.reshape(len(ROLES), -1)[0, 1])
 
 
 def _variance_of_chance(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

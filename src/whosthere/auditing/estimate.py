@@ -70,7 +70,7 @@ def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
     """Return how many seconds a task under a scheme takes, from its first release."""
     begun = time.perf_counter()
     scene = Scene(population, plan, Task(plan.targets[0], scheme))
-    fitted = list(scene.fit_all())
+    fitted = list(scene.fit_all(plan.contests_under(scheme)))
     made = time.perf_counter()
     seconds = made - begun
     trial = scene.test(0)

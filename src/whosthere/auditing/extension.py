@@ -14,6 +14,7 @@ import polars as pl
 from whosthere.auditing.vocabulary import CEILING
 
 if TYPE_CHECKING:
+    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.plan import Plan
     from whosthere.auditing.setting import Scheme
 
@@ -32,13 +33,10 @@ class Scored:
         How many test releases each attack, and the ceiling, has scored, by name.
     controls
         How many control releases were scored.
-    checks
-        How many test releases with the target the positive control has looked at.
     """
 
     releases: tuple[tuple[str, int], ...] = ()
     controls: int = 0
-    checks: int = 0
 
     @classmethod
     def wanted(cls, plan: Plan, scheme: Scheme) -> Self:
@@ -46,9 +44,7 @@ class Scored:
         attacks = dict.fromkeys(one.attack for one in plan.contests_under(scheme))
         releases = {str(one): plan.releases_by(one) for one in attacks}
         releases[CEILING] = plan.releases_under(scheme)
-        controls = plan.control_releases
-        checks = min(controls, (releases[CEILING] + 1) // 2)
-        return cls(tuple(sorted(releases.items())), controls, checks)
+        return cls(tuple(sorted(releases.items())), plan.control_releases)
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Self:
@@ -56,49 +52,39 @@ class Scored:
         counted = (
             rows.filter(~pl.col("control")).group_by("attack").agg(pl.col("release").n_unique())
         )
-        controls = rows.filter("control")
-        # Rows of the ceiling among the controls are the positive control.
-        checks = pl.col("attack") == CEILING
-        return cls(
-            tuple(sorted(counted.iter_rows())),
-            controls.filter(~checks)["release"].n_unique(),
-            controls.filter(checks)["release"].n_unique(),
-        )
+        controls = rows.filter("control")["release"].n_unique()
+        return cls(tuple(sorted(counted.iter_rows())), controls)
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Read what `to_json` wrote."""
         releases = tuple(sorted(described["releases"].items()))
-        return cls(releases, int(described["controls"]), int(described["checks"]))
+        return cls(releases, int(described["controls"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return {
-            "releases": dict(self.releases),
-            "controls": self.controls,
-            "checks": self.checks,
-        }
+        return {"releases": dict(self.releases), "controls": self.controls}
 
     def by(self, attack: str) -> int:
         """Return how many test releases an attack has scored."""
         return dict(self.releases).get(attack, 0)
 
+    def covers_all_by(self, attack: Attack, plan: Plan) -> bool:
+        """Tell whether an attack has scored all that a plan asks of it."""
+        tested = self.by(str(attack)) >= plan.releases_by(attack)
+        return tested and self.controls >= plan.control_releases
+
     def covers(self, wanted: Scored) -> bool:
         """Tell whether all is done that is wanted; attacks that do not apply have no rows."""
         tested = all(n >= wanted.by(attack) for attack, n in self.releases)
-        # Where there is no ceiling, there is no positive control either.
-        checked = self.checks >= wanted.checks or not self.by(CEILING)
-        return bool(self.releases) and tested and checked and self.controls >= wanted.controls
+        return bool(self.releases) and tested and self.controls >= wanted.controls
 
 
 NOTHING = Scored()
 
 
 def joined(before: pl.DataFrame, added: pl.DataFrame, plan: Plan, scheme: Scheme) -> pl.DataFrame:
-    """Put the rows of a task together, in the order of one that was done at once.
-
-    The positive control is that of the added rows, if they have one.
-    """
+    """Put the rows of a task together, in the order of one that was done at once."""
     contests = plan.contests_under(scheme)
     players = [(str(one.setting), str(one.attack)) for one in contests]
     settings = dict.fromkeys(str(one.setting) for one in contests)
@@ -107,15 +93,12 @@ def joined(before: pl.DataFrame, added: pl.DataFrame, plan: Plan, scheme: Scheme
         schema={"setting": pl.String, "attack": pl.String},
         orient="row",
     ).with_row_index("place")
-    # Test releases by number, then control releases, and the positive control last.
-    positive = pl.col("control") & (pl.col("attack") == CEILING)
-    if not added.filter(positive).is_empty():
-        before = before.filter(~positive)
     # Earlier versions had fewer columns.
     rows = pl.concat([before, added], how="diagonal").join(
         order, on=["setting", "attack"], how="left"
     )
-    rows = rows.sort("control", positive, "release", "place", maintain_order=True)
+    # Test releases by number, then control releases.
+    rows = rows.sort("control", "release", "place", maintain_order=True)
     return rows.select(added.columns)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from whosthere.auditing.vocabulary import MUST_BE
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -39,6 +41,15 @@ class Finding:
     note: str | None = None
     standard_error: float | None = None
     low_in_family: float | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether a control found what it must in a sound audit; None for what is no control."""
+        if self.metric not in MUST_BE:
+            return None
+        if self.low is None or self.high is None:
+            return False
+        return self.low <= MUST_BE[self.metric] <= self.high
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a JSON object."""

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.adversary.attacks import RULED_OUT
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,9 +31,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import Publication
 
-# The logarithm of a ratio of 0, and the largest of a ratio without bound: finite, so that scores
-# can be averaged and sorted.
-_RULED_OUT = -1e9
+# The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
 _PROVED = 1e9
 # Numbers that reach further than this many times their number are sorted and not looked up: a
 # table of all that are possible would take gigabytes where a cell holds many thousand people.
@@ -89,7 +89,7 @@ def optimal_score(publication: Publication, candidates: Candidates) -> float:
 
     (target,) = sums(np.array([rows.size - 1]))
     if np.isneginf(target):
-        return _RULED_OUT
+        return RULED_OUT
     known = np.zeros(candidates.people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
     pool = sums(np.flatnonzero(~known[rows[:-1]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.adversary.attacks import RULED_OUT
 from whosthere.auditing import certified_eps, metrics, people
-from whosthere.auditing.control import control_auc, rank_mean
+from whosthere.auditing.control import control_auc, impossible_values, law_control
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.scores import (
@@ -21,9 +23,10 @@ from whosthere.auditing.scores import (
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
+    FAULTS,
+    LAW_CONTROL,
     NOT_ATTACKS,
     OF_UTILITY,
-    POSITIVE_CONTROL,
     RATES,
     SHARED_AUC,
     UTILITY,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.metrics import Estimate
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 
-_MUST_BE = {CONTROL: 0.5, POSITIVE_CONTROL: 0.0}
 
 
 def measure(
@@ -71,7 +73,8 @@ def measure(
     shared_parts = _by_setting_and_attack(shared_releases(tests))
     uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
     control_parts = _by_setting_and_attack(controls)
-    n_controls = n_controls or len(control_parts)
+    # Each attack has a control, and each setting that of the law besides.
+    n_controls = n_controls or len(control_parts) + sum(name == CEILING for _, name in parts)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
         here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
@@ -80,17 +83,14 @@ def measure(
             found += measured.line()
             found += guarantee_findings(setting, promises[setting]) if setting in promises else ()
             found += _left_to_publish(measured)
+            in_setting = tests.filter(pl.col("setting") == setting)
+            found += _checked(measured, in_setting, n_controls)
         else:
             found += measured.findings()
         if setting in uneven:
             found.append(replace(measured, rows=shared_parts[setting, attack]).shared_auc())
-        controlled = control_parts.get((setting, attack))
-        if controlled is None:
-            continue
-        if attack == CEILING:
-            found.append(_positive_control(controlled, n_controls))
-        else:
-            found.append(_control(rows, controlled, n_controls))
+        if (setting, attack) in control_parts:
+            found.append(_control(rows, control_parts[setting, attack], n_controls))
     return found
 
 
@@ -107,16 +107,14 @@ def per_target(tests: pl.DataFrame) -> pl.DataFrame:
 
 
 def control_holds(findings: Sequence[Finding]) -> bool | None:
-    """Tell whether the controls found what they must in a sound audit; None without any."""
-    controls = [finding for finding in findings if finding.metric in _MUST_BE]
-    if not controls:
-        return None
-    return all(
-        finding.low is not None
-        and finding.high is not None
-        and finding.low <= _MUST_BE[finding.metric] <= finding.high
-        for finding in controls
-    )
+    """Tell whether the controls found what they must in a sound audit; None without any.
+
+    The checks of releases are no substitute for control releases, but a fault is one in any case.
+    """
+    controls = [finding for finding in findings if finding.holds is not None]
+    if not all(finding.holds for finding in controls):
+        return False
+    return True if any(finding.metric == CONTROL for finding in controls) else None
 
 
 def _by_setting_and_attack(frame: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
@@ -133,12 +131,21 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
-def _positive_control(controls: pl.DataFrame, n_controls: int) -> Finding:
-    """Compare where releases with the target stand with where they must."""
-    found, expected = (controls[name].to_numpy() for name in ("score", "threshold"))
-    return _Measured(controls, 0).finding(
-        POSITIVE_CONTROL, rank_mean(found, expected, n_controls=n_controls)
-    )
+def _checked(ceiling: _Measured, tests: pl.DataFrame, n_controls: int) -> Iterator[Finding]:
+    """Say whether the test releases of a setting are what they claim to be."""
+    rows = ceiling.rows
+    if "law" not in rows.columns or not (laws := rows["law"].drop_nulls().to_list()):
+        return
+    sums = np.sum(laws, axis=0)
+    yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+    faults = Counter(rows["fault"].drop_nulls().to_list())
+    faults["a published value is impossible"] = int(impossible_values(sums) > 0)
+    faults["noise was used before"] = int(rows["noise"].drop_nulls().is_duplicated().sum())
+    ruled_out = pl.col("label") & (pl.col("score") <= RULED_OUT)
+    faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
+    n = sum(faults.values())
+    note = ", ".join(f"{what} ({times:,} times)" for what, times in faults.items() if times)
+    yield ceiling.finding(FAULTS, metrics.Estimate(float(n), float(n), float(n), note or None))
 
 
 def _left_to_publish(measured: _Measured) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
 from whosthere.auditing.result import AuditResult
+from whosthere.auditing.scores import OF_CHECKS
 from whosthere.auditing.store import RunFolder, identity_of, write_json
 from whosthere.auditing.together import Together, together
 from whosthere.auditing.verdict import judge
@@ -239,13 +240,13 @@ def _measured(
 ) -> AuditResult:
     """Turn the kept scores into findings and verdicts, and write all of it."""
     tests, controls = folder.collect(plan)
-    targets = per_target(tests)
-    for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
-        folder.write_results(name, table)
     n_limits = len(policy.limits)
     findings = tuple(
         measure(tests, controls, seed=plan.seed, n_limits=n_limits, guaranteed=promised)
     )
+    tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
+    for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
+        folder.write_results(name, table)
     trusted = control_holds(findings)
     without = {task.scheme for task in failed}
     verdicts = judge(

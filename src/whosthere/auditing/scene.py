@@ -19,10 +19,10 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
     PastRelease,
 )
+from whosthere.auditing.checks import Checks
 from whosthere.auditing.extension import NOTHING, Scored
 from whosthere.auditing.game import Candidates, optimal_score
-from whosthere.auditing.omniscient import ranks
-from whosthere.auditing.scores import RELEASES_FOR_UTILITY, SCHEMA
+from whosthere.auditing.scores import OF_CHECKS, RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.data.arrays import own
 from whosthere.data.group import Group
@@ -69,16 +69,6 @@ class Trial:
     def own_cells(self) -> NDArray[np.int32]:
         """Return the cells in which the last member of the group is counted."""
         return self.publication.counted.trace(-1)
-
-    def others(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the true counts of all others than the last member in some cells, (n_cells,)."""
-        counts = self.publication.counts.reshape(-1).astype(np.int64)
-        counts[self.own_cells()] -= 1
-        return counts[cells]
-
-    def published(self, cells: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the published counts of some cells, shape (n_cells,)."""
-        return self.release.counts.reshape(-1)[cells]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +187,12 @@ class Scene:
         known, auxiliary = self.knowledge(familiarity), self.auxiliary(attack.uses)
         return attack.fit(self.facts, known, auxiliary, seed=seed)
 
-    def fit_all(self) -> Iterator[tuple[Contest, FittedAttack]]:
-        """Prepare all attacks that apply to the target, one after the other.
+    def fit_all(self, contests: Iterable[Contest]) -> Iterator[tuple[Contest, FittedAttack]]:
+        """Prepare those of some attacks that apply to the target, one after the other.
 
         One by friends, for instance, does not apply to somebody without any.
         """
-        for contest in self.plan.contests_under(self.task.scheme):
+        for contest in contests:
             try:
                 fitted = self.fit(contest)
             except NotApplicableError:
@@ -284,35 +274,35 @@ def score_task(
     What is done already, in an audit that is extended, is left out.
     """
     scene = Scene(population, plan, task)
-    players = list(_players(scene))
-    settings = dict.fromkeys(player.contest.setting for player in players)
+    contests = plan.contests_under(task.scheme)
+    finished = [one for one in contests if done.covers_all_by(one.attack, plan)]
+    players = list(_players(scene, (one for one in contests if one not in finished)))
+    taking_part = {*finished, *(player.contest for player in players)}
+    settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
     columns: dict[str, list[Any]] = defaultdict(list)
-    with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]] = []
+    checks = Checks(task.target, task.scheme.mechanism, task.scheme.group_size)
+    checked: list[dict[str, Any]] = []
     kept = []
-    # Its laws lie on one grid, which all releases that it looks at decide.
-    checks_anew = done.checks < Scored.wanted(plan, task.scheme).checks
     for i in range(plan.releases_under(task.scheme)):
         at_work = [one for one in players if done.by(str(one.contest.attack)) <= i < one.releases]
         is_new = i >= done.by(CEILING)
-        # A few releases of each target are enough for the control, whose laws take time.
-        checked = checks_anew and i % 2 == 0 and i // 2 < plan.control_releases
-        if not (at_work or is_new or checked or i < RELEASES_FOR_UTILITY):
+        if not (at_work or is_new or i < RELEASES_FOR_UTILITY):
             continue
         trial = scene.test(i)
         if i < RELEASES_FOR_UTILITY:
             kept.append(_left_to_publish(trial))
-        if checked:
-            cells = scene.cells_of_target(trial)
-            with_target.append((i, trial.others(cells), trial.published(cells)))
         _score(at_work, trial, columns, release=i, control=False)
         if is_new:
             best = scene.optimum(i, trial)
             row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
-            _add(columns, settings, row)
+            seen = checks.see(trial, scene.cells_of_target(trial))
+            checked.append(row | seen._asdict())
+    if checked:
+        checked[0]["law"] = checks.sums()
+    for row in checked:
+        _add(columns, settings, row)
     for i in range(done.controls, plan.control_releases):
         _score(players, scene.control(i), columns, release=i, control=True)
-    if with_target:
-        _score_positive_control(scene, with_target, settings, columns)
     of_task = {
         "target": task.target,
         "visits": int(scene.traces.trace(task.target).size),
@@ -347,25 +337,9 @@ def _means(rows: list[dict[str, float | None]]) -> dict[str, float | None]:
     return means
 
 
-def _score_positive_control(
-    scene: Scene,
-    with_target: list[tuple[int, NDArray[np.int64], NDArray[np.int32]]],
-    settings: Iterable[Setting],
-    columns: dict[str, list[Any]],
-) -> None:
-    """Check that releases with the target look to one who knows all others as they should."""
-    numbers, others, published = zip(*with_target, strict=True)
-    scheme = scene.task.scheme
-    for i, rank in zip(
-        numbers, ranks(scheme.mechanism, others, published, scheme.group_size), strict=True
-    ):
-        row = {"release": i, "label": True, "control": True, "score": rank}
-        _add(columns, settings, {**row, "threshold": 0.5, "calibrated": rank})
-
-
 def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[str, Any]) -> None:
     """Add a row about the scheme itself to each of its settings."""
-    usual = {"attack": CEILING, "threshold": 0.0, "seconds": 0.0, "control": False}
+    usual = {"attack": CEILING, "threshold": 0.0, "seconds": 0.0, "control": False, "law": None}
     for setting in settings:
         for name, value in (usual | {"setting": str(setting)} | row).items():
             columns[name].append(value)
@@ -381,9 +355,9 @@ class _Player:
     seconds: float
 
 
-def _players(scene: Scene) -> Iterator[_Player]:
+def _players(scene: Scene, contests: Iterable[Contest]) -> Iterator[_Player]:
     begun = time.perf_counter()
-    for contest, fitted in scene.fit_all():
+    for contest, fitted in scene.fit_all(contests):
         releases = scene.plan.releases_by(contest.attack)
         spent = time.perf_counter() - begun
         scores = releases + scene.plan.control_releases
@@ -413,6 +387,7 @@ def _score(
             "calibrated": answer.calibrated,
             "seconds": time.perf_counter() - begun + player.seconds,
             "control": control,
+            **dict.fromkeys(OF_CHECKS),
         }
         for name, value in row.items():
             columns[name].append(value)

@@ -31,6 +31,9 @@ SCHEMA = {
     "relative_error": pl.Float64(),
     "pattern_correlation": pl.Float64(),
     "control": pl.Boolean(),
+    "fault": pl.String(),
+    "noise": pl.Int64(),
+    "law": pl.List(pl.Float64()),
 }
 """One row for each release that an attack scored.
 
@@ -44,10 +47,15 @@ release without any pattern counts as a correlation of 0. The attack "ceiling" i
 the best test of the game (`whosthere.auditing.game`).
 
 Where `control` is true, the target is in no release, and `label` tells whether a stand-in took its
-place. The rows of the ceiling there are the positive control, on test releases with the target: the
-score is where the release stands among those with the target for one who knows all others, and the
-threshold where it should stand on average.
+place.
+
+The rows of the ceiling also hold what the checks of the audit itself saw
+(`whosthere.auditing.checks`): `fault`, what is wrong with a release; `noise`, a number for its
+random numbers; and in one row for all releases that were scored together `law`, where their values
+lie in their laws.
 """
+OF_CHECKS = ("fault", "noise", "law")
+"""The columns that are about the audit itself."""
 RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.vocabulary import (
-    ABOUT_THE_AUDIT,
     CEILING,
     GUARANTEE,
     METRICS,
@@ -223,7 +222,7 @@ class _Case:
 
     @classmethod
     def of(cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool) -> _Case:
-        telling = [finding for finding in findings if finding.metric not in ABOUT_THE_AUDIT]
+        telling = [finding for finding in findings if finding.holds is None]
         real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
         return cls(
             tuple(dict.fromkeys(finding.attack for finding in real)),

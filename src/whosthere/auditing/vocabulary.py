@@ -36,11 +36,14 @@ _LINES = {
 }
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
-POSITIVE_CONTROL = "positive_control"
-"""The metric of the control on releases that do hold the target."""
+LAW_CONTROL = "law_control"
+"""The metric of the control on where published values lie in the law of the mechanism."""
+FAULTS = "faults"
+"""The metric of the control on test releases that are not what they claim to be."""
 SHARED_AUC = "shared_auc"
 """The metric to compare attacks by that scored different numbers of releases."""
-ABOUT_THE_AUDIT = frozenset({CONTROL, POSITIVE_CONTROL})
+MUST_BE: Mapping[str, float] = MappingProxyType({CONTROL: 0.5, LAW_CONTROL: 0.0, FAULTS: 0.0})
+"""What the intervals of controls must hold in a sound audit; none of them is about an attack."""
 
 
 @dataclass(frozen=True)
@@ -202,11 +205,19 @@ _ALL = (
         "It must be 0.5 except for chance; otherwise the audit itself is wrong.",
     ),
     Metric(
-        POSITIVE_CONTROL,
-        "positive control",
-        "How far from the middle releases with a person stand among all such releases, for one "
-        "who knows all others. The exact law is known, and the mean must be 0 except for chance; "
-        "otherwise the audit itself is wrong.",
+        LAW_CONTROL,
+        "published values in their law",
+        "How far published values lie from where the law of the mechanism puts them, given the "
+        "true counts of the people who are claimed to be in. Of several such numbers the worst is "
+        "shown. It must be 0 except for chance; otherwise the audit itself is wrong.",
+    ),
+    Metric(
+        FAULTS,
+        "faulty releases",
+        "How many test releases are not what they claim to be: another group, other counts, "
+        "impossible values, noise that was used before, or a target who is in and was ruled out. "
+        "It must be 0; otherwise the audit itself is wrong.",
+        largest=None,
     ),
     Metric(
         "visits_kept",

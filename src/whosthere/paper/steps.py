@@ -39,7 +39,6 @@ class EightBitLaplace(IntegerNoise):
     name: ClassVar[str] = "laplace-8-bit"
     example: ClassVar[str] = "laplace-8-bit(eps=1, unit=event)"
     summary: ClassVar[str] = "add Laplace noise as 8-bit numbers"
-    is_monotone: ClassVar[bool] = False
     _kind: ClassVar[str] = "Laplace noise, cut to 8-bit numbers,"
     _reach: ClassVar[float] = 0.0
 
@@ -151,7 +150,3 @@ class UnlimitedLaplace(Laplace):
         return plain.log_between(
             np.asarray(lo, np.float64) - self.lift, np.asarray(hi, np.float64) - self.lift
         )
-
-    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
-        """Return the lifted counts, shape (..., 1)."""
-        return np.asarray(np.minimum(values + np.int32(self.lift), m)[..., None])

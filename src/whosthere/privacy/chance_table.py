@@ -31,13 +31,12 @@ class Choices(NamedTuple):
 class ChanceTable(Step):
     """A step that is a small table: a few results for each count, and their chances.
 
-    A subclass gives `choices` and `window`, and states `period` and `is_monotone` where it can:
-    both only save time. A cell draws one number between 0 and 1 and takes the result at which the
-    chances so far exceed it. So two groups that share the draw differ as little as they can.
+    A subclass gives `choices` and `window`. A cell draws one number between 0 and 1 and takes the
+    result at which the chances so far exceed it. So two groups that share the draw differ as little
+    as they can.
     """
 
     is_random: ClassVar[bool] = True
-    is_monotone: ClassVar[bool] = False
 
     @abstractmethod
     def choices(self, values: NDArray[np.int32], m: int) -> Choices:
@@ -91,9 +90,3 @@ class ChanceTable(Step):
         for start in range(0, results.shape[-1], block):
             part = slice(start, start + block)
             yield Outcomes(results[..., part], logs[..., part])
-
-    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
-        """Return all results that are possible, shape (..., j)."""
-        results, chances = self.choices(values, m)
-        likeliest = np.take_along_axis(results, chances.argmax(axis=-1)[..., None], axis=-1)
-        return np.where(chances > 0, results, likeliest)

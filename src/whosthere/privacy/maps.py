@@ -29,7 +29,6 @@ class Map(Step):
     """
 
     is_random: ClassVar[bool] = False
-    is_monotone: ClassVar[bool] = True
 
     @abstractmethod
     def apply(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
@@ -61,7 +60,7 @@ class Map(Step):
 
     def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
         """Yield the one result of each count."""
-        mapped = self.landmarks(values, m)
+        mapped = self.apply(values, m)[..., None]
         yield Outcomes(mapped, np.zeros(mapped.shape))
 
     def pull_back(self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int) -> Iterator[Pulled]:
@@ -72,10 +71,6 @@ class Map(Step):
         """Return the results of all counts; nothing is added."""
         counts = np.arange(m + 1, dtype=np.int32)
         return Tabulated(0, np.ones(1), self.apply(counts, m).astype(np.int32, copy=False))
-
-    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
-        """Return the one result of each count, shape (..., 1)."""
-        return np.asarray(self.apply(values, m))[..., None]
 
 
 @dataclass(frozen=True)
@@ -117,15 +112,6 @@ class Suppress(Map):
         """A count of `k` falls furthest."""
         return -self.k, 0
 
-    @property
-    def period(self) -> int:
-        """All counts above `k` are kept."""
-        return 1
-
-    def jumps(self, m: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the least count that is kept."""
-        return (self.k + 1,)
-
     def describe(self) -> str:
         """Say in one public sentence what this step does."""
         return f"Counts of {self.k} or fewer are published as 0."
@@ -162,15 +148,6 @@ class Round(Map):
     def window(self) -> tuple[int, int]:
         """About half of `to` down or up."""
         return -((self.to - 1) // 2), self.to // 2
-
-    @property
-    def period(self) -> int:
-        """Counts are rounded alike where they are multiples of `to` apart."""
-        return self.to
-
-    def jumps(self, m: int) -> tuple[int, ...]:
-        """Return the least count that is rounded up, and the one before the limit at m."""
-        return self.to - self.to // 2, m - self.to
 
     def describe(self) -> str:
         """Say in one public sentence what this step does."""

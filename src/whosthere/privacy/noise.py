@@ -48,13 +48,9 @@ def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
 
 
 class IntegerNoise(Step):
-    """Whole-number noise on every cell, independent of the counts and between cells.
-
-    Its law is log-concave: that makes the step monotone.
-    """
+    """Whole-number noise on every cell, independent of the counts and between cells."""
 
     is_random: ClassVar[bool] = True
-    is_monotone: ClassVar[bool] = True
     eps: float
     unit: Unit
     _kind: ClassVar[str]
@@ -96,11 +92,6 @@ class IntegerNoise(Step):
         """Lowest and highest noise; outside of it lies less than 1e-18 of the mass."""
         reach = math.ceil(self._reach * self.scale)
         return -reach - 1, reach
-
-    @property
-    def period(self) -> int:
-        """The noise does not look at the count."""
-        return 1
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
@@ -151,10 +142,6 @@ class IntegerNoise(Step):
         first[0], last[-1] = -np.inf, np.inf
         chances = np.exp(self.log_between(first, last))
         return Tabulated(lowest, chances, np.arange(m + 1, dtype=np.int32))
-
-    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:  # noqa: ARG002
-        """Return the counts themselves, shape (..., 1)."""
-        return values[..., None]
 
     @abstractmethod
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:

@@ -29,19 +29,23 @@ def log_probability(
 ) -> NDArray[np.float64]:
     """Return the log of the chance that the steps take `values` into the interval lo..hi.
 
-    All arrays broadcast against each other. Steps without chance are peeled off the beginning by
-    applying them, and steps that can be off the end by pulling the interval back. A single step
-    that is left knows its chances. Of several, the results of the first are summed over.
+    All arrays broadcast against each other. Steps without chance are peeled off the end by pulling
+    the interval back, and off the beginning by applying them. A single step that is left knows its
+    chances. Of several, those at the end that can be pulled back are, and the results of the first
+    are summed over.
+
+    Pulling back comes first because it is not what published the counts: checks rest on that.
     """
     if not steps:
         return np.where((lo <= values) & (values <= hi), 0.0, -np.inf)
     first, last = steps[0], steps[-1]
-    if not first.is_random:
+    pulled = None if last.is_random else last.pull_back(lo, hi, m)
+    if pulled is None and not first.is_random:
         return log_probability(steps[1:], first.publish(values, NO_DRAW, m), lo, hi, m)
-    if len(steps) == 1:
+    if pulled is None and len(steps) == 1:
         return first.log_landing(values, lo, hi, m)
 
-    pulled = last.pull_back(lo, hi, m)
+    pulled = last.pull_back(lo, hi, m) if pulled is None else pulled
     if pulled is not None:
         terms = (
             log_chance + log_probability(steps[:-1], values, low, high, m)

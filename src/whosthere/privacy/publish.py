@@ -43,12 +43,15 @@ class Publication:
     counts
         True counts of these visits, before anything was done to them, shape
         (n_regions, n_epochs).
+    noise
+        The random numbers that were used.
     """
 
     release: Release
     group: Group
     counted: Group
     counts: NDArray[np.int32]
+    noise: Noise = ()
 
     @cached_property
     def truth(self) -> NDArray[np.int32]:
@@ -156,9 +159,10 @@ def _publish(
         counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
     facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
-    published = mechanism.publish(counts, draw(counts.shape), group.n_users)
+    noise = draw(counts.shape)
+    published = mechanism.publish(counts, noise, group.n_users)
     release = Release(own(published, np.int32), facts, ledger)
-    return Publication(release, group, counted, counts)
+    return Publication(release, group, counted, counts, noise)
 
 
 def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:

@@ -34,8 +34,6 @@ class RandomRound(ChanceTable):
     name: ClassVar[str] = "random-round"
     example: ClassVar[str] = "random-round(to=3)"
     summary: ClassVar[str] = "round up or down at random to a multiple, so that the mean is kept"
-    # A larger remainder makes the upper multiple likelier.
-    is_monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
@@ -83,15 +81,6 @@ class RandomRound(ChanceTable):
     def window(self) -> tuple[int, int]:
         """Just short of `to`, down or up."""
         return 1 - self.to, self.to - 1
-
-    @property
-    def period(self) -> int:
-        """Counts are rounded alike where they are multiples of `to` apart."""
-        return self.to
-
-    def jumps(self, m: int) -> tuple[int, ...]:
-        """Return the first multiple, and the last ones below m."""
-        return self.to, m - self.to, m - m % self.to
 
     def describe(self) -> str:
         """Say in one public sentence what this step does."""

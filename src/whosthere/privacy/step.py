@@ -91,12 +91,6 @@ class Step(ABC):
 
     is_random: ClassVar[bool]
     """Whether anything is left to chance."""
-    is_monotone: ClassVar[bool]
-    """Whether larger true counts speak for larger published ones throughout.
-
-    That is, P(b | n) / P(a | n) with a < b never falls as n grows. It holds for maps that keep the
-    order of counts and for noise with a log-concave law.
-    """
     unit: Unit | None = None
     """What the step's noise protects, if it is meant to protect one of the units."""
 
@@ -212,25 +206,6 @@ class Step(ABC):
         Chances hardly differ between counts that are much less than a scale apart.
         """
         return 0.0
-
-    @property
-    def period(self) -> int | None:
-        """How far apart counts are that are changed alike, as long as the window is within 0..m.
-
-        1 where all are, None where nothing is known of it.
-        """
-        return None
-
-    @abstractmethod
-    def landmarks(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
-        """Return results around which all results of each count lie close, shape (..., j).
-
-        All of them where there are a few, else the middle.
-        """
-
-    def jumps(self, m: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Return counts at which chances change abruptly, beside 0 and m."""
-        return ()
 
     def __str__(self) -> str:
         return write(self)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.auditing.vocabulary import (
-    ABOUT_THE_AUDIT,
     CEILING,
-    CONTROL,
     GUARANTEE,
-    POSITIVE_CONTROL,
+    MUST_BE,
     UTILITY,
 )
 from whosthere.display import counted
@@ -34,7 +32,6 @@ _SHOWN = (
     *("tpr_at_fpr_01pct", "share_auc_90", "empirical_eps", "empirical_eps_ceiling"),
 )
 _MOST_PANELS, _MOST_POINTS = 12, 200
-_MUST_BE = {CONTROL: 0.5, POSITIVE_CONTROL: 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,7 @@ def _attacks(audit: FinishedAudit, found: Lookup) -> Table:
     places = dict.fromkeys(
         (one.setting, one.attack)
         for one in audit.findings
-        if one.metric not in ABOUT_THE_AUDIT and one.attack != UTILITY and one.setting in numbers
+        if one.holds is None and one.attack != UTILITY and one.setting in numbers
     )
     order = sorted(places, key=lambda place: (numbers[place[0]], _rank(found, place[1])))
     present = [m for m in _SHOWN if any(one.metric == m for one in audit.findings)]
@@ -152,7 +149,7 @@ def _sample(finding: Finding | None) -> tuple[Cell, ...]:
 
 
 def _controls(audit: FinishedAudit) -> Table | None:
-    controls = [one for one in audit.findings if one.metric in _MUST_BE]
+    controls = [one for one in audit.findings if one.holds is not None]
     if not controls:
         return None
     heads = (
@@ -169,18 +166,12 @@ def _controls(audit: FinishedAudit) -> Table | None:
             name_cell(shortened(one.attack)),
             name_cell(words_of(one.metric)),
             finding_cell(replace(one, note=None)),
-            Cell(f"{_MUST_BE[one.metric]:g}", sort=_MUST_BE[one.metric]),
-            name_cell("yes" if _holds(one) else "NO"),
+            Cell(f"{MUST_BE[one.metric]:g}", sort=MUST_BE[one.metric]),
+            name_cell("yes" if one.holds else "NO"),
         )
         for one in controls
     )
     return Table("The controls. Their intervals hold for all of them together (99 %).", heads, rows)
-
-
-def _holds(one: Finding) -> bool:
-    return (
-        one.low is not None and one.high is not None and one.low <= _MUST_BE[one.metric] <= one.high
-    )
 
 
 def _marginals(audit: FinishedAudit) -> tuple[Estimated, ...]:

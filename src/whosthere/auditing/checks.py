@@ -1,0 +1,255 @@
+"""Whether test releases are what they claim to be, found out anew by paths of their own.
+
+A release claims a group: m different people, the target among them if it is labelled IN. Its true
+counts are added up once more, from the visits that bounding should have kept. Two things follow:
+
+- Its own random numbers must turn these counts into what was published, exactly.
+- Each published value must lie in the mechanism's law given its true count like a draw from it.
+
+The second needs many values. A value between F(a - 1) and F(a), the chances of less and of no more
+than it, stands for all numbers in between (its probability integral transform). Such numbers are
+spread evenly if the law is right. The sums of Legendre polynomials over them then have mean 0: the
+first sees a shift, the second a wrong spread, two more a wrong shape.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+
+from whosthere.privacy.probability import log_probability
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.auditing.scene import Trial
+    from whosthere.data.group import Group
+    from whosthere.privacy.mechanism import Mechanism, Noise
+    from whosthere.privacy.publish import Publication
+
+ROLES = (
+    "all cells",
+    "the target's cells in IN releases",
+    "the target's cells in OUT releases",
+)
+"""Which cells are tested together: a fault of the target is hardly seen among all cells."""
+MOMENTS = ("mean", "spread", "skewness", "kurtosis")
+"""What the sums are sensitive to, one for each polynomial."""
+# Polynomials are rounded to this, so that their sums are exact in whatever order they are added.
+_FINE = 2.0**20
+# Integrates polynomials up to the fifth degree exactly.
+_NODES, _WEIGHTS = leggauss(3)
+# Values that are collected before they are counted.
+_MANY = 2**22
+# Numbers that reach further than this many times their number are sorted and not looked up.
+_MOST_SPAN = 32
+# Noise that chance repeats more often than once in exp(this) says nothing if it is repeated.
+_LEAST_SURPRISE = 45.0
+
+
+class Seen(NamedTuple):
+    """What was seen of one release: what is wrong with it, and a number that stands for its noise.
+
+    `fault` is None for a sound release. `noise` is None where nothing was drawn, or next to
+    nothing; two releases that share their noise share this number, and hardly any others do.
+    """
+
+    fault: str | None
+    noise: int | None
+
+
+class Checks:
+    """The checks of the releases of one target under one scheme.
+
+    Parameters
+    ----------
+    target
+        Its row in the traces.
+    mechanism, m
+        What releases are claimed to be made by, and of how many people.
+    """
+
+    def __init__(self, target: int, mechanism: Mechanism, m: int) -> None:
+        self._target, self._mechanism, self._m = target, mechanism, m
+        self._tallies = tuple(_Tally() for _ in ROLES)
+
+    def see(self, trial: Trial, cells_of_target: NDArray[np.int32]) -> Seen:
+        """Check one release; where its values lie in their law is kept for `sums`."""
+        publication = trial.publication
+        counts = recounted(publication.counted)
+        fault = self._fault(trial, counts)
+        # Values beyond 0..m have no place in the law, and are a fault already.
+        published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
+        pairs = counts * (self._m + 1) + published
+        everywhere, within, without = self._tallies
+        everywhere.add(pairs)
+        (within if trial.put_in else without).add(pairs[cells_of_target])
+        return Seen(fault, fingerprint(publication.noise))
+
+    def sums(self) -> list[float]:
+        """Return what follows from all values seen, for `whosthere.auditing.control.law_control`.
+
+        For each of `ROLES`: how many values there were and how many of them are impossible, the sum
+        of each polynomial, and of its square.
+        """
+        return [number for tally in self._tallies for number in self._sums(*tally.counted())]
+
+    def _sums(self, pairs: NDArray[np.int64], times: NDArray[np.int64]) -> list[float]:
+        true, published = np.divmod(pairs, self._m + 1)
+        where, impossible = places(self._mechanism, true, published, self._m)
+        sums, squares = times @ where, times @ where**2
+        return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
+
+    def _fault(self, trial: Trial, counts: NDArray[np.int64]) -> str | None:
+        """Return the first thing that is wrong with a release."""
+        publication, mechanism = trial.publication, self._mechanism
+        rows = publication.group.rows
+        is_there = rows == self._target
+        if is_there[-1] != trial.put_in or is_there[:-1].any():
+            return "the label is not that of the group"
+        if rows.size != self._m or np.unique(rows).size != self._m:
+            return "the group is not as many different people as it should be"
+        if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
+            return "other visits were counted than the bound allows"
+        if not np.array_equal(counts, publication.counts.reshape(-1)):
+            return "the true counts are not those of the group"
+        if not _follows(publication, counts, mechanism, self._m):
+            return "the published counts do not follow from the true ones"
+        return None
+
+
+def recounted(group: Group) -> NDArray[np.int64]:
+    """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
+    cells, _ = _visits(group)
+    return np.bincount(cells, minlength=group.everybody.n_cells)
+
+
+def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
+    """Tell whether each person was counted for visits of their own, as many as the bound allows."""
+    n_cells = publication.group.everybody.n_cells
+    epochs = publication.release.facts.epochs
+    (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
+    # Both are sorted by person and cell.
+    if not np.isin(keepers * n_cells + kept, people * n_cells + cells).all():
+        return False
+    units = [unit for unit in mechanism.units if unit.bounds_visits]
+    for unit in units:
+        period = np.asarray(unit.period(epochs))
+        n = int(period.max(initial=0)) + 1
+        made, counted = (
+            np.bincount(who * n + period[where % epochs.n], minlength=publication.group.n_users * n)
+            for where, who in ((cells, people), (kept, keepers))
+        )
+        most = np.minimum(made, unit.most_visits)
+        # Another unit may have dropped more, but nobody keeps more than any of them allows.
+        if (counted > most).any() or (len(units) == 1 and (counted < most).any()):
+            return False
+    return True
+
+
+def fingerprint(noise: Noise) -> int | None:
+    """Return a number for the random numbers of a release; None where they say too little.
+
+    Arrays that differ have the same number with a chance of about 2^-64.
+    """
+    if not noise:
+        return None
+    drawn = np.concatenate([_as_words(draw) for draw in noise])
+    # The chance that two releases draw the same in a cell, seen in neighbouring cells.
+    alike = float(np.count_nonzero(drawn[1:] == drawn[:-1]) + 1) / max(drawn.size, 1)
+    if -math.log(min(alike, 1.0)) * drawn.size < _LEAST_SURPRISE:
+        return None
+    return int((drawn * _weights(drawn.size)).sum(dtype=np.uint64).view(np.int64))
+
+
+def places(
+    mechanism: Mechanism, true: NDArray[np.int64], published: NDArray[np.int64], m: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return where published values lie in their laws, and which of them are impossible.
+
+    Returns
+    -------
+    where : NDArray[np.float64]
+        The mean of each of the Legendre polynomials 1 to 4 between F(a - 1) and F(a), on -1 to 1,
+        shape (n_values, 4); mean 0 and at most 1 in size if the law is right.
+    impossible : NDArray[np.bool_]
+        Shape (n_values,).
+    """
+    given = true.astype(np.int32)
+    log_chance = log_probability(mechanism.steps, given, published, published, m)
+    less = np.maximum(published - 1, 0)
+    log_below = log_probability(mechanism.steps, given, np.zeros_like(less), less, m)
+    chance, below = np.exp(log_chance), np.where(published > 0, np.exp(log_below), 0.0)
+    middle = np.minimum(2 * below + chance, 2.0) - 1
+    points = np.clip(middle[:, None] + chance[:, None] * _NODES, -1, 1)
+    where = _WEIGHTS @ legvander(points, len(MOMENTS))[..., 1:] / 2
+    return np.round(where * _FINE) / _FINE, np.isneginf(log_chance)
+
+
+class _Tally:
+    """How often each of some whole numbers from 0 on was seen."""
+
+    def __init__(self) -> None:
+        self._waiting: list[NDArray[np.int64]] = []
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+
+    def add(self, numbers: NDArray[np.int64]) -> None:
+        """Add numbers, in any shape."""
+        self._waiting.append(numbers)
+        if sum(part.size for part in self._waiting) > _MANY:
+            self._count()
+
+    def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the different numbers, and how often each was seen."""
+        self._count()
+        numbers, times = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        distinct, place = np.unique(numbers, return_inverse=True)
+        return distinct, np.bincount(place, times).astype(np.int64)
+
+    def _count(self) -> None:
+        numbers = np.concatenate([np.empty(0, np.int64), *self._waiting])
+        self._waiting.clear()
+        if int(numbers.max(initial=0)) > _MOST_SPAN * numbers.size:
+            self._parts.append(np.unique(numbers, return_counts=True))
+        else:
+            times = np.bincount(numbers)
+            seen = np.flatnonzero(times)
+            self._parts.append((seen, times[seen]))
+
+
+def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cell of each visit of a group, and which member made it, shape (n_visits,)."""
+    indptr = group.everybody.indptr
+    starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
+    member = np.repeat(np.arange(group.n_users), sizes)
+    before = np.cumsum(sizes) - sizes
+    at = np.arange(member.size) + (starts - before)[member]
+    return group.everybody.cells[at].astype(np.int64), member
+
+
+def _follows(
+    publication: Publication, counts: NDArray[np.int64], mechanism: Mechanism, m: int
+) -> bool:
+    """Tell whether a release is what its own random numbers make of true counts."""
+    noise = tuple(draw.reshape(-1) for draw in publication.noise)
+    if len(noise) != len(mechanism.random_steps):
+        return False
+    return np.array_equal(
+        publication.release.counts.reshape(-1), mechanism.publish(counts, noise, m)
+    )
+
+
+def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:
+    """Return an array of numbers as whole numbers that differ where they do."""
+    whole = draw.view(f"u{draw.itemsize}") if draw.dtype.kind == "f" else draw
+    return whole.reshape(-1).astype(np.uint64)
+
+
+@lru_cache(maxsize=4)
+def _weights(n: int) -> NDArray[np.uint64]:
+    """Return random numbers of 64 bits, always the same."""
+    return np.random.default_rng(n).integers(2**64, size=n, dtype=np.uint64)
