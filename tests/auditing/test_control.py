@@ -7,10 +7,8 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from whosthere.auditing.control import FALSE_ALARMS, control_auc, rank_mean
+from whosthere.auditing.control import FALSE_ALARMS, control_auc
 from whosthere.auditing.metrics import auc
-from whosthere.auditing.omniscient import ranks
-from whosthere.privacy.mechanism import Mechanism
 
 # The documentation promises it, so a change must be noticed here.
 PROMISED = 0.01
@@ -152,52 +150,3 @@ class TestSmall:
         arguments = audit_of(rng.normal(size=(4, 14)))
         order = rng.permutation(4 * 14)
         assert control_auc(*(one[order] for one in arguments)) == control_auc(*arguments)
-
-
-class TestRanks:
-    """The positive control: where releases with the target stand among such releases."""
-
-    N_AUDITS, N_RELEASES = 2000, 60
-    MOST = int(binom.isf(1e-4, N_AUDITS, PROMISED))
-
-    @pytest.mark.parametrize(
-        "mechanism",
-        [
-            "raw",
-            "suppress(k=2)",
-            "laplace(eps=1)",
-            # Nearly all releases are told apart, and the few that are not lie far off.
-            "gaussian(eps=5)",
-            "laplace(eps=2) | suppress(k=1)",
-            # So weak that counts which are possible without the target are taken for proofs.
-            "laplace(eps=40)",
-            "gaussian(eps=60)",
-        ],
-    )
-    def test_false_alarms(self, mechanism, rng):
-        """More of them than `MOST` have a chance of 1e-4 where each audit has one of PROMISED."""
-        protect, others = Mechanism.parse(mechanism), rng.poisson(1.5, 20)
-        published = protect.apply(np.tile(others + 1, (400, 1)), 1000, rng)
-        found = np.array(ranks(protect, [others] * len(published), list(published), 1000))
-        # A uniform number has 1/2 and 1/12.
-        assert found.mean() == pytest.approx(0.5, abs=0.06)
-        assert found.var() <= 1 / 12 + 0.01
-        audits = rng.choice(found, (self.N_AUDITS, self.N_RELEASES))
-        estimates = [rank_mean(one, np.full(one.size, 0.5)) for one in audits]
-        alarms = sum(not one.low <= 0 <= one.high for one in estimates)
-        assert alarms <= self.MOST
-
-    def test_all_controls_together_share_the_false_alarms(self, rng):
-        found = rng.random(100)
-        one, many = (rank_mean(found, np.full(100, 0.5), n_controls=n) for n in (1, 30))
-        assert many.value == one.value
-        assert one.high - one.value < many.high - many.value < 2 * (one.high - one.value)
-
-    def test_a_visit_that_is_not_counted_is_found(self, rng):
-        """One of the target's 20 visits goes astray, in releases that all tell apart."""
-        protect, others = Mechanism.parse("laplace(eps=5)"), rng.poisson(1.5, 20)
-        truth = np.tile(others + 1, (100, 1))
-        truth[:, 0] -= 1
-        published = protect.apply(truth, 1000, rng)
-        found = np.array(ranks(protect, [others] * 100, list(published), 1000))
-        assert rank_mean(found, np.full(100, 0.5)).high < 0

@@ -20,8 +20,8 @@ from whosthere.auditing.vocabulary import (
     CONTROL,
     GUARANTEE,
     METRICS,
+    MUST_BE,
     OF_UTILITY,
-    POSITIVE_CONTROL,
     SHARED_AUC,
     UTILITY,
 )
@@ -32,10 +32,7 @@ from whosthere.privacy.mechanism import Mechanism
 TARGETS = (11, 3, 7, 5, 2, 19)
 N_RELEASES, N_CONTROLS = 20, 4
 OF_A_GUARANTEE = {"odds_factor", "chance_of_more", "largest_auc"}
-OF_AN_ATTACK = set(METRICS) - {
-    *(CONTROL, POSITIVE_CONTROL, SHARED_AUC),
-    *(*OF_UTILITY, *OF_A_GUARANTEE),
-}
+OF_AN_ATTACK = set(METRICS) - {*MUST_BE, SHARED_AUC, *OF_UTILITY, *OF_A_GUARANTEE}
 RATES = {"tpr_at_fpr_10pct", "tpr_at_fpr_1pct", "tpr_at_fpr_01pct"}
 OF_THE_CEILING = {"auc", "pooled_auc", "share_auc_90"} | RATES
 

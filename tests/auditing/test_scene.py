@@ -189,7 +189,6 @@ class TestReleases:
             for trial in attacked_in(scene)[::2]:
                 counts = flat(trial)
                 assert (counts[own] >= 1).all()
-                np.testing.assert_array_equal(trial.others(own), counts[own] - 1)
                 without = counts.copy()
                 without[own] -= 1
                 assert (without <= visitors).all()
@@ -220,7 +219,6 @@ class TestReleases:
         kept = set()
         for trial in attacked_in(scene)[::2]:
             assert flat(trial)[:VISITS].sum() == 1
-            assert trial.others(trial.own_cells()).tolist() == [0]
             kept.add(int(flat(trial)[:VISITS].argmax()))
         assert len(kept) > 1  # fails by chance in 1 of 25 seeds
 
@@ -247,9 +245,7 @@ class TestRows:
             keys = {(row["attack"], row["control"], row["release"]) for row in rows}
             wanted = {(name, False, i) for name in CHEAP for i in range(6)}
             wanted |= {(name, True, i) for name in CHEAP for i in range(3)}
-            # The positive control is on test releases with the target.
             wanted |= {(CEILING, False, i) for i in range(6)}
-            wanted |= {(CEILING, True, i) for i in (0, 2, 4)}
             assert len(rows) == len(wanted)
             assert keys == wanted
             assert {row["target"] for row in rows} == {task.target}
@@ -275,9 +271,6 @@ class TestRows:
             assert set(best["threshold"]) == {0.0}
             # A release that does hold the target is never ruled out.
             assert best.filter("label")["score"].min() > -1e8
-            standing = frame.filter(pl.col("attack") == CEILING, pl.col("control"))
-            assert standing["score"].is_between(0, 1 + 1e-9).all()
-            assert set(standing["threshold"]) == {0.5}
 
     def test_who_goes_where_nobody_goes_is_exposed_by_raw_counts(self, even):
         plan = plan_of(even, users=("u00",), attacks="likelihood-ratio")
@@ -286,9 +279,6 @@ class TestRows:
         for attack in (CEILING, "likelihood-ratio"):
             own = frame.filter(pl.col("attack") == attack, ~pl.col("control"))
             assert own.filter("label")["score"].min() > own.filter(~pl.col("label"))["score"].max()
-        # All releases with the target look the same.
-        standing = frame.filter(pl.col("attack") == CEILING, pl.col("control"))
-        assert standing["score"].to_list() == pytest.approx([0.5] * standing.height)
 
     def test_what_is_suppressed_exposes_nobody(self, even):
         plan = plan_of(even, mechanisms=("suppress(k=1)",), users=("u00",))

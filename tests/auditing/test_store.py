@@ -398,10 +398,7 @@ class TestRun:
         assert pl.read_parquet(out / "targets.parquet").equals(result.targets)
         controls = pl.read_parquet(out / "control.parquet")
         assert controls.columns == result.scores.columns
-        # Those of the attack, and the positive ones on releases with the target.
-        each = result.plan.control_releases
-        each += min(result.plan.control_releases, result.plan.releases // 2)
-        assert controls.height == len(result.plan.tasks) * each
+        assert controls.height == len(result.plan.tasks) * result.plan.control_releases
         assert {path.name for path in out.iterdir()} - {"tasks", store.LOCK} == set(store.RESULTS)
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):

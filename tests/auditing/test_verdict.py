@@ -72,7 +72,7 @@ class TestDecision:
             ([found(0.5, 0.45, 0.55), found(0.9, 0.9, 0.9, attack=GUARANTEE)], "accept"),
             ([found(0.5, 0.45, 0.55, attack=GUARANTEE)], "cannot tell"),
             ([found(0.5, 0.45, 0.55), found(0.9, 0.8, 1, metric="control_auc")], "accept"),
-            ([found(0.5, 0.45, 0.55), found(0, 0, 0, metric="positive_control")], "accept"),
+            ([found(0.5, 0.45, 0.55), found(0, 0, 0, metric="law_control")], "accept"),
             (
                 [found(0.5, 0.45, 0.55), found(0.5, 0.4, 0.6, attack="x", metric="control_auc")],
                 "accept",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,49 +146,6 @@ def test_the_window_holds_all_changes(step):
     below = np.where(counts + low - 1 < 0, -np.inf, below)
     above = step.log_landing(counts, counts + high + 1, np.array(m), m)
     assert max(below.max(), above.max()) < np.log(1e-18)
-
-
-@every_step
-def test_counts_a_period_apart_are_changed_alike(step):
-    if step.period is None:
-        return
-    low, high = step.window
-    reach = max(-low, high) + 1
-    counts = reach + np.arange(step.period * 2)
-    m = int(counts[-1]) + step.period + reach
-    change = np.arange(low, high + 1)
-    first, second = (
-        step.log_landing(n, n + change, n + change, m)
-        for n in (counts[:, None], counts[:, None] + step.period)
-    )
-    np.testing.assert_array_equal(np.isneginf(first), np.isneginf(second))
-    np.testing.assert_allclose(np.exp(first), np.exp(second), atol=1e-14)
-
-
-@every_step
-@pytest.mark.parametrize("m", [7, M])
-def test_monotone_steps_have_monotone_ratios(step, m):
-    """P(a | n) P(b | n + 1) >= P(b | n) P(a | n + 1) for all a < b."""
-    if not step.is_monotone:
-        return
-    chances = table(step, m)
-    for less, more in itertools.pairwise(chances):
-        minors = np.outer(less, more)
-        assert (np.triu(minors - minors.T) >= -1e-15).all()
-
-
-@every_step
-def test_landmarks_are_possible(step):
-    counts = np.arange(M + 1, dtype=np.int32)
-    found = step.landmarks(counts, M)
-    assert found.dtype == np.int32
-    assert np.isfinite(step.log_landing(counts[:, None], found, found, M)).all()
-    if step.scale == 0:
-        possible = table(step, M) > 0
-        assert all(
-            set(np.flatnonzero(row)) == set(marks)
-            for row, marks in zip(possible, found, strict=True)
-        )
 
 
 @every_step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,6 @@ from scipy import stats
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.marginals import empirical, estimate_marginals
 from whosthere.adversary.rates import fit_rates
-from whosthere.auditing.omniscient import omniscient
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.chance_table import ChanceTable, Choices
@@ -128,30 +126,6 @@ def test_published_counts_follow_the_chances(steps):
         if used.sum() > 1:
             statistic = ((observed[used] - expected[used]) ** 2 / expected[used]).sum()
             assert stats.chi2.sf(statistic, used.sum() - 1) > 1e-5 / 4
-
-
-@chains
-@pytest.mark.parametrize("others", [[0], [4], [8], [1, 4], [0, 3, 3]])
-def test_the_ceiling_is_that_of_going_through_all_counts(steps, others):
-    law = matrix(steps)
-    p_out, p_in = (
-        np.array([math.prod(c) for c in itertools.product(*(law[n + more] for n in others))])
-        for more in (0, 1)
-    )
-    pairs = np.outer(p_in, p_out)
-    exact = np.maximum(pairs, pairs.T).sum() / 2
-    found = omniscient(Mechanism(steps), others, M)
-    assert found.auc - found.error <= exact <= found.auc + 1e-11
-    assert found.error < 1e-4
-
-
-@pytest.mark.parametrize("others", [[40], [300, 7]])
-def test_the_ceiling_in_large_groups(others):
-    mechanism = Mechanism((Laplace(0.2), JITTER))
-    found = omniscient(mechanism, others, 10_000)
-    plain = omniscient(Mechanism((Laplace(0.2),)), others, 10_000)
-    assert found.error < 1e-3
-    assert 0.5 < found.auc <= plain.auc + found.error
 
 
 @chains

@@ -43,6 +43,8 @@ MOMENTS = ("mean", "spread", "skewness", "kurtosis")
 _FINE = 2.0**20
 # Integrates polynomials up to the fifth degree exactly.
 _NODES, _WEIGHTS = leggauss(3)
+# Logarithm of a chance so small that no audit sees such a value, however many it looks at.
+_IMPOSSIBLE = -60.0
 # Values that are collected before they are counted.
 _MANY = 2**22
 # Numbers that reach further than this many times their number are sorted and not looked up.
@@ -187,7 +189,7 @@ def places(
     middle = np.minimum(2 * below + chance, 2.0) - 1
     points = np.clip(middle[:, None] + chance[:, None] * _NODES, -1, 1)
     where = _WEIGHTS @ legvander(points, len(MOMENTS))[..., 1:] / 2
-    return np.round(where * _FINE) / _FINE, np.isneginf(log_chance)
+    return np.round(where * _FINE) / _FINE, log_chance < _IMPOSSIBLE
 
 
 class _Tally:
