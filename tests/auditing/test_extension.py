@@ -151,17 +151,16 @@ def test_what_is_no_extension_is_refused(traces, tmp_path, changed, said):
 
 def test_how_much_is_done():
     assert not NOTHING.covers(NOTHING)
-    some = Scored((("a", 4), ("ceiling", 4)), 2, 2)
+    some = Scored((("a", 4), ("ceiling", 4)), 2)
     assert some.covers(some)
     assert Scored.from_json(some.to_json()) == some
     for more in (
-        Scored((("a", 6), ("ceiling", 6)), 2, 2),
-        Scored(some.releases, 3, 2),
-        Scored(some.releases, 2, 3),
+        Scored((("a", 6), ("ceiling", 6)), 2),
+        Scored(some.releases, 3),
     ):
         assert not some.covers(more)
     # An attack that does not apply to a target has no rows.
-    assert some.covers(Scored((("a", 4), ("b", 4), ("ceiling", 4)), 2, 2))
+    assert some.covers(Scored((("a", 4), ("b", 4), ("ceiling", 4)), 2))
 
 
 def test_an_equal_plan_is_an_extension():

@@ -281,7 +281,7 @@ def score_task(
     settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
     columns: dict[str, list[Any]] = defaultdict(list)
     checks = Checks(task.target, task.scheme.mechanism, task.scheme.group_size)
-    checked: list[dict[str, Any]] = []
+    with_law: list[int] = []
     kept = []
     for i in range(plan.releases_under(task.scheme)):
         at_work = [one for one in players if done.by(str(one.contest.attack)) <= i < one.releases]
@@ -296,11 +296,10 @@ def score_task(
             best = scene.optimum(i, trial)
             row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
             seen = checks.see(trial, scene.cells_of_target(trial))
-            checked.append(row | seen._asdict())
-    if checked:
-        checked[0]["law"] = checks.sums()
-    for row in checked:
-        _add(columns, settings, row)
+            with_law = with_law or [len(columns["law"]) + place for place in range(len(settings))]
+            _add(columns, settings, row | seen._asdict())
+    for place in with_law:
+        columns["law"][place] = checks.sums()
     for i in range(done.controls, plan.control_releases):
         _score(players, scene.control(i), columns, release=i, control=True)
     of_task = {

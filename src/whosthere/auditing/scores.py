@@ -30,10 +30,10 @@ SCHEMA = {
     "cells_kept": pl.Float64(),
     "relative_error": pl.Float64(),
     "pattern_correlation": pl.Float64(),
-    "control": pl.Boolean(),
     "fault": pl.String(),
     "noise": pl.Int64(),
     "law": pl.List(pl.Float64()),
+    "control": pl.Boolean(),
 }
 """One row for each release that an attack scored.
 

@@ -70,7 +70,7 @@ class Terms:
     @cached_property
     def most_controls(self) -> int:
         """How many controls there can be in all trials, to share the chance of a false alarm."""
-        # Each attack has one, and each protection the positive one besides.
+        # Each attack has one, and each protection that of its law besides.
         controls = len(self.attacks) + 1
         members = sum(len(family.members()) for family in self.families)
         return controls * (members + MOST_CONFIRMATIONS * len(self.families))

@@ -7,7 +7,7 @@ so that a wrong acceptance needs the riskiest of them to be wrong: each interval
 2.5 % of audits on that side. To reject, one broken limit is enough, so that the lower ends are
 taken at a level that holds for all attacks and limits of a setting together.
 
-An acceptance also needs the strongest attack known, no failed task, both controls, and targets that
+An acceptance also needs the strongest attack known, no failed task, all controls, and targets that
 were drawn at random: people named by hand do not speak for all others. A rejection needs no sample:
 a protection that fails some people fails. The ceiling
 of the game and the guarantee of the mechanism are no attacks: they decide nothing, but are said.

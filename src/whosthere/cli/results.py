@@ -66,16 +66,13 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         console.say(f"Note: {caution}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
-        console.say(
-            "The controls found nothing where there is nothing to find, and what there is to find "
-            "where there is something, as they must."
-        )
+        console.say("All controls passed: nothing suggests that the audit itself is wrong.")
     elif result.trusted is None:
         console.say("There was no control: nothing shows that the audit itself is sound.")
     else:
         console.complain(
-            "a control failed: it found a signal where there is none, or releases with a person "
-            "do not look as they must, so this audit cannot be trusted"
+            "a control failed, so this audit cannot be trusted: an attack found a signal where "
+            "there is none, or test releases are not what they claim to be"
         )
 
 

@@ -1,0 +1,272 @@
+"""What the controls of an audit see: faults planted into audits, and sound audits beside them.
+
+Each fault is planted from outside, and the audit claims what it claims without the fault:
+milan-like with 2,000 people, groups of 500, the likelihood ratio alone at the quick scale (55
+targets with 60 releases each). An alarm is an audit that does not trust itself.
+
+    python benchmarks/planted_faults.py > benchmarks/results/planted_faults.json
+    python benchmarks/planted_faults.py --seeds 2 --only noise   # a look at some of them
+
+What is done is kept in --keep FILE as it comes, and not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import whosthere as wt
+from whosthere.auditing.checks import Checks
+from whosthere.auditing.measure import control_holds, measure
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.population import Population
+from whosthere.auditing.scene import Scene, score_task
+from whosthere.auditing.scores import tests_and_controls
+from whosthere.data.group import Group
+from whosthere.privacy.maps import Round, Suppress
+from whosthere.privacy.mechanism import Bounded, Mechanism
+from whosthere.privacy.noise import Gaussian, Laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EVENT = "laplace(eps={}, unit=event)"
+USER_DAY = "laplace(eps=5, unit=user-day, max_visits=2)"
+SOUND = (
+    "raw",
+    "suppress(k=2)",
+    "round(to=5)",
+    EVENT.format(0.5),
+    "gaussian(eps=1, delta=1e-6, unit=event)",
+    USER_DAY,
+)
+
+
+@contextmanager
+def patched(owner: type, name: str, made: Callable) -> Iterator[None]:
+    """Replace a method by what `made` makes of it."""
+    before = getattr(owner, name)
+    setattr(owner, name, made(before))
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _suppress_at(k):
+    return patched(
+        Suppress, "apply", lambda apply: lambda _self, *given: apply(Suppress(k), *given)
+    )
+
+
+def _round_to(to):
+    return patched(Round, "apply", lambda apply: lambda _self, *given: apply(Round(to), *given))
+
+
+def _noise_times(step, factor):
+    """Draw noise of another scale, by the same numbers."""
+
+    def made(draw):
+        def drawn(self, shape, rng):
+            if step is Laplace:
+                return draw(replace(self, eps=self.eps / factor), shape, rng)
+            # The scale of normal noise is no simple function of eps.
+            other = replace(self)
+            other.__dict__["scale"] = self.scale * factor
+            return draw(other, shape, rng)
+
+        return drawn
+
+    return patched(step, "draw", made)
+
+
+def _target_in(share):
+    """Make a share of the releases labelled IN without the target."""
+
+    def made(test):
+        def tested(self, i):
+            trial = test(self, i)
+            left_out = i % 2 == 0 and np.random.default_rng([i, self.task.target]).random() > share
+            # Released as one without the target, and the group said to hold it all the same.
+            if not left_out:
+                return trial
+            other = test(self, i + 100_001).publication
+            claimed = Group(
+                other.group.everybody, np.append(other.group.rows[:-1], self.task.target)
+            )
+            return replace(trial, publication=replace(other, group=claimed, counted=claimed))
+
+        return tested
+
+    return patched(Scene, "test", made)
+
+
+def _no_bounding():
+    return patched(Mechanism, "bound", lambda _: lambda _self, traces, _rng: Bounded(traces, 0.0))
+
+
+def _counts_as(change):
+    return patched(Group, "counts", lambda counts: lambda self: change(self, counts(self)))
+
+
+def _somebody_twice(group, counts):
+    twice = counts.copy()
+    twice.reshape(-1)[group.trace(0)] += 1
+    return np.minimum(twice, group.n_users)
+
+
+def _noise_again():
+    """Draw the same noise for a release with the target and the next one without."""
+
+    def made(rng):
+        return lambda self, role, *key: (
+            rng(self, role, *key[:-1], key[-1] // 2) if "noise" in role else rng(self, role, *key)
+        )
+
+    return patched(Scene, "_rng", made)
+
+
+FAULTS = {
+    "k = 3 instead of 5": ("suppress(k=5)", lambda: _suppress_at(3)),
+    "k = 1 instead of 2": ("suppress(k=2)", lambda: _suppress_at(1)),
+    "Laplace noise times 0.5, eps 1": (EVENT.format(1), lambda: _noise_times(Laplace, 0.5)),
+    "eps 0.55 instead of 0.5": (EVENT.format(0.5), lambda: _noise_times(Laplace, 0.5 / 0.55)),
+    "Gaussian noise times 0.5": (
+        "gaussian(eps=1, delta=1e-6, unit=event)",
+        lambda: _noise_times(Gaussian, 0.5),
+    ),
+    "target in 80 % of IN, k = 1": ("suppress(k=1)", lambda: _target_in(0.8)),
+    "target in 80 % of IN, eps 0.5": (EVENT.format(0.5), lambda: _target_in(0.8)),
+    "target in 80 % of IN, eps 0.1": (EVENT.format(0.1), lambda: _target_in(0.8)),
+    "bounding skipped, user-day eps 5": (USER_DAY, _no_bounding),
+    "rounding to 4 instead of 5": ("round(to=5)", lambda: _round_to(4)),
+    "counts shifted by one region, k = 1": (
+        "suppress(k=1)",
+        lambda: _counts_as(lambda _, counts: np.roll(counts, 1, axis=0)),
+    ),
+    "counts shifted by one hour, k = 1": (
+        "suppress(k=1)",
+        lambda: _counts_as(lambda _, counts: np.roll(counts, 1, axis=1)),
+    ),
+    "one person counted twice, k = 1": ("suppress(k=1)", lambda: _counts_as(_somebody_twice)),
+    "noise used twice, eps 0.5": (EVENT.format(0.5), _noise_again),
+}
+
+
+@cache
+def _city():
+    return wt.simulate("milan-like", seed=7, users=2000).traces()
+
+
+def alarm(mechanism: str, seed: int) -> tuple[bool, list[str], float]:
+    """Return whether an audit does not trust itself, which controls fail, and their share of time.
+
+    A faulty release is enough for an alarm, so that an audit with one is not run to its end.
+    """
+    options = AuditOptions.of(
+        mechanisms=mechanism, group_sizes=500, attacks="likelihood-ratio", seed=seed
+    )
+    plan, people = make_plan(options, _city()), Population.of(_city())
+    scores, begun, checking = {}, time.process_time(), Stopwatch()
+    with patched(Checks, "see", checking.timed), patched(Checks, "sums", checking.timed):
+        for task in plan.tasks:
+            scores[task] = score_task(people, plan, task)
+            faults = scores[task]["fault"].drop_nulls()
+            if not faults.is_empty():
+                return True, [f"faults: {faults[0]}"], math.nan
+    share = checking.seconds / (time.process_time() - begun)
+    findings = measure(*tests_and_controls(plan, scores), seed=seed, n_limits=4)
+    failed = [f"{one.metric}: {one.note}" for one in findings if one.holds is False]
+    return control_holds(findings) is False, failed, share
+
+
+class Stopwatch:
+    """Adds up the processor time that functions take."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def timed(self, function: Callable) -> Callable:
+        def measured(*given: object) -> object:
+            begun = time.process_time()
+            made = function(*given)
+            self.seconds += time.process_time() - begun
+            return made
+
+        return measured
+
+
+def run(job: tuple[str, str, int]) -> dict[str, object]:
+    fault, mechanism, seed = job
+    with nullcontext() if fault == "none" else FAULTS[fault][1]():
+        seen, failed, share = alarm(mechanism, seed)
+    return {
+        "fault": fault, "mechanism": mechanism, "seed": seed, "alarm": seen, "why": failed,
+        "share_of_time": round(share, 4),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20, help="audits with each fault")
+    parser.add_argument("--sound", type=int, default=200, help="audits without any")
+    parser.add_argument("--only", default="", help="faults whose names hold this")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="file of what is done already, a line each")
+    given = parser.parse_args()
+    jobs = [
+        (fault, mechanism, seed)
+        for fault, (mechanism, _) in FAULTS.items()
+        if given.only in fault
+        for seed in range(given.seeds)
+    ]
+    jobs += [("none", SOUND[i % len(SOUND)], 1000 + i) for i in range(given.sound)]
+    done = {}
+    if given.keep and given.keep.exists():
+        rows = [json.loads(line) for line in given.keep.read_text().splitlines()]
+        done = {(row["fault"], row["mechanism"], row["seed"]): row for row in rows}
+    left = [job for job in jobs if job not in done]
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(run, left):
+            done[row["fault"], row["mechanism"], row["seed"]] = row
+            print(json.dumps(row), file=sys.stderr, flush=True)
+            if given.keep:
+                with given.keep.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+    print(json.dumps(summary([done[job] for job in jobs]), indent=1, ensure_ascii=False))
+
+
+def summary(rows: list[dict]) -> dict[str, object]:
+    """Return how often each fault was seen, and by which controls; the same of sound audits."""
+    faults: dict[str, dict] = {}
+    sound: dict[str, dict] = {}
+    for row in rows:
+        is_sound = row["fault"] == "none"
+        name = row["mechanism"] if is_sound else row["fault"]
+        one = (sound if is_sound else faults).setdefault(name, {"audits": 0, "alarms": 0, "by": []})
+        one["audits"] += 1
+        one["alarms"] += row["alarm"]
+        one["by"] = sorted({*one["by"], *(why.split(":")[0] for why in row["why"])})
+        if is_sound:
+            one.setdefault("shares", []).append(row["share_of_time"])
+    for one in sound.values():
+        one["median_share_of_processor_time"] = round(median(one.pop("shares")), 3)
+    return {"faults": faults, "sound": sound}
+
+
+if __name__ == "__main__":
+    main()
