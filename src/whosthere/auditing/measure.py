@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 
 
-
 def measure(
     tests: pl.DataFrame,
     controls: pl.DataFrame,
