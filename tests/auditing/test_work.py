@@ -117,9 +117,9 @@ class TestGuards:
         outcome = work_on(job, job.plan.tasks[0])
         assert outcome.failure is None
         by_attack = dict(outcome.scores.group_by("attack").len().iter_rows())
-        assert set(by_attack.values()) == {4 + 2}
-        assert len(by_attack) == 2
-        assert CEILING in by_attack
+        # The ceiling has no control releases.
+        assert by_attack.pop(CEILING) == 4
+        assert list(by_attack.values()) == [4 + 2]
 
     @pytest.mark.parametrize("name", ["whosthere", "numpy", "numba", "scipy"])
     def test_a_worker_with_other_software_refuses(self, job, name):
