@@ -340,7 +340,7 @@ class TestMeaning:
         verdict = only([tpr], group_sizes={"raw": 500}, knows={"raw": "half of their visits"})
         (said,) = verdict.meaning
         assert "20.0% (10.0% to 30.0%)" in said
-        assert "about 100 of 500 (50 to 150)" in said
+        assert "about 100 (50 to 150) of 500" in said
         assert "which knows half of their visits" in said
         assert verdict.knows == verdict.to_json()["knows"] == "half of their visits"
 
@@ -732,7 +732,7 @@ class TestChoiceOfTargets:
             )
             assert found_all.who is None
             assert (
-                "of the people in a release, about 100 of 200 (80 to 120)." in found_all.meaning[0]
+                "of the people in a release, about 100 (80 to 120) of 200." in found_all.meaning[0]
             )
 
     def test_beforehand(self):

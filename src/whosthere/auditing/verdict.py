@@ -485,10 +485,10 @@ def _failed_controls(findings: Iterable[Finding]) -> str:
 
 def in_a_group(found: Finding, size: int) -> str:
     """Write a share of people found as so many of a group, with its interval."""
-    if found.low is None or found.high is None:
-        return f"about {_estimate(found) * size:,.0f} of {size:,}"
-    span = f"{found.low * size:,.0f} to {found.high * size:,.0f}"
-    return f"about {_estimate(found) * size:,.0f} of {size:,} ({span})"
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({found.low * size:,.0f} to {found.high * size:,.0f})"
+    return f"about {_estimate(found) * size:,.0f}{span} of {size:,}"
 
 
 def _as_shares(found: Finding) -> str:
