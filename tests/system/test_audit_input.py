@@ -370,7 +370,7 @@ def test_what_is_left_to_publish_stands_beside_the_risk(folder, whosthere):
     assert "suppress(k=30), m=20  (nothing is left to publish)" in shown
     assert "raw, m=20  (nothing" not in shown
     verdicts = json.loads((folder / "run" / "verdicts.json").read_text())["verdicts"]
-    assert [one["nothing_left"] for one in verdicts] == [False, True]
+    assert [one["useless"] for one in verdicts] == [False, True]
     findings = json.loads((folder / "run" / "findings.json").read_text())
     kept = [one for one in findings if (one["attack"], one["metric"]) == ("utility", "cells_kept")]
     assert [one["estimate"] for one in kept] == [1, 0]

@@ -124,15 +124,21 @@ class Verdict:
     @property
     def headline(self) -> str:
         """What it is about, with what must not be overlooked: the first line after the decision."""
-        return "  ".join((self.setting, *(f"({said})" for said in self.qualifiers)))
+        left = [self.left_in_words] if self.left_in_words else []
+        said = (*self.remark, *left, *self._how_far)
+        return "  ".join((self.setting, *(f"({one})" for one in said)))
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
         """What must not be overlooked wherever the decision is shown."""
-        left = [self.left_in_words] if self.left_in_words else []
-        by = [] if self.alone is None else [f"by {self.alone} alone"]
-        about = [] if self.who is None else [f"about {self.who}"]
-        return (*self.remark, *left, *by, *about)
+        return (*self.remark, *self._how_far)
+
+    @property
+    def _how_far(self) -> tuple[str, ...]:
+        """By whom and about whom the decision is, if not by several attacks about everybody."""
+        by = () if self.alone is None else (f"by {self.alone} alone",)
+        about = () if self.who is None else (f"about {self.who}",)
+        return by + about
 
     @property
     def remark(self) -> tuple[str, ...]:
