@@ -280,8 +280,9 @@ def tpr_at_fpr(
     none of them with a chance of more than 2.5 %, no lower end above 0 is right: (1 - fpr)^n must
     be 0.025 or less, which takes 368 targets at 1 % FPR and 36 at 10 %. With fewer, the lower end
     is 0, and a note says how many are needed. At the upper end, if no IN release of n targets is
-    above, the end is still 1 - 0.025^(1/n). The interval covers the true rate in 95 to 100 % of
-    the simulations in benchmarks/results/interval_coverage.json.
+    above, the end is still 1 - 0.025^(1/n). The interval covers the true rate in 97 to 100 % of
+    the simulations in benchmarks/results/interval_coverage.json, also with 1.5 and 3 % of people
+    who have nothing but false alarms.
 
     Parameters
     ----------
