@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 _NODES, _FAR, _NEAR = 17, 8.0, 4.5
 # The second look is at least this much of the first one's deviation wide.
 _NARROWEST = 0.4
-# The law of all lines is fitted to so many lines, or so many cells, on a grid of this step.
-_LINES_TO_FIT, _CELLS_TO_FIT = 1024, 2**15
+# The law of all lines is fitted to so many lines at most, or so many cells if these are enough
+# lines, on a grid of this step.
+_LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 1024, 2**15, 128
 _STEP, _GRID_BELOW, _GRID_ABOVE = 0.25, 12.0, 1.0
 _LEAST_SPREAD, _MOST_SPREAD = 0.25, 3.0
 _ROUNDS, _TOLERANCE = 200, 1e-3
@@ -98,7 +99,7 @@ class Lines:
             axis = 0 if counts.shape[0] >= counts.shape[1] else 1
         by_line = counts if axis == 0 else counts.T
         n_lines, n_cells = by_line.shape
-        n_used = min(n_lines, _LINES_TO_FIT, max(_CELLS_TO_FIT // n_cells, 1))
+        n_used = min(n_lines, _LINES_TO_FIT, max(_CELLS_TO_FIT // n_cells, _FEWEST_LINES))
         used = np.linspace(0, n_lines - 1, n_used).astype(np.int64)
         fitted = rates.factors(axis)[used]
         top = float(rates.factors(axis).max())
