@@ -140,6 +140,65 @@ def _noise_again():
     return patched(Scene, "_rng", made)
 
 
+def _people_again():
+    """Draw the same people for two releases with the target, and for two without."""
+
+    def made(rng):
+        return lambda self, role, *key: (
+            rng(self, role, *key[:-1], key[-1] // 4) if "group" in role else rng(self, role, *key)
+        )
+
+    return patched(Scene, "_rng", made)
+
+
+def _noise_of_half_again():
+    """Use the noise of the first release for the first half of all cells of every other one."""
+    kept = {}
+
+    def made(draw):
+        def drawn(self, shape, rng):
+            noise = draw(self, shape, rng)
+            half = shape[0] // 2
+            noise[0][:half] = kept.setdefault("half", noise[0][:half].copy())
+            return noise
+
+        return drawn
+
+    return patched(Mechanism, "draw", made)
+
+
+def _trial_as(change, role="test"):
+    """Change what becomes of a trial, given its scene."""
+    return patched(Scene, role, lambda trial: lambda self, i: change(self, i, trial(self, i)))
+
+
+def _of_others(scene, _, trial):
+    """Claim others than those who were counted."""
+    group = trial.publication.group
+    others = np.setdiff1d(scene.pool, group.rows)[: group.n_users - 1]
+    claimed = Group(scene.traces, np.append(others, group.rows[-1]))
+    return replace(trial, publication=replace(trial.publication, group=claimed))
+
+
+def _unprotected_in(_scene, _, trial):
+    """Publish the true counts of releases with the target, as if its noise were 0."""
+    if not trial.put_in:
+        return trial
+    made = trial.publication
+    nothing = tuple(np.zeros_like(draw) for draw in made.noise)
+    release = replace(made.release, counts=made.counts)
+    return replace(trial, publication=replace(made, release=release, noise=nothing))
+
+
+def _next_cell(group, counts):
+    """Count the last of the group, who may be the target, one hour later in one cell."""
+    moved = counts.copy().reshape(-1)
+    cell = group.trace(-1)[:1]
+    moved[cell] -= 1
+    moved[(cell + 1) % moved.size] += 1
+    return np.clip(moved, 0, group.n_users).reshape(counts.shape)
+
+
 FAULTS = {
     "k = 3 instead of 5": ("suppress(k=5)", lambda: _suppress_at(3)),
     "k = 1 instead of 2": ("suppress(k=2)", lambda: _suppress_at(1)),
@@ -164,6 +223,21 @@ FAULTS = {
     ),
     "one person counted twice, k = 1": ("suppress(k=1)", lambda: _counts_as(_somebody_twice)),
     "noise used twice, eps 0.5": (EVENT.format(0.5), _noise_again),
+    "noise used again in half the cells, eps 0.5": (EVENT.format(0.5), _noise_of_half_again),
+    "the same people twice, k = 1": ("suppress(k=1)", _people_again),
+    "other people counted than claimed, k = 1": ("suppress(k=1)", lambda: _trial_as(_of_others)),
+    "target counted in the next cell once, eps 0.1": (
+        EVENT.format(0.1),
+        lambda: _counts_as(_next_cell),
+    ),
+    "releases with the target unprotected, eps 0.5": (
+        EVENT.format(0.5),
+        lambda: _trial_as(_unprotected_in),
+    ),
+    "controls hold the target, eps 0.1": (
+        EVENT.format(0.1),
+        lambda: _trial_as(lambda scene, i, _: scene.test(2 * i + 1000), "control"),
+    ),
 }
 
 

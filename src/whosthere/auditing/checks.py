@@ -1,7 +1,8 @@
 """Whether test releases are what they claim to be, found out anew by paths of their own.
 
 A release claims a group: m different people, the target among them if it is labelled IN. Its true
-counts are added up once more, from the visits that bounding should have kept. Two things follow:
+counts are added up once more from the visits of these people, or from those that bounding kept of
+them. Two things follow:
 
 - Its own random numbers must turn these counts into what was published, exactly.
 - Each published value must lie in the mechanism's law given its true count like a draw from it.
@@ -26,7 +27,7 @@ from whosthere.privacy.probability import log_probability
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.auditing.scene import Trial
+    from whosthere.auditing.scene import Scene, Trial
     from whosthere.data.group import Group
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import Publication
@@ -49,48 +50,62 @@ _IMPOSSIBLE = -60.0
 _MANY = 2**22
 # Numbers that reach further than this many times their number are sorted and not looked up.
 _MOST_SPAN = 32
-# Noise that chance repeats more often than once in exp(this) says nothing if it is repeated.
+# What chance repeats more often than once in exp(this) says nothing if it is repeated.
 _LEAST_SURPRISE = 45.0
 
 
 class Seen(NamedTuple):
-    """What was seen of one release: what is wrong with it, and a number that stands for its noise.
+    """What was seen of one release: what is wrong with it, and numbers for what was drawn for it.
 
-    `fault` is None for a sound release. `noise` is None where nothing was drawn, or next to
-    nothing; two releases that share their noise share this number, and hardly any others do.
+    `fault` is None for a sound release. `noise` stands for its random numbers, `others` for its
+    people besides the target. Releases that share what was drawn share these numbers, and hardly
+    any others do. They are None where chance alone repeats it.
     """
 
     fault: str | None
     noise: int | None
+    others: int | None
 
 
 class Checks:
-    """The checks of the releases of one target under one scheme.
+    """The checks of the releases of one task: a target under a scheme.
 
     Parameters
     ----------
-    target
-        Its row in the traces.
-    mechanism, m
-        What releases are claimed to be made by, and of how many people.
+    scene
+        What releases are claimed to be made of: the target, the traces, the people of the pool, how
+        many of them, and by which mechanism.
     """
 
-    def __init__(self, target: int, mechanism: Mechanism, m: int) -> None:
-        self._target, self._mechanism, self._m = target, mechanism, m
+    def __init__(self, scene: Scene) -> None:
+        self._scene, scheme = scene, scene.task.scheme
+        self._mechanism, self._m = scheme.mechanism, scheme.group_size
         self._tallies = tuple(_Tally() for _ in ROLES)
+        self._in_pool = np.zeros(scene.traces.n_users, np.bool_)
+        self._in_pool[scene.pool] = True
+        self._repeats_people = _log_choices(scene.pool.size, self._m) < _LEAST_SURPRISE
 
-    def see(self, trial: Trial, cells_of_target: NDArray[np.int32]) -> Seen:
-        """Check one release; where its values lie in their law is kept for `sums`."""
+    def see(self, trial: Trial) -> Seen:
+        """Check one test release; where its values lie in their law is kept for `sums`."""
         publication = trial.publication
-        counts = recounted(publication.counted)
-        fault = self._fault(trial, counts)
+        counts = self._recounted(publication)
+        fault = self._fault(publication, counts, holds_target=trial.put_in)
         # Values beyond 0..m have no place in the law, and are a fault already.
         published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
         pairs = counts * (self._m + 1) + published
         everywhere, within, without = self._tallies
         everywhere.add(pairs)
-        (within if trial.put_in else without).add(pairs[cells_of_target])
-        return Seen(fault, fingerprint(publication.noise))
+        (within if trial.put_in else without).add(pairs[self._scene.cells_of_target(trial)])
+        drawn = fingerprints(publication.noise)
+        if np.unique(drawn).size < drawn.size:
+            fault = fault or "the noise of some cells was used for others"
+        noise = int(drawn.min()) if drawn.size else None
+        return Seen(fault, noise, self._others(publication.group))
+
+    def fault_of_control(self, trial: Trial) -> str | None:
+        """Return what is wrong with a control release, which never holds the target."""
+        counts = self._recounted(trial.publication)
+        return self._fault(trial.publication, counts, holds_target=False)
 
     def sums(self) -> list[float]:
         """Return what follows from all values seen, for `whosthere.auditing.control.law_control`.
@@ -106,20 +121,41 @@ class Checks:
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
-    def _fault(self, trial: Trial, counts: NDArray[np.int64]) -> str | None:
+    def _recounted(self, publication: Publication) -> NDArray[np.int64]:
+        """Return true counts of the claimed group, or of what bounding kept of its visits."""
+        return recounted(
+            publication.counted if self._mechanism.bounds_visits else publication.group
+        )
+
+    def _others(self, group: Group) -> int | None:
+        """Return a number for the people of a group besides the target, in whatever order."""
+        if self._repeats_people:
+            return None
+        others = group.rows[group.rows != self._scene.task.target]
+        return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
+
+    def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
+        """Tell whether a group is m people, each of them once, and who may be in it."""
+        m_people = group.n_users == self._m == np.unique(group.rows).size
+        return (
+            m_people and group.everybody is self._scene.traces and bool(self._in_pool[others].all())
+        )
+
+    def _fault(
+        self, publication: Publication, counts: NDArray[np.int64], *, holds_target: bool
+    ) -> str | None:
         """Return the first thing that is wrong with a release."""
-        publication, mechanism = trial.publication, self._mechanism
-        rows = publication.group.rows
-        is_there = rows == self._target
-        if is_there[-1] != trial.put_in or is_there[:-1].any():
+        group, mechanism, m = publication.group, self._mechanism, self._m
+        is_target = group.rows == self._scene.task.target
+        if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
-        if rows.size != self._m or np.unique(rows).size != self._m:
-            return "the group is not as many different people as it should be"
+        if not self._is_drawn(group, group.rows[~is_target]):
+            return "the group is not as many different people of the pool as it should be"
         if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
             return "other visits were counted than the bound allows"
         if not np.array_equal(counts, publication.counts.reshape(-1)):
             return "the true counts are not those of the group"
-        if not _follows(publication, counts, mechanism, self._m):
+        if not _follows(publication, counts, mechanism, m):
             return "the published counts do not follow from the true ones"
         return None
 
@@ -132,6 +168,8 @@ def recounted(group: Group) -> NDArray[np.int64]:
 
 def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
     """Tell whether each person was counted for visits of their own, as many as the bound allows."""
+    if publication.counted.n_users != publication.group.n_users:
+        return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
     (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
@@ -153,19 +191,23 @@ def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
     return True
 
 
-def fingerprint(noise: Noise) -> int | None:
-    """Return a number for the random numbers of a release; None where they say too little.
+def fingerprints(noise: Noise) -> NDArray[np.int64]:
+    """Return a number for the random numbers of each block of neighbouring cells.
 
-    Arrays that differ have the same number with a chance of about 2^-64.
+    Blocks are as small as they can be without chance repeating one. Where all cells are too few for
+    that, there is none. Releases that share all noise share all numbers, and the least of them.
+    Those that share a part of it share the least with a chance of at least half that part.
     """
-    if not noise:
-        return None
-    drawn = np.concatenate([_as_words(draw) for draw in noise])
+    drawn = np.concatenate([np.empty(0, np.uint64), *map(_as_words, noise)])
     # The chance that two releases draw the same in a cell, seen in neighbouring cells.
     alike = float(np.count_nonzero(drawn[1:] == drawn[:-1]) + 1) / max(drawn.size, 1)
-    if -math.log(min(alike, 1.0)) * drawn.size < _LEAST_SURPRISE:
-        return None
-    return int((drawn * _weights(drawn.size)).sum(dtype=np.uint64).view(np.int64))
+    surprise = -math.log(min(alike, 1.0))
+    if surprise * drawn.size < _LEAST_SURPRISE:
+        return np.empty(0, np.int64)
+    # A power of 2, which is nearly always the same for all releases of a mechanism.
+    width = min(2 ** math.ceil(math.log2(_LEAST_SURPRISE / surprise)), drawn.size)
+    whole = drawn[: drawn.size // width * width].reshape(-1, width)
+    return np.asarray((whole @ _weights(width)).view(np.int64))
 
 
 def places(
@@ -249,6 +291,11 @@ def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:
     """Return an array of numbers as whole numbers that differ where they do."""
     whole = draw.view(f"u{draw.itemsize}") if draw.dtype.kind == "f" else draw
     return whole.reshape(-1).astype(np.uint64)
+
+
+def _log_choices(n: int, m: int) -> float:
+    """Return the logarithm of the number of ways to choose m of n."""
+    return math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
 
 
 @lru_cache(maxsize=4)

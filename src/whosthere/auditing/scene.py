@@ -280,7 +280,7 @@ def score_task(
     taking_part = {*finished, *(player.contest for player in players)}
     settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
     columns: dict[str, list[Any]] = defaultdict(list)
-    checks = Checks(task.target, task.scheme.mechanism, task.scheme.group_size)
+    checks = Checks(scene)
     with_law: list[int] = []
     kept = []
     for i in range(plan.releases_under(task.scheme)):
@@ -295,13 +295,15 @@ def score_task(
         if is_new:
             best = scene.optimum(i, trial)
             row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
-            seen = checks.see(trial, scene.cells_of_target(trial))
+            seen = checks.see(trial)
             with_law = with_law or [len(columns["law"]) + place for place in range(len(settings))]
             _add(columns, settings, row | seen._asdict())
     for place in with_law:
         columns["law"][place] = checks.sums()
     for i in range(done.controls, plan.control_releases):
-        _score(players, scene.control(i), columns, release=i, control=True)
+        trial = scene.control(i)
+        fault = checks.fault_of_control(trial)
+        _score(players, trial, columns, release=i, control=True, fault=fault)
     of_task = {
         "target": task.target,
         "visits": int(scene.traces.trace(task.target).size),
@@ -371,6 +373,7 @@ def _score(
     *,
     release: int,
     control: bool,
+    fault: str | None = None,
 ) -> None:
     """Let all attacks score a release, and add a row for each."""
     for player in players:
@@ -387,6 +390,7 @@ def _score(
             "seconds": time.perf_counter() - begun + player.seconds,
             "control": control,
             **dict.fromkeys(OF_CHECKS),
+            "fault": fault,
         }
         for name, value in row.items():
             columns[name].append(value)

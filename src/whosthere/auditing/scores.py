@@ -32,6 +32,7 @@ SCHEMA = {
     "pattern_correlation": pl.Float64(),
     "fault": pl.String(),
     "noise": pl.Int64(),
+    "others": pl.Int64(),
     "law": pl.List(pl.Float64()),
     "control": pl.Boolean(),
 }
@@ -50,11 +51,12 @@ Where `control` is true, the target is in no release, and `label` tells whether 
 place.
 
 The rows of the ceiling also hold what the checks of the audit itself saw
-(`whosthere.auditing.checks`): `fault`, what is wrong with a release; `noise`, a number for its
-random numbers; and in one row for all releases that were scored together `law`, where their values
-lie in their laws.
+(`whosthere.auditing.checks`): `fault`, what is wrong with a release; `noise` and `others`, numbers
+for its random numbers and for its people besides the target; and in one row for all releases that
+were scored together `law`, where their values lie in their laws. `fault` is in the rows of controls
+too.
 """
-OF_CHECKS = ("fault", "noise", "law")
+OF_CHECKS = ("fault", "noise", "others", "law")
 """The columns that are about the audit itself."""
 RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""
