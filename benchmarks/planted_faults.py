@@ -2,7 +2,8 @@
 
 Each fault is planted from outside, and the audit claims what it claims without the fault:
 milan-like with 2,000 people, groups of 500, the likelihood ratio alone at the quick scale (55
-targets with 60 releases each). An alarm is an audit that does not trust itself.
+targets with 60 releases each). An alarm is an audit that does not trust itself. How much of the
+processor time of a whole audit its checks take is measured in further audits without faults.
 
     python benchmarks/planted_faults.py > benchmarks/results/planted_faults.json
     python benchmarks/planted_faults.py --seeds 2 --only noise   # a look at some of them
@@ -14,11 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
@@ -27,6 +27,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import whosthere as wt
 from whosthere.auditing.checks import Checks
@@ -37,6 +38,7 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene, score_task
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.data.group import Group
+from whosthere.kernels.threads import one_thread
 from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
@@ -54,6 +56,7 @@ SOUND = (
     "gaussian(eps=1, delta=1e-6, unit=event)",
     USER_DAY,
 )
+SOUNDLY, TIMED = "none", "none, whole and timed"
 
 
 @contextmanager
@@ -246,8 +249,8 @@ def _city():
     return wt.simulate("milan-like", seed=7, users=2000).traces()
 
 
-def alarm(mechanism: str, seed: int) -> tuple[bool, list[str], float]:
-    """Return whether an audit does not trust itself, which controls fail, and their share of time.
+def alarm(mechanism: str, seed: int) -> tuple[bool, list[str]]:
+    """Return whether an audit does not trust itself, and which controls fail.
 
     A faulty release is enough for an alarm, so that an audit with one is not run to its end.
     """
@@ -255,43 +258,56 @@ def alarm(mechanism: str, seed: int) -> tuple[bool, list[str], float]:
         mechanisms=mechanism, group_sizes=500, attacks="likelihood-ratio", seed=seed
     )
     plan, people = make_plan(options, _city()), Population.of(_city())
-    scores, begun, checking = {}, time.process_time(), Stopwatch()
-    with patched(Checks, "see", checking.timed), patched(Checks, "sums", checking.timed):
-        for task in plan.tasks:
-            scores[task] = score_task(people, plan, task)
-            faults = scores[task]["fault"].drop_nulls()
-            if not faults.is_empty():
-                return True, [f"faults: {faults[0]}"], math.nan
-    share = checking.seconds / (time.process_time() - begun)
+    scores = {}
+    for task in plan.tasks:
+        scores[task] = score_task(people, plan, task)
+        faults = scores[task]["fault"].drop_nulls()
+        if not faults.is_empty():
+            return True, [f"faults: {faults[0]}"]
     findings = measure(*tests_and_controls(plan, scores), seed=seed, n_limits=4)
     failed = [f"{one.metric}: {one.note}" for one in findings if one.holds is False]
-    return control_holds(findings) is False, failed, share
+    return control_holds(findings) is False, failed
 
 
-class Stopwatch:
-    """Adds up the processor time that functions take."""
+def share_of_checks(mechanism: str, seed: int) -> float:
+    """Return the share of the processor time of a whole audit that its checks take."""
+    seconds = 0.0
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def timed(self, function: Callable) -> Callable:
+    def timed(function: Callable) -> Callable:
         def measured(*given: object) -> object:
+            nonlocal seconds
             begun = time.process_time()
             made = function(*given)
-            self.seconds += time.process_time() - begun
+            seconds += time.process_time() - begun
             return made
 
         return measured
 
+    begun = time.process_time()
+    with ExitStack() as watched:
+        for name in ("__init__", "see", "fault_of_control", "sums"):
+            watched.enter_context(patched(Checks, name, timed))
+        wt.audit(
+            _city(),
+            mechanisms=mechanism,
+            group_size=500,
+            attacks="likelihood-ratio",
+            seed=seed,
+            workers=1,
+        )
+    return seconds / (time.process_time() - begun)
+
 
 def run(job: tuple[str, str, int]) -> dict[str, object]:
     fault, mechanism, seed = job
-    with nullcontext() if fault == "none" else FAULTS[fault][1]():
-        seen, failed, share = alarm(mechanism, seed)
-    return {
-        "fault": fault, "mechanism": mechanism, "seed": seed, "alarm": seen, "why": failed,
-        "share_of_time": round(share, 4),
-    }  # fmt: skip
+    row = {"fault": fault, "mechanism": mechanism, "seed": seed}
+    planted = FAULTS[fault][1]() if fault in FAULTS else nullcontext()
+    # As in the workers of an audit.
+    with planted, threadpool_limits(1), one_thread():
+        if fault == TIMED:
+            return row | {"share": round(share_of_checks(mechanism, seed), 4)}
+        seen, failed = alarm(mechanism, seed)
+    return row | {"alarm": seen, "why": failed}
 
 
 def main() -> None:
@@ -308,7 +324,9 @@ def main() -> None:
         if given.only in fault
         for seed in range(given.seeds)
     ]
-    jobs += [("none", SOUND[i % len(SOUND)], 1000 + i) for i in range(given.sound)]
+    jobs += [(SOUNDLY, SOUND[i % len(SOUND)], 1000 + i) for i in range(given.sound)]
+    # The first in a process compiles and reads what the others find done.
+    jobs += [(TIMED, mechanism, seed) for seed in range(4) for mechanism in SOUND if given.sound]
     done = {}
     if given.keep and given.keep.exists():
         rows = [json.loads(line) for line in given.keep.read_text().splitlines()]
@@ -329,16 +347,18 @@ def summary(rows: list[dict]) -> dict[str, object]:
     faults: dict[str, dict] = {}
     sound: dict[str, dict] = {}
     for row in rows:
-        is_sound = row["fault"] == "none"
-        name = row["mechanism"] if is_sound else row["fault"]
-        one = (sound if is_sound else faults).setdefault(name, {"audits": 0, "alarms": 0, "by": []})
+        name = row["fault"] if row["fault"] in FAULTS else row["mechanism"]
+        group = faults if row["fault"] in FAULTS else sound
+        one = group.setdefault(name, {"audits": 0, "alarms": 0, "by": [], "shares": []})
+        if row["fault"] == TIMED:
+            one["shares"].append(row["share"])
+            continue
         one["audits"] += 1
         one["alarms"] += row["alarm"]
         one["by"] = sorted({*one["by"], *(why.split(":")[0] for why in row["why"])})
-        if is_sound:
-            one.setdefault("shares", []).append(row["share_of_time"])
-    for one in sound.values():
-        one["median_share_of_processor_time"] = round(median(one.pop("shares")), 3)
+    for one in (*faults.values(), *sound.values()):
+        if shares := one.pop("shares"):
+            one["share_of_processor_time"] = round(median(shares), 3)
     return {"faults": faults, "sound": sound}
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
+from whosthere import kernels
 from whosthere.privacy.probability import log_probability
 
 if TYPE_CHECKING:
@@ -46,10 +47,8 @@ _FINE = 2.0**20
 _NODES, _WEIGHTS = leggauss(3)
 # Logarithm of a chance so small that no audit sees such a value, however many it looks at.
 _IMPOSSIBLE = -60.0
-# Values that are collected before they are counted.
-_MANY = 2**22
-# Numbers that reach further than this many times their number are sorted and not looked up.
-_MOST_SPAN = 32
+# Where so many times as many pairs of counts can occur as there are cells, they are sorted instead.
+_MOST_SPAN = 4
 # What chance repeats more often than once in exp(this) says nothing if it is repeated.
 _LEAST_SURPRISE = 45.0
 
@@ -92,14 +91,14 @@ class Checks:
         fault = self._fault(publication, counts, holds_target=trial.put_in)
         # Values beyond 0..m have no place in the law, and are a fault already.
         published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
-        pairs = counts * (self._m + 1) + published
+        own = self._scene.cells_of_target(trial)
         everywhere, within, without = self._tallies
-        everywhere.add(pairs)
-        (within if trial.put_in else without).add(pairs[self._scene.cells_of_target(trial)])
-        drawn = fingerprints(publication.noise)
-        if np.unique(drawn).size < drawn.size:
+        everywhere.add_many(counts, published)
+        (within if trial.put_in else without).add(counts[own], published[own])
+        drawn = np.sort(fingerprints(publication.noise))
+        if (drawn[1:] == drawn[:-1]).any():
             fault = fault or "the noise of some cells was used for others"
-        noise = int(drawn.min()) if drawn.size else None
+        noise = int(drawn[0]) if drawn.size else None
         return Seen(fault, noise, self._others(publication.group))
 
     def fault_of_control(self, trial: Trial) -> str | None:
@@ -115,13 +114,14 @@ class Checks:
         """
         return [number for tally in self._tallies for number in self._sums(*tally.counted())]
 
-    def _sums(self, pairs: NDArray[np.int64], times: NDArray[np.int64]) -> list[float]:
-        true, published = np.divmod(pairs, self._m + 1)
+    def _sums(
+        self, true: NDArray[np.int64], published: NDArray[np.int64], times: NDArray[np.int64]
+    ) -> list[float]:
         where, impossible = places(self._mechanism, true, published, self._m)
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
-    def _recounted(self, publication: Publication) -> NDArray[np.int64]:
+    def _recounted(self, publication: Publication) -> NDArray[np.int32]:
         """Return true counts of the claimed group, or of what bounding kept of its visits."""
         return recounted(
             publication.counted if self._mechanism.bounds_visits else publication.group
@@ -136,13 +136,14 @@ class Checks:
 
     def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
         """Tell whether a group is m people, each of them once, and who may be in it."""
-        m_people = group.n_users == self._m == np.unique(group.rows).size
-        return (
-            m_people and group.everybody is self._scene.traces and bool(self._in_pool[others].all())
-        )
+        if group.everybody is not self._scene.traces or group.n_users != self._m:
+            return False
+        different = np.zeros(self._in_pool.size, np.bool_)
+        different[group.rows] = True
+        return np.count_nonzero(different) == self._m and bool(self._in_pool[others].all())
 
     def _fault(
-        self, publication: Publication, counts: NDArray[np.int64], *, holds_target: bool
+        self, publication: Publication, counts: NDArray[np.int32], *, holds_target: bool
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
         group, mechanism, m = publication.group, self._mechanism, self._m
@@ -160,10 +161,10 @@ class Checks:
         return None
 
 
-def recounted(group: Group) -> NDArray[np.int64]:
+def recounted(group: Group) -> NDArray[np.int32]:
     """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
     cells, _ = _visits(group)
-    return np.bincount(cells, minlength=group.everybody.n_cells)
+    return np.bincount(cells, minlength=group.everybody.n_cells).astype(np.int32)
 
 
 def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
@@ -174,15 +175,18 @@ def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
     epochs = publication.release.facts.epochs
     (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
     # Both are sorted by person and cell.
-    if not np.isin(keepers * n_cells + kept, people * n_cells + cells).all():
+    made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
+    place = np.searchsorted(made_at, kept_at)
+    if not np.array_equal(made_at.take(place, mode="clip"), kept_at):
         return False
     units = [unit for unit in mechanism.units if unit.bounds_visits]
     for unit in units:
         period = np.asarray(unit.period(epochs))
         n = int(period.max(initial=0)) + 1
+        unit_of = people * n + period[cells % epochs.n]
         made, counted = (
-            np.bincount(who * n + period[where % epochs.n], minlength=publication.group.n_users * n)
-            for where, who in ((cells, people), (kept, keepers))
+            np.bincount(own, minlength=publication.group.n_users * n)
+            for own in (unit_of, unit_of[place])
         )
         most = np.minimum(made, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.
@@ -235,34 +239,33 @@ def places(
 
 
 class _Tally:
-    """How often each of some whole numbers from 0 on was seen."""
+    """How often each pair of a true and a published count was seen."""
 
     def __init__(self) -> None:
-        self._waiting: list[NDArray[np.int64]] = []
-        self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._parts: list[tuple[NDArray[np.integer], ...]] = []
 
-    def add(self, numbers: NDArray[np.int64]) -> None:
-        """Add numbers, in any shape."""
-        self._waiting.append(numbers)
-        if sum(part.size for part in self._waiting) > _MANY:
-            self._count()
+    def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
+        """Add what was seen in some cells."""
+        self._parts.append((true, published, np.ones(true.size, np.int64)))
 
-    def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the different numbers, and how often each was seen."""
-        self._count()
-        numbers, times = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        distinct, place = np.unique(numbers, return_inverse=True)
-        return distinct, np.bincount(place, times).astype(np.int64)
+    def add_many(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
+        """Add what was seen in many cells, counted at once where few pairs can occur."""
+        width = int(published.max(initial=0)) + 1
+        span = (int(true.max(initial=0)) + 1) * width
+        if span > _MOST_SPAN * true.size:
+            self.add(true, published)
+            return
+        times = kernels.count_pairs(true, published, width, span)
+        seen = np.flatnonzero(times)
+        self._parts.append((seen // width, seen % width, times[seen]))
 
-    def _count(self) -> None:
-        numbers = np.concatenate([np.empty(0, np.int64), *self._waiting])
-        self._waiting.clear()
-        if int(numbers.max(initial=0)) > _MOST_SPAN * numbers.size:
-            self._parts.append(np.unique(numbers, return_counts=True))
-        else:
-            times = np.bincount(numbers)
-            seen = np.flatnonzero(times)
-            self._parts.append((seen, times[seen]))
+    def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the true and the published count of each pair, and how often it was seen."""
+        true, published, times = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        width = np.int64(published.max(initial=0)) + 1
+        distinct, place = np.unique(true * width + published, return_inverse=True)
+        n = np.bincount(place, times, distinct.size).astype(np.int64)
+        return distinct // width, distinct % width, n
 
 
 def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -276,7 +279,7 @@ def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _follows(
-    publication: Publication, counts: NDArray[np.int64], mechanism: Mechanism, m: int
+    publication: Publication, counts: NDArray[np.int32], mechanism: Mechanism, m: int
 ) -> bool:
     """Tell whether a release is what its own random numbers make of true counts."""
     noise = tuple(draw.reshape(-1) for draw in publication.noise)

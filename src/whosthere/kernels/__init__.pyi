@@ -2,6 +2,7 @@ from .count_matrix import Counts, cell_sums, standardised_cells, standardised_su
 from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
 from .low_rank import relative_deviations, standardised_residuals
+from .pairs import count_pairs
 from .rank_one import fit_rank_one, fit_shaped
 from .records import count_fates, empty_key_table, look_up_keys, number_keys
 from .rows import (
@@ -30,6 +31,7 @@ __all__ = [
     "cell_sums",
     "count_cells",
     "count_fates",
+    "count_pairs",
     "count_periods",
     "draw_traces",
     "draw_visits",
