@@ -9,8 +9,8 @@ import pytest
 import whosthere as wt
 from whosthere.auditing import run
 from whosthere.auditing.finished import FinishedAudit
-from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.auditing.together import RARE, Band, Together, together
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.reporting.pages import audit_page
 
 ALIKE = "share more than half of them with one other person"
@@ -48,8 +48,8 @@ class TestNumbers:
             made = strangers.select(rows)
             found = together(replace(made, users=tuple(map(str, range(rows.size)))))
             for band in found.bands:
-                assert band.people >= LEAST_TARGETS
-                assert band.sharing is None or band.sharing >= LEAST_TARGETS
+                assert band.people >= LEAST_PEOPLE
+                assert band.sharing is None or band.sharing >= LEAST_PEOPLE
             known = sum(band.sharing or 0 for band in found.bands)
             assert found.share == known / found.people
 

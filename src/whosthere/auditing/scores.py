@@ -41,7 +41,8 @@ SCHEMA = {
 `setting` and `attack` are specs, `target` is a row of the traces, `label` whether the target is in
 the release, `calibrated` the score on the scale of the attacker's own null, which can be compared
 between targets, `seconds` what the score cost (with its share of the fit), `visits` how many visits
-the target made, `uniqueness` the mean chance that the target is alone in a visited cell.
+the target made, rounded up so far that at least 5 people share the number, `uniqueness` the mean
+chance that the target is alone in a visited cell, in tenths.
 `visits_kept`, `cells_kept`, `relative_error` and `pattern_correlation` are what the protection
 leaves of the true counts, mean over the first `RELEASES_FOR_UTILITY` test releases of the target; a
 release without any pattern counts as a correlation of 0. The attack "ceiling" is none: its score is
