@@ -27,10 +27,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from threadpoolctl import threadpool_limits
 
 import whosthere as wt
 from whosthere.auditing.checks import Checks
+from whosthere.auditing.control import impossible_values
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
@@ -252,7 +254,7 @@ def _city():
 def alarm(mechanism: str, seed: int) -> tuple[bool, list[str]]:
     """Return whether an audit does not trust itself, and which controls fail.
 
-    A faulty release is enough for an alarm, so that an audit with one is not run to its end.
+    A single fault is enough for an alarm, so that an audit with one is not run to its end.
     """
     options = AuditOptions.of(
         mechanisms=mechanism, group_sizes=500, attacks="likelihood-ratio", seed=seed
@@ -261,12 +263,23 @@ def alarm(mechanism: str, seed: int) -> tuple[bool, list[str]]:
     scores = {}
     for task in plan.tasks:
         scores[task] = score_task(people, plan, task)
-        faults = scores[task]["fault"].drop_nulls()
-        if not faults.is_empty():
-            return True, [f"faults: {faults[0]}"]
+        if (fault := _fault_in(scores[task])) is not None:
+            return True, [f"faults: {fault}"]
     findings = measure(*tests_and_controls(plan, scores), seed=seed, n_limits=4)
     failed = [f"{one.metric}: {one.note}" for one in findings if one.holds is False]
     return control_holds(findings) is False, failed
+
+
+def _fault_in(scores: pl.DataFrame) -> str | None:
+    """Return a fault that is seen in one task alone, whatever the others hold."""
+    if (faults := scores["fault"].drop_nulls()).len():
+        return faults[0]
+    if impossible_values(np.sum(scores["law"].drop_nulls().to_list(), axis=0)):
+        return "a published value is impossible"
+    for name in ("noise", "others"):
+        if scores[name].drop_nulls().is_duplicated().any():
+            return f"{name} used before"
+    return None
 
 
 def share_of_checks(mechanism: str, seed: int) -> float:

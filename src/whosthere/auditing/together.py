@@ -32,10 +32,10 @@ class Band:
     least
         How many visits they made at least; the next band says how many at most.
     people
-        How many were compared with everybody, rounded down to a multiple of `LEAST_PEOPLE`.
+        How many were compared with everybody.
     sharing
-        How many of these share most of their visits with one other person, rounded like `people`;
-        None where they are fewer than `LEAST_PEOPLE`, or none.
+        How many of these share most of their visits with one other person; None where they are
+        fewer than `LEAST_PEOPLE`, or none. Where fewer do not, that many are said not to.
     by_chance
         Which share of stand-ins does, who go at the same times wherever others go then.
     """
@@ -124,8 +124,10 @@ def together(traces: Traces, *, seed: int = 0) -> Together:
     bands = []
     for least, end in zip(_EDGES, (*_EDGES[1:], None), strict=True):
         own = (shared.visits >= least) & (end is None or shared.visits < end)
-        # Rounded, so that neither those who share nor those who do not are told to be a few.
-        people, n = (int(some.sum()) // LEAST_PEOPLE * LEAST_PEOPLE for some in (own, sharing[own]))
-        if people:
-            bands.append(Band(least, people, n or None, float(by_chance[own].mean())))
+        people, n = int(own.sum()), int(sharing[own].sum())
+        if people >= LEAST_PEOPLE:
+            # Those who do not share are told to be none, or enough.
+            known = n if n == people else min(n, people - LEAST_PEOPLE)
+            said = known if known >= LEAST_PEOPLE else None
+            bands.append(Band(least, people, said, float(by_chance[own].mean())))
     return Together(tuple(bands))
