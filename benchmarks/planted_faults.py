@@ -27,7 +27,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from threadpoolctl import threadpool_limits
 
 import whosthere as wt
@@ -47,6 +46,8 @@ from whosthere.privacy.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import polars as pl
 
 EVENT = "laplace(eps={}, unit=event)"
 USER_DAY = "laplace(eps=5, unit=user-day, max_visits=2)"
