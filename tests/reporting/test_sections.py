@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.vocabulary import METRICS
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.reporting.charts.dots import DotChart
 from whosthere.reporting.charts.tradeoff import TradeOff
 from whosthere.reporting.lookup import Lookup, group_size_of, words_of
@@ -333,7 +333,7 @@ class TestPlaces:
         few = full_audit.leaks.filter(
             (pl.col("setting") == SETTINGS[0])
             & (pl.col("axis") == "region")
-            & (pl.col("targets") < LEAST_TARGETS)
+            & (pl.col("targets") < LEAST_PEOPLE)
         )["index"].to_list()
         assert few
         for i, place in enumerate(panel.map.places):

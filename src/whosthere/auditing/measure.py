@@ -82,8 +82,8 @@ def measure(
             found += measured.line()
             found += guarantee_findings(setting, promises[setting]) if setting in promises else ()
             found += _left_to_publish(measured)
-            in_setting = tests.filter(pl.col("setting") == setting)
-            found += _checked(measured, in_setting, n_controls)
+            own = pl.col("setting") == setting
+            found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
         else:
             found += measured.findings()
         if setting in uneven:
@@ -130,16 +130,22 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
-def _checked(ceiling: _Measured, tests: pl.DataFrame, n_controls: int) -> Iterator[Finding]:
-    """Say whether the test releases of a setting are what they claim to be."""
+def _checked(
+    ceiling: _Measured, tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int
+) -> Iterator[Finding]:
+    """Say whether the releases of a setting are what they claim to be."""
     rows = ceiling.rows
     if "law" not in rows.columns or not (laws := rows["law"].drop_nulls().to_list()):
         return
     sums = np.sum(laws, axis=0)
     yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
-    faults = Counter(rows["fault"].drop_nulls().to_list())
+    # Each attack has a row of its own for a control release.
+    of_controls = controls.unique(["target", "release"])["fault"].drop_nulls()
+    faults = Counter([*rows["fault"].drop_nulls(), *of_controls])
     faults["a published value is impossible"] = int(impossible_values(sums) > 0)
-    faults["noise was used before"] = int(rows["noise"].drop_nulls().is_duplicated().sum())
+    repeated = {"noise": "noise was used before", "others": "the same people were counted before"}
+    for name, what in repeated.items():
+        faults[what] = int(rows[name].drop_nulls().is_duplicated().sum())
     ruled_out = pl.col("label") & (pl.col("score") <= RULED_OUT)
     faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
     n = sum(faults.values())

@@ -3,6 +3,7 @@ from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
 from .lines import log_ratios_at_nodes, scores_of_draws, sum_log_chances
 from .low_rank import relative_deviations, standardised_residuals
+from .pairs import count_pairs
 from .rank_one import fit_rank_one, fit_shaped
 from .records import count_fates, empty_key_table, look_up_keys, number_keys
 from .rows import (
@@ -31,6 +32,7 @@ __all__ = [
     "cell_sums",
     "count_cells",
     "count_fates",
+    "count_pairs",
     "count_periods",
     "draw_traces",
     "draw_visits",
