@@ -86,7 +86,8 @@ class TestOverview:
         alone = replace(audit, verdicts=(replace(first, alone="knock-knock"), *others))
         assert "Some verdicts rest on one attack alone: knock-knock." in overview(alone).warnings
 
-    def test_a_card_for_every_verdict_with_its_own_words(self, audit):
+    def test_a_card_for_every_verdict_with_its_own_words(self, made_audit):
+        audit = made_audit(targets=60)
         cards = overview(audit).cards
         assert [card.name for card in cards] == list(SETTINGS)
         for card, verdict in zip(cards, audit.verdicts, strict=True):
