@@ -2,7 +2,8 @@
 
 Each fault is planted from outside, and the audit claims what it claims without the fault:
 milan-like with 2,000 people, groups of 500, the likelihood ratio alone at the quick scale (55
-targets with 60 releases each). An alarm is an audit that does not trust itself.
+targets with 60 releases each). An alarm is an audit that does not trust itself. How much of the
+processor time of a whole audit its checks take is measured in further audits without faults.
 
     python benchmarks/planted_faults.py > benchmarks/results/planted_faults.json
     python benchmarks/planted_faults.py --seeds 2 --only noise   # a look at some of them
@@ -14,11 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
@@ -27,9 +27,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import whosthere as wt
 from whosthere.auditing.checks import Checks
+from whosthere.auditing.control import impossible_values
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
@@ -37,12 +39,15 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene, score_task
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.data.group import Group
+from whosthere.kernels.threads import one_thread
 from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import polars as pl
 
 EVENT = "laplace(eps={}, unit=event)"
 USER_DAY = "laplace(eps=5, unit=user-day, max_visits=2)"
@@ -54,6 +59,7 @@ SOUND = (
     "gaussian(eps=1, delta=1e-6, unit=event)",
     USER_DAY,
 )
+SOUNDLY, TIMED = "none", "none, whole and timed"
 
 
 @contextmanager
@@ -140,6 +146,65 @@ def _noise_again():
     return patched(Scene, "_rng", made)
 
 
+def _people_again():
+    """Draw the same people for two releases with the target, and for two without."""
+
+    def made(rng):
+        return lambda self, role, *key: (
+            rng(self, role, *key[:-1], key[-1] // 4) if "group" in role else rng(self, role, *key)
+        )
+
+    return patched(Scene, "_rng", made)
+
+
+def _noise_of_half_again():
+    """Use the noise of the first release for the first half of all cells of every other one."""
+    kept = {}
+
+    def made(draw):
+        def drawn(self, shape, rng):
+            noise = draw(self, shape, rng)
+            half = shape[0] // 2
+            noise[0][:half] = kept.setdefault("half", noise[0][:half].copy())
+            return noise
+
+        return drawn
+
+    return patched(Mechanism, "draw", made)
+
+
+def _trial_as(change, role="test"):
+    """Change what becomes of a trial, given its scene."""
+    return patched(Scene, role, lambda trial: lambda self, i: change(self, i, trial(self, i)))
+
+
+def _of_others(scene, _, trial):
+    """Claim others than those who were counted."""
+    group = trial.publication.group
+    others = np.setdiff1d(scene.pool, group.rows)[: group.n_users - 1]
+    claimed = Group(scene.traces, np.append(others, group.rows[-1]))
+    return replace(trial, publication=replace(trial.publication, group=claimed))
+
+
+def _unprotected_in(_scene, _, trial):
+    """Publish the true counts of releases with the target, as if its noise were 0."""
+    if not trial.put_in:
+        return trial
+    made = trial.publication
+    nothing = tuple(np.zeros_like(draw) for draw in made.noise)
+    release = replace(made.release, counts=made.counts)
+    return replace(trial, publication=replace(made, release=release, noise=nothing))
+
+
+def _next_cell(group, counts):
+    """Count the last of the group, who may be the target, one hour later in one cell."""
+    moved = counts.copy().reshape(-1)
+    cell = group.trace(-1)[:1]
+    moved[cell] -= 1
+    moved[(cell + 1) % moved.size] += 1
+    return np.clip(moved, 0, group.n_users).reshape(counts.shape)
+
+
 FAULTS = {
     "k = 3 instead of 5": ("suppress(k=5)", lambda: _suppress_at(3)),
     "k = 1 instead of 2": ("suppress(k=2)", lambda: _suppress_at(1)),
@@ -164,6 +229,21 @@ FAULTS = {
     ),
     "one person counted twice, k = 1": ("suppress(k=1)", lambda: _counts_as(_somebody_twice)),
     "noise used twice, eps 0.5": (EVENT.format(0.5), _noise_again),
+    "noise used again in half the cells, eps 0.5": (EVENT.format(0.5), _noise_of_half_again),
+    "the same people twice, k = 1": ("suppress(k=1)", _people_again),
+    "other people counted than claimed, k = 1": ("suppress(k=1)", lambda: _trial_as(_of_others)),
+    "target counted in the next cell once, eps 0.1": (
+        EVENT.format(0.1),
+        lambda: _counts_as(_next_cell),
+    ),
+    "releases with the target unprotected, eps 0.5": (
+        EVENT.format(0.5),
+        lambda: _trial_as(_unprotected_in),
+    ),
+    "controls hold the target, eps 0.1": (
+        EVENT.format(0.1),
+        lambda: _trial_as(lambda scene, i, _: scene.test(2 * i + 1000), "control"),
+    ),
 }
 
 
@@ -172,52 +252,76 @@ def _city():
     return wt.simulate("milan-like", seed=7, users=2000).traces()
 
 
-def alarm(mechanism: str, seed: int) -> tuple[bool, list[str], float]:
-    """Return whether an audit does not trust itself, which controls fail, and their share of time.
+def alarm(mechanism: str, seed: int) -> tuple[bool, list[str]]:
+    """Return whether an audit does not trust itself, and which controls fail.
 
-    A faulty release is enough for an alarm, so that an audit with one is not run to its end.
+    A single fault is enough for an alarm, so that an audit with one is not run to its end.
     """
     options = AuditOptions.of(
         mechanisms=mechanism, group_sizes=500, attacks="likelihood-ratio", seed=seed
     )
     plan, people = make_plan(options, _city()), Population.of(_city())
-    scores, begun, checking = {}, time.process_time(), Stopwatch()
-    with patched(Checks, "see", checking.timed), patched(Checks, "sums", checking.timed):
-        for task in plan.tasks:
-            scores[task] = score_task(people, plan, task)
-            faults = scores[task]["fault"].drop_nulls()
-            if not faults.is_empty():
-                return True, [f"faults: {faults[0]}"], math.nan
-    share = checking.seconds / (time.process_time() - begun)
+    scores = {}
+    for task in plan.tasks:
+        scores[task] = score_task(people, plan, task)
+        if (fault := _fault_in(scores[task])) is not None:
+            return True, [f"faults: {fault}"]
     findings = measure(*tests_and_controls(plan, scores), seed=seed, n_limits=4)
     failed = [f"{one.metric}: {one.note}" for one in findings if one.holds is False]
-    return control_holds(findings) is False, failed, share
+    return control_holds(findings) is False, failed
 
 
-class Stopwatch:
-    """Adds up the processor time that functions take."""
+def _fault_in(scores: pl.DataFrame) -> str | None:
+    """Return a fault that is seen in one task alone, whatever the others hold."""
+    if (faults := scores["fault"].drop_nulls()).len():
+        return faults[0]
+    if impossible_values(np.sum(scores["law"].drop_nulls().to_list(), axis=0)):
+        return "a published value is impossible"
+    for name in ("noise", "others"):
+        if scores[name].drop_nulls().is_duplicated().any():
+            return f"{name} used before"
+    return None
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
 
-    def timed(self, function: Callable) -> Callable:
+def share_of_checks(mechanism: str, seed: int) -> float:
+    """Return the share of the processor time of a whole audit that its checks take."""
+    seconds = 0.0
+
+    def timed(function: Callable) -> Callable:
         def measured(*given: object) -> object:
+            nonlocal seconds
             begun = time.process_time()
             made = function(*given)
-            self.seconds += time.process_time() - begun
+            seconds += time.process_time() - begun
             return made
 
         return measured
 
+    begun = time.process_time()
+    with ExitStack() as watched:
+        for name in ("__init__", "see", "fault_of_control", "sums"):
+            watched.enter_context(patched(Checks, name, timed))
+        wt.audit(
+            _city(),
+            mechanisms=mechanism,
+            group_size=500,
+            attacks="likelihood-ratio",
+            seed=seed,
+            workers=1,
+        )
+    return seconds / (time.process_time() - begun)
+
 
 def run(job: tuple[str, str, int]) -> dict[str, object]:
     fault, mechanism, seed = job
-    with nullcontext() if fault == "none" else FAULTS[fault][1]():
-        seen, failed, share = alarm(mechanism, seed)
-    return {
-        "fault": fault, "mechanism": mechanism, "seed": seed, "alarm": seen, "why": failed,
-        "share_of_time": round(share, 4),
-    }  # fmt: skip
+    row = {"fault": fault, "mechanism": mechanism, "seed": seed}
+    planted = FAULTS[fault][1]() if fault in FAULTS else nullcontext()
+    # As in the workers of an audit.
+    with planted, threadpool_limits(1), one_thread():
+        if fault == TIMED:
+            return row | {"share": round(share_of_checks(mechanism, seed), 4)}
+        seen, failed = alarm(mechanism, seed)
+    return row | {"alarm": seen, "why": failed}
 
 
 def main() -> None:
@@ -234,7 +338,9 @@ def main() -> None:
         if given.only in fault
         for seed in range(given.seeds)
     ]
-    jobs += [("none", SOUND[i % len(SOUND)], 1000 + i) for i in range(given.sound)]
+    jobs += [(SOUNDLY, SOUND[i % len(SOUND)], 1000 + i) for i in range(given.sound)]
+    # The first in a process compiles and reads what the others find done.
+    jobs += [(TIMED, mechanism, seed) for seed in range(4) for mechanism in SOUND if given.sound]
     done = {}
     if given.keep and given.keep.exists():
         rows = [json.loads(line) for line in given.keep.read_text().splitlines()]
@@ -255,16 +361,18 @@ def summary(rows: list[dict]) -> dict[str, object]:
     faults: dict[str, dict] = {}
     sound: dict[str, dict] = {}
     for row in rows:
-        is_sound = row["fault"] == "none"
-        name = row["mechanism"] if is_sound else row["fault"]
-        one = (sound if is_sound else faults).setdefault(name, {"audits": 0, "alarms": 0, "by": []})
+        name = row["fault"] if row["fault"] in FAULTS else row["mechanism"]
+        group = faults if row["fault"] in FAULTS else sound
+        one = group.setdefault(name, {"audits": 0, "alarms": 0, "by": [], "shares": []})
+        if row["fault"] == TIMED:
+            one["shares"].append(row["share"])
+            continue
         one["audits"] += 1
         one["alarms"] += row["alarm"]
         one["by"] = sorted({*one["by"], *(why.split(":")[0] for why in row["why"])})
-        if is_sound:
-            one.setdefault("shares", []).append(row["share_of_time"])
-    for one in sound.values():
-        one["median_share_of_processor_time"] = round(median(one.pop("shares")), 3)
+    for one in (*faults.values(), *sound.values()):
+        if shares := one.pop("shares"):
+            one["share_of_processor_time"] = round(median(shares), 3)
     return {"faults": faults, "sound": sound}
 
 

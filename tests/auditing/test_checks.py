@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import whosthere as wt
 from whosthere.auditing import scores
-from whosthere.auditing.checks import MOMENTS, ROLES, Checks, fingerprint, places
+from whosthere.auditing.checks import MOMENTS, ROLES, Checks, fingerprints, places
 from whosthere.auditing.control import FALSE_ALARMS, impossible_values, law_control
 from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.options import AuditOptions
@@ -123,20 +123,33 @@ class TestLaw:
         assert impossible_values(sums_of(mechanism, true, np.array([0, 2, 3, 4, 9]))) == 2
 
 
-class TestFingerprint:
-    def test_is_that_of_the_noise(self, rng):
+class TestFingerprints:
+    def test_are_those_of_the_noise(self, rng):
         mechanism = Mechanism.parse("laplace(eps=1) | random-round(to=3)")
         one, other = (mechanism.draw((10, 24), rng) for _ in range(2))
         again = tuple(np.array(draw) for draw in one)
-        assert fingerprint(one) == fingerprint(again) is not None
-        assert fingerprint(one) != fingerprint(other)
+        assert fingerprints(one).size > 10
+        assert np.array_equal(fingerprints(one), fingerprints(again))
+        assert not np.isin(fingerprints(one), fingerprints(other)).any()
         again[0][3, 5] += 1
-        assert fingerprint(one) != fingerprint(again)
+        assert np.count_nonzero(fingerprints(one) != fingerprints(again)) == 1
+
+    @pytest.mark.parametrize("spec", ["laplace(eps=1)", "discrete-laplace(eps=0.1)"])
+    def test_the_least_is_often_shared_where_a_part_of_the_noise_is(self, rng, spec):
+        mechanism, n = Mechanism.parse(spec), 200
+        shared = 0
+        for _ in range(n):
+            ((one,), (other,)) = (mechanism.draw((50, 24), rng) for _ in range(2))
+            other[:25] = one[:25]
+            shared += fingerprints((one,)).min() == fingerprints((other,)).min()
+        # One in three; fewer than this have a chance of 1e-6.
+        assert shared >= binom.ppf(1e-6, n, 1 / 3)
 
     def test_noise_that_chance_repeats_has_none(self, rng):
-        assert fingerprint(()) is None
-        assert fingerprint(Mechanism.parse("laplace(eps=1)").draw((3, 2), rng)) is None
-        assert fingerprint(Mechanism.parse("discrete-laplace(eps=30)").draw((10, 24), rng)) is None
+        assert not fingerprints(()).size
+        assert not fingerprints(Mechanism.parse("laplace(eps=1)").draw((3, 2), rng)).size
+        rare = Mechanism.parse("discrete-laplace(eps=30)")
+        assert not fingerprints(rare.draw((10, 24), rng)).size
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +221,99 @@ def noise_of_another_target(monkeypatch):
     monkeypatch.setattr(Scene, "_rng", shared)
 
 
+def noise_of_half_the_cells_used_twice(monkeypatch):
+    draw = Mechanism.draw
+
+    def drawn(self, shape, rng):
+        noise = draw(self, shape, rng)
+        half = shape[0] // 2
+        noise[0][:half] = kept.setdefault("half", noise[0][:half].copy())
+        return noise
+
+    kept = {}
+    monkeypatch.setattr(Mechanism, "draw", drawn)
+
+
+def noise_of_one_region_for_all(monkeypatch):
+    draw = Mechanism.draw
+    monkeypatch.setattr(
+        Mechanism,
+        "draw",
+        lambda self, shape, rng: tuple(
+            np.broadcast_to(one, shape).copy() for one in draw(self, (1, *shape[1:]), rng)
+        ),
+    )
+
+
+def released_otherwise(change, role="test"):
+    """Change what becomes of a trial, given its scene and number."""
+
+    def plant(monkeypatch):
+        before = getattr(Scene, role)
+        monkeypatch.setattr(Scene, role, lambda self, i: change(self, i, before(self, i)))
+
+    return plant
+
+
+def claimed_of_others(scene, i, trial):
+    """Others are counted than those who are claimed."""
+    group = trial.publication.group
+    others = np.setdiff1d(scene.pool, group.rows)[: M - 1]
+    claimed = Group(scene.traces, np.append(others, group.rows[-1]))
+    return replace(trial, publication=replace(trial.publication, group=claimed))
+
+
+def only_without_target_protected(scene, i, trial):
+    if not trial.put_in:
+        return trial
+    kept = trial.publication
+    release = replace(kept.release, counts=kept.counts)
+    nothing = tuple(np.zeros_like(draw) for draw in kept.noise)
+    return replace(trial, publication=replace(kept, release=release, noise=nothing))
+
+
+def two_cells_swapped(scene, i, trial):
+    counts = trial.publication.release.counts.copy()
+    cells = scene.traces.trace(scene.task.target)[:1]
+    counts.reshape(-1)[[0, *cells]] = counts.reshape(-1)[[*cells, 0]]
+    release = replace(trial.publication.release, counts=counts)
+    return replace(trial, publication=replace(trial.publication, release=release))
+
+
+def smaller_groups(monkeypatch):
+    trial = Scene._trial
+
+    def smaller(self, *given):
+        scheme = replace(self.task.scheme, group_size=M - 1)
+        made = trial(replace(self, task=replace(self.task, scheme=scheme)), *given)
+        claimed = replace(made.release, facts=self.facts)
+        return replace(made, publication=replace(made.publication, release=claimed))
+
+    monkeypatch.setattr(Scene, "_trial", smaller)
+
+
+def control_with_the_target(scene, i, trial):
+    return scene.test(2 * i + 1000)
+
+
+def target_in_the_next_cell(group, counts):
+    moved = counts.copy().reshape(-1)
+    cell = group.trace(-1)[:1]
+    moved[cell] -= 1
+    moved[cell + 1 - 2 * (cell + 1 == moved.size)] += 1
+    return moved.reshape(counts.shape)
+
+
+def people_used_twice(monkeypatch):
+    rng = Scene._rng
+
+    def shared(self, role, *key):
+        key = (*key[:-1], key[-1] // 4) if "group" in role else key
+        return rng(self, role, *key)
+
+    monkeypatch.setattr(Scene, "_rng", shared)
+
+
 def target_left_out(monkeypatch):
     """Every fifth release that is labelled IN was made without the target."""
     test = Scene.test
@@ -275,6 +381,17 @@ PLANTED = [
     ("suppress(k=1)", counted_otherwise(lambda _, counts: np.roll(counts, 1, axis=0))),
     ("suppress(k=1)", counted_otherwise(lambda _, counts: np.roll(counts, 1, axis=1))),
     ("laplace(eps=0.1, unit=event)", counted_otherwise(somebody_twice)),
+    ("laplace(eps=0.1, unit=event)", counted_otherwise(target_in_the_next_cell)),
+    ("laplace(eps=1, unit=event)", noise_of_half_the_cells_used_twice),
+    ("laplace(eps=1, unit=event)", noise_of_one_region_for_all),
+    ("suppress(k=1)", released_otherwise(claimed_of_others)),
+    ("laplace(eps=0.1, unit=event)", released_otherwise(claimed_of_others)),
+    (USER_DAY, released_otherwise(claimed_of_others)),
+    ("laplace(eps=1, unit=event)", released_otherwise(only_without_target_protected)),
+    ("laplace(eps=0.1, unit=event)", released_otherwise(two_cells_swapped)),
+    ("laplace(eps=0.1, unit=event)", released_otherwise(control_with_the_target, "control")),
+    ("suppress(k=1)", people_used_twice),
+    ("laplace(eps=0.1, unit=event)", smaller_groups),
 ]
 
 
@@ -288,7 +405,7 @@ def test_planted_faults_are_seen(city, spec, plant, monkeypatch):
 
 def test_a_target_who_is_in_and_ruled_out_is_a_fault(city, monkeypatch):
     """Even if all else seems right."""
-    monkeypatch.setattr(Checks, "_fault", lambda *_: None)
+    monkeypatch.setattr(Checks, "_fault", lambda *_, **__: None)
     target_left_out(monkeypatch)
     _, faults, _ = audited(city, "raw")
     assert "ruled out" in faults.note
@@ -300,10 +417,9 @@ def test_sums_do_not_depend_on_how_releases_are_put_together(city):
     scene = Scene(Population.of(city), plan, task)
 
     def sums(numbers):
-        checks = Checks(task.target, task.scheme.mechanism, M)
+        checks = Checks(scene)
         for i in numbers:
-            trial = scene.test(i)
-            assert checks.see(trial, scene.cells_of_target(trial)).fault is None
+            assert checks.see(scene.test(i)).fault is None
         return np.array(checks.sums())
 
     assert np.array_equal(sums(range(20)), sums(range(7)) + sums(range(7, 20)))

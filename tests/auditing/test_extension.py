@@ -1,11 +1,15 @@
 """A larger audit holds a smaller one: what is added to it gives the same as asked for at once."""
 
+import json
+from collections import Counter
+
 import polars as pl
 import pytest
 
 import whosthere as wt
 from whosthere.auditing.extension import NOTHING, Scored, obstacle
 from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
@@ -42,6 +46,11 @@ def prepared(traces, out, *, extend=False, **sizes):
     return prepare_audit(traces, AuditOptions.of(**CHOSEN, **sizes), out, extend=extend)
 
 
+def looks(folder):
+    """How many targets each look had seen."""
+    return [one["targets"] for one in json.loads((folder / "manifest.json").read_text())["looks"]]
+
+
 def scores(folder, name):
     return pl.read_parquet(folder / f"{name}.parquet").drop("seconds")
 
@@ -60,17 +69,27 @@ def same(one, other):
         assert pl.read_parquet(one / f"{name}.parquet").equals(
             pl.read_parquet(other / f"{name}.parquet")
         )
-    for name in ("findings.json", "verdicts.json"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert findings(one) == findings(other)
+
+
+def findings(folder):
+    """What was measured; which ends decide, and what a note says of them, depends on the look."""
+    found = json.loads((folder / "findings.json").read_text())
+    of_look = {"low_to_decide", "high_to_decide", "note"}
+    return [{key: one[key] for key in one.keys() - of_look} for one in found]
 
 
 def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_path):
     folder = tmp_path / "run"
     prepared(traces, folder, **SMALL).run(what_if=False)
     before = scores(folder, "scores")
+    assert looks(folder) == [3]
     larger = prepared(traces, folder, extend=True, **LARGE)
     assert len(larger.left) == len(larger.plan.tasks)
-    larger.run(what_if=False)
+    assert larger.look == 2
+    result = larger.run(what_if=False)
+    assert {one.look for one in result.verdicts} == {2}
+    assert looks(folder) == [3, 5]
     same(folder, at_once)
     # And what was there is still there.
     assert (
@@ -79,7 +98,13 @@ def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_p
         ).height
         == before.height
     )
-    assert not prepared(traces, folder, **LARGE).left
+    again = prepared(traces, folder, **LARGE)
+    assert not again.left
+    # The same scores are the same look, whatever the policy.
+    assert again.look == 2
+    judged = again.run(policy=Policy("another", {"auc": 0.7}), what_if=False)
+    assert {one.look for one in judged.verdicts} == {2}
+    assert looks(folder) == [3, 5]
 
 
 def test_nothing_is_scored_twice(traces, tmp_path, monkeypatch):
@@ -104,6 +129,29 @@ def test_nothing_is_scored_twice(traces, tmp_path, monkeypatch):
     assert len(scored) == 2 * 3 * 2 * 2
 
 
+def test_an_attack_that_has_scored_all_is_not_fitted_again(traces, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    first = prepared(traces, folder, **SMALL)
+    first.run(what_if=False)
+    fitted = Counter()
+    for kind in {attack.__class__ for attack in first.plan.attacks}:
+        monkeypatch.setattr(kind, "fit", counted(kind.fit, fitted))
+    prepared(traces, folder, extend=True, **SMALL | {"releases": 6}).run(
+        workers=ThisProcess(), closer_look=False
+    )
+    assert fitted["likelihood-ratio"] == 0
+    # Each of 3 targets, 2 schemes and 2 kinds of knowledge.
+    assert fitted["knock-knock"] == fitted["zero-knowledge"] == 3 * 2 * 2
+
+
+def counted(fit, fitted):
+    def counting(self, *given, **more):
+        fitted[self.name] += 1
+        return fit(self, *given, **more)
+
+    return counting
+
+
 class Interrupted(ThisProcess):
     """Stops after a few tasks, as a user might."""
 
@@ -120,6 +168,8 @@ def test_an_interrupted_extension_resumes(traces, at_once, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         prepared(traces, folder, extend=True, **LARGE).run(workers=Interrupted(), what_if=False)
     assert not (folder / "verdicts.json").exists()
+    # Nothing was judged, so nothing was looked at.
+    assert looks(folder) == [3]
     resumed = prepared(traces, folder, **LARGE)
     assert 0 < len(resumed.left) < len(resumed.plan.tasks)
     resumed.run(what_if=False)

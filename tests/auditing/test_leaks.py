@@ -10,13 +10,20 @@ import pytest
 from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.auditing import leaks
-from whosthere.auditing.leaks import LEAKS, LEAST_TARGETS, add_up, look_closer, others_to_look_at
+from whosthere.auditing.leaks import (
+    LEAKS,
+    add_up,
+    look_closer,
+    others_to_look_at,
+    rarely_visited,
+)
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 
@@ -40,7 +47,7 @@ def looked(traces, plan):
     people = Population.of(traces, plan.first_epoch)
     others = dict(zip(plan.targets, others_to_look_at(plan, people.tested), strict=True))
     looks = {task: look_closer(people, plan, task, others[task.target]) for task in plan.tasks}
-    return looks, *add_up(plan, looks)
+    return looks, *add_up(plan, looks, rarely_visited(people.tested))
 
 
 def look_alone(traces, plan, task):
@@ -173,7 +180,7 @@ class TestSums:
         assert shown.height > joined.height // 3
         assert shown["targets"].to_list() == shown["n"].to_list()
         assert shown["leak"].to_list() == pytest.approx(shown["sum"].to_list())
-        assert shown["targets"].min() >= LEAST_TARGETS
+        assert shown["targets"].min() >= LEAST_PEOPLE
         hidden = joined.filter(pl.col("leak").is_null())
         assert hidden["targets"].null_count() == hidden.height
 
@@ -183,7 +190,9 @@ class TestSums:
             assert own["leak"].sum() > 0
 
     def test_marginals_are_shares(self, city, plan, found):
-        marginals = found[2]
+        everything = dict.fromkeys(("region", "hour"), np.zeros(25, np.bool_))
+        everything["hour"] = np.zeros(np.unique(city.epochs.hours_of_week).size, np.bool_)
+        marginals = add_up(plan, found[0], everything)[1]
         sums = marginals.group_by("setting", "axis").agg(pl.col("truth", "estimated").sum())
         for row in sums.to_dicts():
             assert row["truth"] == pytest.approx(1)
@@ -192,16 +201,27 @@ class TestSums:
         by_region = city.counts().sum(axis=1)
         assert own["truth"].to_list() == pytest.approx((by_region / by_region.sum()).tolist())
 
+    def test_marginals_of_rarely_visited_places_are_hidden(self, city, plan, found):
+        region = city.cells // city.epochs.n
+        people = np.repeat(np.arange(city.n_users), city.visits_per_user())
+        visitors = [np.unique(people[region == i]).size for i in range(25)]
+        own = found[2].filter(setting=str(plan.settings[0]), axis="region")
+        hidden = own["truth"].is_null()
+        assert hidden.equals(own["estimated"].is_null())
+        assert all(hidden[i] for i in range(25) if visitors[i] < LEAST_PEOPLE)
+        together = np.unique(people[np.isin(region, np.flatnonzero(hidden))]).size
+        assert together >= LEAST_PEOPLE or not hidden.any()
+
     def test_raw_counts_show_the_truth(self, city):
         _, _, marginals = looked(city, plan_of(city, mechanisms="raw", group_sizes=110))
         for axis in ("region", "hour"):
-            own = marginals.filter(axis=axis)
+            own = marginals.filter(axis=axis).drop_nulls()
             assert np.corrcoef(own["truth"], own["estimated"])[0, 1] > 0.99
 
-    def test_the_order_in_which_looks_end_does_not_matter(self, plan, found):
+    def test_the_order_in_which_looks_end_does_not_matter(self, city, plan, found):
         looks, found_leaks, _ = found
         again = dict(reversed(looks.items()))
-        assert add_up(plan, again)[0].equals(found_leaks)
+        assert add_up(plan, again, rarely_visited(city))[0].equals(found_leaks)
 
 
 class TestHidden:
@@ -221,12 +241,12 @@ class TestHidden:
         return table.filter(axis=axis).drop_nulls("leak")["index"].to_list()
 
     def test_few_people_are_not_shown(self):
-        found = self.looks([0] * 20 + [1] * LEAST_TARGETS + [2] * (LEAST_TARGETS - 1) + [3] * 4)
+        found = self.looks([0] * 20 + [1] * LEAST_PEOPLE + [2] * (LEAST_PEOPLE - 1) + [3] * 4)
         assert self.shown(found, "region") == [0, 1]
 
     def test_nor_follows_what_they_leak_from_the_total(self):
         """All hours are shown, so that one hidden region would be their sum less the others."""
-        found = self.looks([0] * 20 + [1] * 9 + [2] * 7 + [3] * (LEAST_TARGETS - 1))
+        found = self.looks([0] * 20 + [1] * 9 + [2] * 7 + [3] * (LEAST_PEOPLE - 1))
         assert self.shown(found, "region") == [0, 1]
 
     def test_where_nobody_was_nothing_follows(self):
@@ -236,5 +256,5 @@ class TestHidden:
     def test_all_targets_together_may_be_too_few(self, city):
         plan = replace(plan_of(city), targets=plan_of(city).targets[:1])
         looks = {task: look_alone(city, plan, task) for task in plan.tasks}
-        table, _ = add_up(plan, looks)
+        table, _ = add_up(plan, looks, rarely_visited(city))
         assert table["leak"].null_count() == table.height

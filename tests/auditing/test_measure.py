@@ -222,7 +222,7 @@ class TestWhatIsMeasured:
         def lows(rows, n_limits):
             found = measure(table(rows), table([]), seed=0, n_limits=n_limits)
             return {
-                one.metric: one.low_in_family
+                one.metric: one.low_to_decide
                 for one in by_metric(found, "a").values()
                 if one.holds is None
             }
@@ -232,6 +232,25 @@ class TestWhatIsMeasured:
         for name in ("auc", "accuracy", "pooled_auc"):
             few, many = lows(alone, 1)[name], lows(alone, 6)[name]
             assert many < few <= by_metric(measured(alone), "a")[name].low + 1e-9
+
+    def test_each_look_has_less_error_to_spend(self):
+        """For both ends of all that can be limited; what is shown stays as it is."""
+        rows = scores("a", noise)
+
+        def ends(look):
+            found = measure(table(rows), table([]), seed=0, look=look)
+            return by_metric(found, "a")
+
+        first, second = ends(1), ends(2)
+        for name in (name for name, metric in METRICS.items() if metric.can_be_limited):
+            one, two = first[name], second[name]
+            assert (one.estimate, one.low, one.high) == (two.estimate, two.low, two.high)
+            assert two.at_least <= one.at_least
+            assert two.at_most >= one.at_most
+        for name in ("auc", "accuracy"):
+            one, two = first[name], second[name]
+            assert two.at_least < one.at_least < one.low
+            assert two.at_most > one.at_most > one.high
 
     def test_strict_json(self, two_attacks):
         text = json.dumps([one.to_json() for one in two_attacks], allow_nan=False)

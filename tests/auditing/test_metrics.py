@@ -13,6 +13,7 @@ from scipy.stats import binom, binomtest, norm, spearmanr, t
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 from whosthere.auditing.certified_eps import empirical_eps, eps_ceiling
+from whosthere.auditing.looks import Errors
 from whosthere.auditing.metrics import (
     Estimate,
     _low_quantile,
@@ -32,6 +33,8 @@ from whosthere.auditing.metrics import (
     tpr_at_fpr,
 )
 from whosthere.errors import InputError
+
+STRICT = Errors(low=0.001, high=0.002)
 
 RULED_OUT = -1e9
 COVERED = 0.95
@@ -191,8 +194,8 @@ class TestDecisions:
     def test_interval_is_over_targets(self, rng):
         decisions, labels, targets = _decisions(30, 10, rng)
         _, right = accuracy_by_target(decisions, labels, targets)
-        assert accuracy(decisions, labels, targets, family=7) == mean_over_targets(
-            right, unseen=(0.5, 1), family=7
+        assert accuracy(decisions, labels, targets, errors=STRICT) == mean_over_targets(
+            right, unseen=(0.5, 1), errors=STRICT
         )
         _, above = advantage_by_target(decisions, labels, targets)
         assert advantage(decisions, labels, targets, confidence=0.9) == mean_over_targets(
@@ -255,8 +258,9 @@ class TestPooledAuc:
         moved = pooled_auc(np.exp(scores[order]), labels[order], 100 + targets[order])
         assert moved.value == pytest.approx(found.value)
         assert (moved.low, moved.high) == pytest.approx((found.low, found.high))
-        assert found.low_in_family == found.low
-        assert pooled_auc(scores, labels, targets, family=20).low_in_family < found.low
+        strict = pooled_auc(scores, labels, targets, errors=STRICT)
+        assert strict.low_to_decide < found.low_to_decide < found.low
+        assert strict.high_to_decide > found.high_to_decide > found.high
 
     # With 2.5 % and 400 simulations, 5.6 % is 4 standard deviations away: fewer than one seed in
     # 10,000 fails. The bootstrap that was used before missed in 7 to 9 %.
@@ -329,7 +333,7 @@ class TestTprAtFpr:
         labels, targets = np.arange(100) < 50, np.arange(100) % 5
         assert tpr_at_fpr(np.where(labels, 3, RULED_OUT), labels, targets, 0.02).value == 1
         found = tpr_at_fpr(labels * 1.0, labels, targets, 0.001)
-        assert found.value is found.low is found.high is found.low_in_family is None
+        assert found.value is found.low is found.high is found.high_to_decide is None
         assert found.note == (
             "not resolvable with 5 targets and 50 OUT releases: 1,000 OUT releases are needed, "
             "such as 5 targets with 200 each or 100 targets with 10 each"
@@ -352,15 +356,15 @@ class TestTprAtFpr:
         ends = (expected.low, expected.high)
         assert (found.low, found.high) == pytest.approx(ends, abs=0.015)
 
-    @pytest.mark.parametrize(("fpr", "family", "needed"), [(0.1, 1, 36), (0.1, 4, 49)])
-    def test_no_lower_end_where_false_alarms_may_have_been_missed(self, fpr, family, needed):
+    @pytest.mark.parametrize(("fpr", "error", "needed"), [(0.1, 0.025, 36), (0.1, 0.00625, 49)])
+    def test_no_lower_end_where_false_alarms_may_have_been_missed(self, fpr, error, needed):
         """(1 - fpr)^n is the chance to miss a share of people who use up all false alarms."""
-        assert least_people(fpr, 0.025 / family) == needed
+        assert least_people(fpr, error) == needed
         for n in (needed - 1, needed):
             labels, targets = np.tile([True, False], 2 * n), np.repeat(np.arange(n), 4)
-            found = tpr_at_fpr(labels * 1.0, labels, targets, fpr, family=family)
+            found = tpr_at_fpr(labels * 1.0, labels, targets, fpr, errors=Errors(low=error))
             assert found.value == 1
-            assert (found.low_in_family > 0) == (n == needed)
+            assert (found.low_to_decide > 0) == (n == needed)
             assert (found.note is None) == (n == needed)
         assert least_people(0.01, 0.025) == 368
         assert least_people(1, 0.025) == 1
@@ -386,14 +390,14 @@ class TestTprAtFpr:
         scores = np.round(scores, 1)
         weights = np.random.default_rng(4).exponential(size=(60, 7))
         slow = np.array([_slow_tprs(scores, labels, targets, 0.4, row) for row in weights])
-        found = tpr_at_fpr(
-            scores, labels, targets, 0.4, confidence=0.5, seed=4, n_resamples=60, family=2
-        )
-        low, in_family = np.quantile(slow[:, 0], [0.25, 0.125])
-        high = np.quantile(slow[:, 1], 0.75)
+        drawn = {"seed": 4, "n_resamples": 60, "errors": Errors(low=0.125, high=0.2)}
+        found = tpr_at_fpr(scores, labels, targets, 0.4, confidence=0.5, **drawn)
+        low, low_to_decide = np.quantile(slow[:, 0], [0.25, 0.125])
+        high, high_to_decide = np.quantile(slow[:, 1], [0.75, 0.8])
         assert found.low == pytest.approx(min(low, found.value))
-        assert found.low_in_family == pytest.approx(min(in_family, found.value))
+        assert found.low_to_decide == pytest.approx(min(low_to_decide, found.value))
         assert found.high == pytest.approx(max(high, found.value))
+        assert found.high_to_decide == pytest.approx(max(high_to_decide, found.value))
 
     def test_properties(self, rng):
         scores, labels, targets = _people(rng.normal(1, 1, 30), 10, rng)
@@ -404,12 +408,14 @@ class TestTprAtFpr:
         assert renamed.value == found.value
         assert (renamed.low, renamed.high) == pytest.approx((found.low, found.high), abs=0.02)
         assert found.low < found.value < found.high
-        assert found.low_in_family == found.low
-        lows = [
-            tpr_at_fpr(scores, labels, targets, 0.4, family=family).low_in_family
-            for family in (1, 2, 10, 100, 1000)
+        looks = [
+            tpr_at_fpr(scores, labels, targets, 0.4, errors=Errors.at(look))
+            for look in (1, 2, 5, 10, 40)
         ]
+        lows = [found.low, *(one.low_to_decide for one in looks)]
         assert lows == sorted(lows, reverse=True)
+        highs = [found.high, *(one.high_to_decide for one in looks)]
+        assert highs == sorted(highs)
         assert lows[-1] < lows[-2] < lows[0]
 
     def test_covers_for_people(self, rng):
@@ -470,7 +476,9 @@ class TestEps:
     def test_useless_attacks(self, rng):
         labels, held_out = np.arange(400) % 2 == 0, np.arange(400) < 200
         for scores in (np.zeros(400), -1.0 * labels):
-            assert empirical_eps(scores, labels, held_out=held_out) == Estimate(0, 0, None)
+            assert empirical_eps(scores, labels, held_out=held_out) == Estimate(
+                0, 0, None, low_to_decide=0
+            )
 
     def test_by_hand(self):
         """The attack only proves that people are out: its false alarms are of no use."""
@@ -570,22 +578,20 @@ class TestMeanOverTargets:
         assert (found.low, found.high) == pytest.approx((low, high), abs=5e-4)
         assert found.low < low < high < found.high
 
-    def test_family(self, rng):
-        """For a family of ten, the lower end is that of an interval with a tenth of the error."""
+    def test_ends_that_decide(self, rng):
+        """They are those of intervals with as much error, and change nothing of what is shown."""
         values = rng.beta(8, 2, 25)
-        alone = mean_over_targets(values, unseen=(0.5, 1))
-        many = mean_over_targets(values, unseen=(0.5, 1), family=10)
-        assert alone.low_in_family == alone.low
-        assert (many.low, many.high) == (alone.low, alone.high)
-        strict = mean_over_targets(values, unseen=(0.5, 1), confidence=0.995)
-        assert many.low_in_family == pytest.approx(strict.low)
-        alike = mean_over_targets([0.7] * 7, unseen=(0.5, 1), family=10)
-        assert alike.low_in_family == pytest.approx(0.5 + 0.2 * 0.0025 ** (1 / 7))
-        assert clopper_pearson(3, 9, family=10).low_in_family == pytest.approx(
-            clopper_pearson(3, 9, confidence=0.995).low
-        )
-        with pytest.raises(InputError):
-            mean_over_targets(values, unseen=(0.5, 1), family=0)
+        first = mean_over_targets(values, unseen=(0.5, 1))
+        found = mean_over_targets(values, unseen=(0.5, 1), errors=Errors(low=0.0025, high=0.005))
+        assert (found.low, found.high) == (first.low, first.high)
+        assert found.low_to_decide < first.low_to_decide < first.low
+        assert found.high_to_decide > first.high_to_decide > first.high
+        for end, confidence in (("low", 0.995), ("high", 0.99)):
+            strict = mean_over_targets(values, unseen=(0.5, 1), confidence=confidence)
+            assert getattr(found, f"{end}_to_decide") == pytest.approx(getattr(strict, end))
+        alike = mean_over_targets([0.7] * 7, unseen=(0.5, 1))
+        assert alike.low_to_decide == pytest.approx(0.5 + 0.2 * 0.0125 ** (1 / 7))
+        assert alike.high_to_decide == pytest.approx(1 - 0.3 * 0.0125 ** (1 / 7))
 
     def test_more_confidence_is_wider(self, rng):
         values = rng.random(12)

@@ -8,9 +8,12 @@ from scipy.optimize import minimize
 from scipy.special import ndtri, softmax
 
 from whosthere.auditing import people
+from whosthere.auditing.looks import Errors
 from whosthere.auditing.metrics import clopper_pearson
 from whosthere.auditing.people import risk_percentile, share_exposed
 from whosthere.errors import InputError
+
+ENDS = ("low", "high")
 
 
 def measured(true_aucs, n_in, n_out, rng):
@@ -80,7 +83,7 @@ class TestShareExposed:
         assert found.value == pytest.approx(expected.value, abs=0.01)
         assert found.low == pytest.approx(expected.low, abs=0.02)
         assert found.high == pytest.approx(expected.high, abs=0.02)
-        assert found.low_in_family == found.low
+        assert found.low_to_decide <= found.low <= found.high <= found.high_to_decide
         assert found.note is None
 
     def test_people_at_the_limit_cannot_be_told(self, rng):
@@ -106,11 +109,13 @@ class TestShareExposed:
         assert 0 <= found.low <= found.value <= found.high <= 1
         shares = [share_exposed(aucs, 10, 10, limit).high for limit in (0.6, 0.75, 0.9, 0.97)]
         assert shares == sorted(shares, reverse=True)
-        lows = [share_exposed(aucs, 10, 10, 0.7, family=n).low_in_family for n in (1, 3, 30)]
+        looks = [share_exposed(aucs, 10, 10, 0.7, errors=Errors.at(n)) for n in (1, 2, 5)]
+        lows, highs = ([getattr(one, f"{end}_to_decide") for one in looks] for end in ENDS)
         assert lows == sorted(lows, reverse=True)
+        assert highs == sorted(highs)
         assert lows[0] > lows[-1]
-        strict = share_exposed(aucs, 10, 10, 0.7, confidence=1 - 0.05 / 30)
-        assert lows[-1] == pytest.approx(strict.low)
+        strict = share_exposed(aucs, 10, 10, 0.7, confidence=1 - 0.05 / 2**5)
+        assert (lows[-1], highs[-1]) == pytest.approx((strict.low, strict.high))
 
     def test_one_target(self):
         found = share_exposed([1.0], 10, 10)
@@ -129,8 +134,6 @@ class TestShareExposed:
         ]:
             with pytest.raises(InputError):
                 share_exposed(aucs, n_in, 10, limit)
-        with pytest.raises(InputError):
-            share_exposed([0.5], 10, 10, family=0)
 
     def test_noise_is_not_taken_for_exposure(self, rng):
         """Everybody has a true AUC of 0.8: the share is 0, and a limit of 0.1 holds.
@@ -159,8 +162,8 @@ class TestRiskPercentile:
         """The chance that none of n targets is above the percentile is q^n."""
         found = risk_percentile([0.5] * 55, 50, 50, 0.99)
         assert found.high == 1
-        assert found.note == "no upper end with 55 targets: at least 368 are needed"
-        assert 0.99**368 < 0.025 < 0.99**367
+        assert found.note == "no upper end with 55 targets: at least 437 are needed"
+        assert 0.99**437 < 0.0125 < 0.99**436
         enough = risk_percentile([0.5] * 55, 50, 50, 0.9)
         assert enough.note is None
         assert enough.high < 0.7
@@ -170,12 +173,15 @@ class TestRiskPercentile:
         found = [risk_percentile(aucs, 20, 20, q) for q in (0.3, 0.6, 0.9)]
         for one in found:
             assert 0 <= one.low <= one.value <= one.high <= 1
-            assert one.low_in_family == one.low
+            assert one.low_to_decide <= one.low <= one.high <= one.high_to_decide
         for end in ("low", "value", "high"):
             ends = [getattr(one, end) for one in found]
             assert ends == sorted(ends)
         assert risk_percentile(rng.permutation(aucs), 20, 20, 0.9) == found[-1]
-        assert risk_percentile(aucs, 20, 20, 0.9, family=20).low_in_family < found[-1].low
+        later = risk_percentile(aucs, 20, 20, 0.9, errors=Errors.at(5))
+        assert later.low_to_decide < found[-1].low
+        later = risk_percentile(aucs, 20, 20, 0.3, errors=Errors.at(5))
+        assert later.high_to_decide > found[0].high
 
     def test_refusals(self):
         for aucs, n_out, q in [([], 10, 0.9), ([0.5], 0, 0.9), ([0.5], 10, 0), ([0.5], 10, 1)]:

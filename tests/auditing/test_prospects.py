@@ -35,7 +35,7 @@ def test_the_usual_audit_can_do_both(plan):
 @pytest.mark.parametrize(
     ("policy", "changed", "words", "said"),
     [
-        (USUAL, {"targets": 20}, "can reject but not accept", "at least 36 are needed"),
+        (USUAL, {"targets": 20}, "can reject but not accept", "at least 42 are needed"),
         # Among 55 people, none of the 6 % may have been drawn who would break this limit.
         (Policy("all", {"pooled_auc": 0.55}), {}, "can reject but not accept", "nobody is found"),
         (USUAL, {"targets": 2, "releases_of": ()}, "can decide nothing", "are too few"),

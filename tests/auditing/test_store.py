@@ -121,6 +121,34 @@ class TestManifest:
         begun.begin(IDENTITY, known=known)
         assert strict(begun.path / "manifest.json") == before | known
 
+    def test_knows_how_often_it_was_judged(self, folder):
+        """The same scores are one look; whatever differs in them is the next."""
+        assert folder.look_at(PLAN) == 1
+        folder.begin(IDENTITY)
+        larger = replace(PLAN, targets=(*PLAN.targets, 9))
+        seen = [
+            (PLAN, ()),
+            (PLAN, PLAN.tasks[:1]),
+            (larger, ()),
+            (replace(larger, releases=PLAN.releases + 2), ()),
+            (larger.with_releases_of(PLAN.attacks[0], PLAN.releases + 2), ()),
+        ]
+        for look, (plan, failed) in enumerate(seen, 1):
+            assert folder.look_at(plan, failed) == look
+            assert folder.note_look(plan, failed) == look
+            assert folder.note_look(*seen[0]) == 1
+        # The controls are about the audit, and no verdict rests on how many there are.
+        assert folder.look_at(replace(PLAN, control_releases=PLAN.control_releases + 2)) == 1
+        assert len(strict(folder.path / "manifest.json")["looks"]) == len(seen)
+        folder.begin(IDENTITY)
+        assert folder.look_at(PLAN, PLAN.tasks[1:2]) == len(seen) + 1
+
+    def test_looks_that_are_none(self, begun):
+        manifest = strict(begun.path / "manifest.json")
+        write_json(begun.path / "manifest.json", manifest | {"looks": None})
+        with pytest.raises(FileError, match="does not say what was judged"):
+            begun.look_at(PLAN)
+
     def test_an_empty_folder_will_do(self, folder):
         folder.path.mkdir()
         folder.begin(IDENTITY)
@@ -232,7 +260,7 @@ class TestRefusals:
     )
     def test_a_manifest_of_another_shape(self, folder, refused, damage):
         folder.path.mkdir()
-        good = IDENTITY | {"format": FORMAT_VERSION}
+        good = IDENTITY | {"format": FORMAT_VERSION, "looks": []}
         write_json(folder.path / "manifest.json", good)
         folder.check(IDENTITY)
         write_json(folder.path / "manifest.json", good | damage)

@@ -9,8 +9,8 @@ import pytest
 import whosthere as wt
 from whosthere.auditing import run
 from whosthere.auditing.finished import FinishedAudit
-from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.auditing.together import RARE, Band, Together, together
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.reporting.pages import audit_page
 
 ALIKE = "share more than half of them with one other person"
@@ -48,10 +48,23 @@ class TestNumbers:
             made = strangers.select(rows)
             found = together(replace(made, users=tuple(map(str, range(rows.size)))))
             for band in found.bands:
-                assert band.people >= LEAST_TARGETS
-                assert band.sharing is None or band.sharing >= LEAST_TARGETS
+                assert band.people >= LEAST_PEOPLE
+                assert band.sharing is None or band.sharing >= LEAST_PEOPLE
+                rest = band.people - (band.sharing or 0)
+                assert rest == 0 or rest >= LEAST_PEOPLE
             known = sum(band.sharing or 0 for band in found.bands)
             assert found.share == known / found.people
+
+    def test_nor_about_few_who_go_alone(self, households):
+        """One of each fourth household that has many visits is there without the others."""
+        busy = np.flatnonzero(households.visits_per_user() >= 5)
+        for n in range(1, 8):
+            alone = busy[: 4 * n].reshape(n, 4)[:, 1:]
+            found = together(households.select(np.setdiff1d(np.arange(600), alone)))
+            assert found.share > 0.8
+            for band in found.bands:
+                rest = band.people - (band.sharing or 0)
+                assert rest == 0 or rest >= LEAST_PEOPLE
 
     def test_what_chance_explains_is_rare(self):
         assert Together((Band(5, 100, 60, 0.59),)).is_rare

@@ -203,9 +203,9 @@ class TestAcceptance:
         )
 
 
-class TestRejectionInAFamily:
+class TestEndsThatDecide:
     @pytest.mark.parametrize(
-        ("low", "in_family", "decision"),
+        ("low", "to_decide", "decision"),
         [
             (0.65, 0.61, "reject"),
             (0.65, 0.6, "cannot tell"),
@@ -214,31 +214,61 @@ class TestRejectionInAFamily:
             (0.59, None, "cannot tell"),
         ],
     )
-    def test_the_lower_end_of_the_family_rejects(self, low, in_family, decision):
-        finding = replace(found(0.7, low, 0.75), low_in_family=in_family)
+    def test_the_lower_end_that_decides_rejects(self, low, to_decide, decision):
+        finding = replace(found(0.7, low, 0.75), low_to_decide=to_decide)
+        assert only([finding]).decision == decision
+
+    @pytest.mark.parametrize(
+        ("high", "to_decide", "decision"),
+        [
+            (0.58, 0.59, "accept"),
+            (0.58, 0.6, "accept"),
+            (0.58, 0.61, "cannot tell"),
+            (0.58, None, "accept"),
+            (0.61, None, "cannot tell"),
+        ],
+    )
+    def test_the_upper_end_that_decides_accepts(self, high, to_decide, decision):
+        finding = replace(found(0.55, 0.5, high), high_to_decide=to_decide)
         assert only([finding]).decision == decision
 
     def test_the_end_that_decides_is_shown(self):
         shown = found(0.641, 0.607, 0.679)
-        (reason, *_) = only([replace(shown, low_in_family=0.5975)]).reasons
-        assert "is 0.641 (0.607 to 0.679), above the limit of 0.6." in reason
-        assert "and it is 0.598." in reason
-        (reason,) = only([replace(shown, low_in_family=0.603)]).reasons
+        (reason, *_) = only([replace(shown, low_to_decide=0.5975)]).reasons
+        assert "is 0.641 (0.607 to 0.679), above the limit of 0.6. To reject, " in reason
+        assert "that is 0.598." in reason
+        (reason,) = only([replace(shown, low_to_decide=0.603)]).reasons
         assert reason.endswith(
-            "is 0.641 (0.607 to 0.679), above the limit of 0.6; lower bound, corrected for several "
-            "tests: 0.603."
+            "is 0.641 (0.607 to 0.679), above the limit of 0.6; lower bound that decides: 0.603."
         )
+        (reason,) = only([replace(found(0.57, 0.55, 0.59), high_to_decide=0.601)]).reasons
+        assert "is 0.570 (0.550 to 0.590), within the limit of 0.6. To accept, " in reason
+        assert "that is 0.601." in reason
+        (reason,) = only([replace(found(0.57, 0.55, 0.61), high_to_decide=0.62)]).reasons
+        assert "may be as high as 0.620 (limit 0.6)" in reason
         (reason,) = only([shown]).reasons
         assert reason.endswith("is 0.641 (0.607 to 0.679), above the limit of 0.6.")
 
     def test_what_is_above_by_itself_is_said_before_what_may_be(self):
-        by_itself = replace(found(0.65, 0.61, 0.68), low_in_family=0.59)
+        by_itself = replace(found(0.65, 0.61, 0.68), low_to_decide=0.59)
         (reason, *_) = only([found(0.6, 0.5, 0.7, attack="b"), by_itself]).reasons
         assert "0.590" in reason
 
     def test_it_does_not_help_to_accept(self):
-        finding = replace(found(0.58, 0.5, 0.61), low_in_family=0.1)
+        finding = replace(found(0.58, 0.5, 0.61), low_to_decide=0.1)
         assert only([finding]).decision == "cannot tell"
+
+    def test_a_later_look_says_so(self):
+        (first,) = judge([found(0.5, 0.45, 0.55)], AUC)
+        (later,) = judge([found(0.5, 0.45, 0.55)], AUC, look=3)
+        assert (first.look, later.look) == (1, 3)
+        assert "look" not in f"{first.headline} {first.reasons}"
+        assert later.headline.endswith("(look 3)")
+        *others, said = later.reasons
+        assert tuple(others) == first.reasons
+        assert said.startswith("This is look 3: ")
+        assert "at most 2.5 %" in said
+        assert "may spend 0.31 %" in said
 
 
 def promised(auc, tpr, odds, more=0.0):
@@ -418,12 +448,12 @@ class TestReasons:
     @pytest.mark.parametrize(
         ("n", "most", "help_"),
         [
-            (10, 0.1, "Too few targets (10): at least 36 are needed to show 0.1 or less."),
-            (35, 0.1, "Too few targets (35): at least 36 are needed to show 0.1 or less."),
+            (10, 0.1, "Too few targets (10): the next look needs at least 49 to show 0.1 or less."),
+            (48, 0.1, "Too few targets (48): the next look needs at least 49 to show 0.1 or less."),
             (
-                36,
+                49,
                 0.1,
-                "About 120 targets instead of 36 would decide, if the estimate stays as it is.",
+                "About 180 targets instead of 49 would decide, if the estimate stays as it is.",
             ),
             (10, 0, "No number of targets can show exactly 0."),
         ],
@@ -443,13 +473,13 @@ class TestReasons:
         policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
         (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
         assert reason.endswith(
-            "Too few targets (50): at least 368 are needed to show 0.01 or less."
+            "Too few targets (50): the next look needs at least 505 to show 0.01 or less."
         )
 
     def test_undecided_auc_with_its_ceiling(self):
         findings = [found(0.58, 0.55, 0.61), found(0.6, 0.5, 0.7, attack=CEILING)]
         assert only(findings).reasons == (
-            f"For {STRONGEST}, the mean AUC may be as high as 0.610 (limit 0.6). About 120 "
+            f"For {STRONGEST}, the mean AUC may be as high as 0.610 (limit 0.6). About 140 "
             "targets instead of 50 would decide, if the estimate stays as it is.",
             "Somebody who knew the other people of the group could reach a mean AUC of 0.600, "
             "within the limits.",
@@ -636,6 +666,7 @@ def test_verdict_to_json():
         "alone": None,
         "who": None,
         "knows": None,
+        "look": 1,
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected
@@ -661,30 +692,30 @@ def test_verdict_cannot_be_changed():
 
 class TestLeastSample:
     @pytest.mark.parametrize("limit", [0.9, 0.5, 0.2, 0.1, 0.05, 0.013])
-    @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
-    def test_against_clopper_pearson(self, limit, confidence):
+    @pytest.mark.parametrize("look", [1, 2, 9])
+    def test_against_clopper_pearson(self, limit, look):
         def upper(n):
-            return binomtest(0, n).proportion_ci(confidence, method="exact").high
+            return binomtest(0, n).proportion_ci(1 - 0.05 / 2**look, method="exact").high
 
-        n = least_sample(limit, confidence=confidence)
+        n = least_sample(limit, look=look)
         assert upper(n) <= limit
         assert n == 1 or upper(n - 1) > limit
 
     @pytest.mark.parametrize("n", [1, 2, 10, 36, 1000])
     def test_a_limit_that_is_just_reached(self, n):
-        assert abs(least_sample(1 - 0.025 ** (1 / n)) - n) <= 1
+        assert abs(least_sample(1 - 0.0125 ** (1 / n)) - n) <= 1
 
     def test_known_values(self):
-        assert [least_sample(limit) for limit in (1, 0.975, 0.1, 0.01)] == [1, 1, 36, 368]
-        assert least_sample(1e-12) == pytest.approx(-math.log(0.025) * 1e12)
+        assert [least_sample(limit) for limit in (1, 0.9875, 0.1, 0.01)] == [1, 1, 42, 437]
+        assert [least_sample(0.1, look=look) for look in (1, 2, 3, 4)] == [42, 49, 55, 62]
+        assert least_sample(1e-12) == pytest.approx(-math.log(0.0125) * 1e12)
 
     @pytest.mark.parametrize("limit", [0, -0.1, 1.1, math.nan])
     def test_refusals(self, limit):
         with pytest.raises(InputError, match="no sample shows"):
             least_sample(limit)
-        for confidence in (0, 1, math.nan):
-            with pytest.raises(InputError):
-                least_sample(0.1, confidence=confidence)
+        with pytest.raises(InputError, match="counted from 1"):
+            least_sample(0.1, look=0)
 
 
 class TestChoiceOfTargets:
@@ -843,10 +874,10 @@ class TestTargetsNeeded:
     @pytest.mark.parametrize(
         ("finding", "needed"),
         [
-            # Half as wide an interval needs four times as many.
-            (found(0.55, 0.45, 0.65), 200),
-            (found(0.65, 0.55, 0.75), 200),
-            (found(0.59, 0.55, 0.63), 800),
+            # Half as wide an interval needs four times as many, and the next look 1.24 times more.
+            (found(0.55, 0.45, 0.65), 250),
+            (found(0.65, 0.55, 0.75), 250),
+            (found(0.59, 0.55, 0.63), 1000),
             (found(0.6, 0.55, 0.65), None),
             (found(0.59999, 0.5, 0.7), None),
             (found(None, None, None), None),
@@ -858,7 +889,7 @@ class TestTargetsNeeded:
 
     def test_the_number_is_said(self):
         verdict = only([found(0.55, 0.45, 0.65)])
-        assert "About 200 targets instead of 50 would decide" in " ".join(verdict.reasons)
+        assert "About 250 targets instead of 50 would decide" in " ".join(verdict.reasons)
         verdict = only([found(0.6, 0.5, 0.7)])
         assert "no number of targets within reach" in " ".join(verdict.reasons)
 
@@ -873,9 +904,10 @@ class TestObstacles:
     @pytest.mark.parametrize(
         ("changed", "said"),
         [
-            ({"targets": 20}, "at least 36 are needed"),
+            ({"targets": 20}, "at least 42 are needed"),
+            ({"targets": 45, "look": 2}, "at least 49 are needed"),
             ({"control_releases": 0}, "no control"),
-            ({"targets": 40, "releases": 4}, "at least 100 releases without the target"),
+            ({"targets": 45, "releases": 4}, "at least 100 releases without the target"),
         ],
     )
     def test_what_stands_in_the_way(self, changed, said):

@@ -26,6 +26,7 @@ from whosthere.auditing.what_if import (
 from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.data.coarsening import Coarsening
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
 
 OPTIONS = AuditOptions.of(
@@ -193,7 +194,7 @@ class TestKept:
 
     def test_nothing_of_one_person_is_written(self, result):
         tables = {path.name: pl.read_parquet(path) for path in result.folder.glob("**/*.parquet")}
-        assert tables["leaks.parquet"].drop_nulls()["targets"].min() >= leaks.LEAST_TARGETS
+        assert tables["leaks.parquet"].drop_nulls()["targets"].min() >= LEAST_PEOPLE
         for name, table in tables.items():
             assert "person" not in table.columns, name
             assert ("leak" in table.columns) == (name == "leaks.parquet")

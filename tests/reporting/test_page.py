@@ -273,7 +273,7 @@ class TestRecommendation:
     def test_says_what_to_use_and_what_it_costs(self, pages, recommendation):
         text = " ".join("".join(Reader(pages["recommendation"]).text).split())
         assert recommendation.recommended.mechanism in text
-        assert "What it costs" in text
+        assert "What is left" in text
         for candidate in recommendation.candidates:
             assert candidate.mechanism in text
 

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.vocabulary import METRICS
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.reporting.charts.dots import DotChart
 from whosthere.reporting.charts.tradeoff import TradeOff
 from whosthere.reporting.lookup import Lookup, group_size_of, words_of
@@ -86,7 +86,8 @@ class TestOverview:
         alone = replace(audit, verdicts=(replace(first, alone="knock-knock"), *others))
         assert "Some verdicts rest on one attack alone: knock-knock." in overview(alone).warnings
 
-    def test_a_card_for_every_verdict_with_its_own_words(self, audit):
+    def test_a_card_for_every_verdict_with_its_own_words(self, made_audit):
+        audit = made_audit(targets=60)
         cards = overview(audit).cards
         assert [card.name for card in cards] == list(SETTINGS)
         for card, verdict in zip(cards, audit.verdicts, strict=True):
@@ -345,7 +346,7 @@ class TestPlaces:
         few = full_audit.leaks.filter(
             (pl.col("setting") == SETTINGS[0])
             & (pl.col("axis") == "region")
-            & (pl.col("targets") < LEAST_TARGETS)
+            & (pl.col("targets") < LEAST_PEOPLE)
         )["index"].to_list()
         assert few
         for i, place in enumerate(panel.map.places):

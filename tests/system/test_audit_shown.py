@@ -32,7 +32,7 @@ def test_a_dry_run_says_whether_the_plan_can_accept(traces, tmp_path, whosthere)
     assert code == 0
     said = in_one_line(shown)
     assert "this plan can reject but not accept" in said
-    assert "at least 36 are needed" in said
+    assert "at least 42 are needed" in said
     shown = whosthere("audit", traces, *QUICK[:-3], "--targets", "55", *dry)[1]
     assert "this plan can accept and reject" in in_one_line(shown)
 

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.auditing.looks import FIRST_LOOK
 from whosthere.auditing.metrics import Estimate, least_share
 from whosthere.auditing.samples import alike, error_per_side, flags, in_and_out
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.auditing.looks import Errors
 
     Floats = NDArray[np.float64]
 
@@ -23,13 +26,15 @@ def empirical_eps(
     held_out: ArrayLike,
     delta: float = 0.0,
     confidence: float = 0.95,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return a lower bound on the eps with which the releases can have been published.
 
     Differential privacy implies TPR <= e^eps FPR + delta, and the same for TNR and FNR. The
     threshold and one of the two inequalities are chosen to give the best bound on the held-out
     releases. The other releases then give the bound, which is too large with a chance of at most
-    1 - confidence. `value` and `low` are both the bound; there is no `high`.
+    1 - confidence. `value` and `low` are both the bound; there is no `high`. `low_to_decide` is too
+    large with a chance of at most `errors.low`.
 
     Scores and labels are as for `auc`; `held_out` marks the releases that the choice is based on,
     shape (n_releases,).
@@ -42,11 +47,14 @@ def empirical_eps(
     bounds = _eps_bounds(in_, out, thresholds, delta, tail)
     direction, best = np.unravel_index(bounds.argmax(), bounds.shape)
     in_, out = in_and_out(score[~mask], label[~mask])
-    bound = _eps_bounds(in_, out, thresholds[best], delta, tail)[direction]
-    value = max(float(bound), 0.0)
+    # Both rates may be wrong, so that each has half of the error.
+    value, low_to_decide = (
+        max(float(_eps_bounds(in_, out, thresholds[best], delta, chance)[direction]), 0.0)
+        for chance in (tail, errors.low / 2)
+    )
     reached = value == eps_ceiling(in_.size, out.size, delta=delta, confidence=confidence)
     note = f"the most that {in_.size} IN and {out.size} OUT releases can show" if reached else None
-    return Estimate(value, value, None, note)
+    return Estimate(value, value, None, note, low_to_decide=low_to_decide)
 
 
 def eps_ceiling(n_in: int, n_out: int, *, delta: float = 0.0, confidence: float = 0.95) -> float:

@@ -17,10 +17,16 @@ from whosthere.auditing.leaks import (
     REGIONS,
     add_up,
     others_to_look_at,
+    rarely_visited,
 )
 from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
@@ -42,16 +48,21 @@ class CloserLook:
         Whom to look at besides each target of the plan.
     regions, epochs
         Of the tested time.
+    hidden
+        Regions and hours of which no share of visits is told.
     """
 
     others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
+    hidden: Mapping[str, NDArray[np.bool_]]
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
         """Choose whom to look at."""
-        return cls(others_to_look_at(plan, tested), tested.regions, tested.epochs)
+        return cls(
+            others_to_look_at(plan, tested), tested.regions, tested.epochs, rarely_visited(tested)
+        )
 
     def n_people(self, plan: Plan) -> int:
         """Return how many people are looked at: the targets, and the others."""
@@ -72,7 +83,7 @@ class CloserLook:
                 return pl.DataFrame(schema=LEAKS), pl.DataFrame(schema=MARGINALS)
             looks[outcome.task] = outcome.scores
             on_progress("closer looks", len(looks), len(job.plan.tasks))
-        leaks, marginals = add_up(job.plan, looks)
+        leaks, marginals = add_up(job.plan, looks, self.hidden)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
         folder.log(f"looked closer at {self.n_people(job.plan)} people")

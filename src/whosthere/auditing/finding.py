@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,9 +25,10 @@ class Finding:
         Why there is no value, or what else a reader must know.
     standard_error
         Of a mean over targets.
-    low_in_family
-        The lower end at a level that holds for all attacks and limits of a setting together;
-        None where there is none.
+    low_to_decide, high_to_decide
+        The ends that a verdict looks at, at the error that a look may spend
+        (`whosthere.auditing.looks`). The lower one holds for all attacks and limits of a setting
+        together. None for what no policy can limit, and where the sample cannot resolve it.
     """
 
     setting: str
@@ -40,7 +42,20 @@ class Finding:
     n_out: int
     note: str | None = None
     standard_error: float | None = None
-    low_in_family: float | None = None
+    low_to_decide: float | None = None
+    high_to_decide: float | None = None
+
+    @property
+    def at_least(self) -> float:
+        """What it surely reaches, by the end that decides; minus infinity without a lower end."""
+        low = self.low if self.low_to_decide is None else self.low_to_decide
+        return -math.inf if low is None else low
+
+    @property
+    def at_most(self) -> float:
+        """What it surely does not exceed, by the end that decides; infinity without such an end."""
+        high = self.high if self.high_to_decide is None else self.high_to_decide
+        return math.inf if high is None else high
 
     @property
     def holds(self) -> bool | None:

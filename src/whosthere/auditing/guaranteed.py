@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.vocabulary import GUARANTEE, RATES
+from whosthere.data.floor import in_fives
 from whosthere.privacy.guarantee_for_all import guarantee_for_all
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def guarantee_findings(setting: str, found: GuaranteeForAll) -> Iterator[Finding
         estimate = value if known else None
         return Finding(setting, GUARANTEE, metric, estimate, None, None, people, 0, 0, note)
 
-    yield finding("auc", found.pooled.mean_auc, found.asked)
-    yield finding("pooled_auc", found.pooled.auc, found.asked)
+    asked = min(in_fives(found.asked), found.everybody)
+    yield finding("auc", found.pooled.mean_auc, asked)
+    yield finding("pooled_auc", found.pooled.auc, asked)
     for name, fpr in RATES.items():
-        yield finding(name, found.pooled.tpr(fpr), found.asked)
+        yield finding(name, found.pooled.tpr(fpr), asked)
     yield finding("largest_auc", found.worst.auc, found.everybody)
     yield finding("odds_factor", found.worst.odds_factor, found.everybody)
     yield finding("chance_of_more", found.worst.chance_of_more, found.everybody)

@@ -18,6 +18,7 @@ import polars as pl
 from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.auditing.scene import Scene
+from whosthere.data.floor import hidden_places
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEAST_TARGETS = 5
-"""Sums over fewer people are not shown: they would say where single people were."""
 PEOPLE_TO_LOOK_AT = 400
 """How many people are looked at: the targets of the audit and, as a map needs more, others."""
 RELEASES_TO_LOOK_AT = 2
@@ -42,15 +41,16 @@ _LEAST_TERM = math.log(1e-3)
 _PLACE = {"setting": pl.String(), "axis": pl.String(), "index": pl.Int32()}
 MARGINALS = _PLACE | {"truth": pl.Float64(), "estimated": pl.Float64()}
 """Columns of `marginals.parquet`: which share of all visits is in a region or an hour of the week,
-in truth and as the likelihood ratio estimates it from a release, mean over releases.
+in truth and as the likelihood ratio estimates it from a release, mean over releases. Both are null
+where too few people were, or where the truth would follow from the others.
 """
 LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
 """Columns of `leaks.parquet`: how much a region (its row) or an hour of the week (0 is Monday
 00:00, local time) adds to the distance between scores with and without a person.
 
 `leak` is a sum over the people who were there as far as the attacker knows, in natural logarithms
-of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_TARGETS`,
-or where the sum would tell that of so few.
+of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_PEOPLE`, or
+where the sum would tell that of so few.
 """
 REGIONS = {"index": pl.Int32(), "id": pl.String(), "lon": pl.Float64(), "lat": pl.Float64()}
 """Columns of `regions.parquet`: the regions that the others name by their rows."""
@@ -111,9 +111,13 @@ class _Axis:
         by_place = np.bincount(self.place, sums, self.index.size)
         return np.asarray(by_place / max(float(by_place.sum()), 1e-300))
 
+    def places(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the place of each of some cells."""
+        return self.place[np.divmod(cells, self.n_epochs)[self.dimension]]
+
     def sums(self, cells: NDArray[np.int32], terms: Floats) -> Floats:
         """Add up the terms of some cells in each place; NaN where there are none."""
-        place = self.place[np.divmod(cells, self.n_epochs)[self.dimension]]
+        place = self.places(cells)
         added = np.bincount(place, terms, self.index.size)
         return np.where(np.bincount(place, minlength=self.index.size) > 0, added, np.nan)
 
@@ -181,8 +185,28 @@ def _look_at(population: Population, plan: Plan, task: Task, *, whole: bool) -> 
     )
 
 
-def add_up(plan: Plan, looks: Mapping[Task, pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
+    """Tell which places of each axis are hidden, given where everybody was."""
+    people = np.repeat(np.arange(traces.n_users), traces.visits_per_user())
+    hidden = {}
+    for axis in _Axis.both(traces):
+        place, n = axis.places(traces.cells), axis.index.size
+        person, place = np.divmod(np.unique(people * n + place), n)
+        hidden[axis.name] = hidden_places(place, person, n)
+    return hidden
+
+
+def add_up(
+    plan: Plan, looks: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add up closer looks over all people, in the order of the plan, whose tasks must all be there.
+
+    Parameters
+    ----------
+    plan, looks
+        What was planned, and what was seen.
+    hidden
+        As by `rarely_visited`: of which places no share of visits is told.
 
     Returns
     -------
@@ -198,48 +222,35 @@ def add_up(plan: Plan, looks: Mapping[Task, pl.DataFrame]) -> tuple[pl.DataFrame
             of_targets = part.filter(pl.col("person").is_in(plan.targets))
             places = of_targets.filter(person=plan.targets[0]).select(list(_PLACE))
             leaks.append(_summed(places, part.drop_nans("leak")))
-            marginals.append(_averaged(places, of_targets))
+            marginals.append(_averaged(places, of_targets, hidden[axis]))
     return pl.concat(leaks), pl.concat(marginals)
 
 
 def _summed(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     place, person = _place_of(rows, places), rows["person"].to_numpy()
+    shown = pl.Series(~hidden_places(place, person, places.height))
     # Not by groups of polars, whose order of adding up is its own.
     leak = np.bincount(place, rows["leak"].to_numpy(), places.height)
     targets = np.bincount(place, minlength=places.height)
-    shown = pl.Series(~_hidden(place, person, targets))
     return places.with_columns(
         targets=pl.when(shown).then(pl.Series(targets, dtype=pl.Int32)),
         leak=pl.when(shown).then(pl.Series(leak, dtype=pl.Float64)),
     )
 
 
-def _averaged(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: NDArray[np.bool_]) -> pl.DataFrame:
     place, n = _place_of(rows, places), rows["person"].n_unique()
-    return places.with_columns(
-        pl.Series(name, np.bincount(place, rows[name].to_numpy(), places.height) / n)
+    means = {
+        name: pl.Series(np.bincount(place, rows[name].to_numpy(), places.height) / n)
         for name in ("truth", "estimated")
+    }
+    # Estimates from raw counts are the truth, or close to it.
+    shown = pl.Series(~hidden)
+    return places.with_columns(
+        pl.when(shown).then(mean).alias(name) for name, mean in means.items()
     )
 
 
 def _place_of(rows: pl.DataFrame, places: pl.DataFrame) -> NDArray[np.int64]:
     """Return where rows stand among the places, which are in order."""
     return np.searchsorted(places["index"].to_numpy(), rows["index"].to_numpy())
-
-
-def _hidden(
-    place: NDArray[np.int64], person: NDArray[np.int32], targets: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Tell which places are hidden, given who was where, and how many were in each place.
-
-    The sum over all regions is that over all hours. So what is hidden of one axis follows from the
-    other one, and must belong to enough people as a whole: where it does not, the places with the
-    fewest people are hidden too.
-    """
-    hidden = np.asarray(targets < LEAST_TARGETS)
-    for next_place in np.argsort(targets, kind="stable"):
-        together = np.unique(person[hidden[place]]).size
-        if together == 0 or together >= LEAST_TARGETS:
-            break
-        hidden[next_place] = True
-    return hidden

@@ -20,6 +20,7 @@ from whosthere.auditing.control import (
 )
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.guaranteed import guarantee_findings
+from whosthere.auditing.looks import FIRST_LOOK, Errors
 from whosthere.auditing.scores import (
     RELEASES_FOR_UTILITY,
     comparable_scores,
@@ -55,6 +56,7 @@ def measure(
     seed: int,
     n_limits: int = 1,
     n_attacks: int | None = None,
+    look: int = 1,
     n_controls: int | None = None,
     guaranteed: Mapping[str, GuaranteeForAll] | None = None,
 ) -> list[Finding]:
@@ -69,6 +71,8 @@ def measure(
     n_limits, n_attacks
         How many limits and attacks a verdict will look at, which share the chance of a wrong
         rejection; by default the attacks of each setting.
+    look
+        Which look at the scores this is, which says how much error the ends that decide may spend.
     n_controls
         How many controls share the chance of a false alarm; by default those given here.
     guaranteed
@@ -85,13 +89,14 @@ def measure(
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
         here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
-        measured = _Measured(rows, seed, family=max((n_attacks or here) * n_limits, 1))
+        n_judged = max((n_attacks or here) * n_limits, 1)
+        measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
         if attack == CEILING:
             found += measured.line()
             found += guarantee_findings(setting, promises[setting]) if setting in promises else ()
             found += _left_to_publish(measured)
-            in_setting = tests.filter(pl.col("setting") == setting)
-            found += _checked(measured, in_setting, n_controls)
+            own = pl.col("setting") == setting
+            found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
         else:
             found += measured.findings()
         if setting in uneven:
@@ -156,16 +161,22 @@ def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Find
     return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
 
-def _checked(ceiling: _Measured, tests: pl.DataFrame, n_controls: int) -> Iterator[Finding]:
-    """Say whether the test releases of a setting are what they claim to be."""
+def _checked(
+    ceiling: _Measured, tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int
+) -> Iterator[Finding]:
+    """Say whether the releases of a setting are what they claim to be."""
     rows = ceiling.rows
     if "law" not in rows.columns or not (laws := rows["law"].drop_nulls().to_list()):
         return
     sums = np.sum(laws, axis=0)
     yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
-    faults = Counter(rows["fault"].drop_nulls().to_list())
+    # Each attack has a row of its own for a control release.
+    of_controls = controls.unique(["target", "release"])["fault"].drop_nulls()
+    faults = Counter([*rows["fault"].drop_nulls(), *of_controls])
     faults["a published value is impossible"] = int(impossible_values(sums) > 0)
-    faults["noise was used before"] = int(rows["noise"].drop_nulls().is_duplicated().sum())
+    repeated = {"noise": "noise was used before", "others": "the same people were counted before"}
+    for name, what in repeated.items():
+        faults[what] = int(rows[name].drop_nulls().is_duplicated().sum())
     ruled_out = pl.col("label") & (pl.col("score") <= RULED_OUT)
     faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
     n = sum(faults.values())
@@ -200,7 +211,7 @@ class _Measured:
 
     rows: pl.DataFrame
     seed: int
-    family: int = 1
+    errors: Errors = FIRST_LOOK
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -258,27 +269,27 @@ class _Measured:
         yield self.finding("pooled_auc", self._pooled_auc())
         decided = self.says_in, self.labels, self.targets
         for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
-            yield self.finding(name, metric(*decided, family=self.family))
+            yield self.finding(name, metric(*decided, errors=self.errors))
         for name, fpr in RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield from self._empirical_eps()
         yield self.finding("share_auc_90", self._share())
         for name, q in (("auc_p90", 0.9), ("auc_p99", 0.99)):
-            risk = people.risk_percentile(self.aucs, *self.n_each, q, family=self.family)
+            risk = people.risk_percentile(self.aucs, *self.n_each, q, errors=self.errors)
             yield self.finding(name, risk)
         yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
         yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
 
     def _pooled_auc(self) -> Estimate:
-        return metrics.pooled_auc(self.calibrated, self.labels, self.targets, family=self.family)
+        return metrics.pooled_auc(self.calibrated, self.labels, self.targets, errors=self.errors)
 
     def _tpr(self, fpr: float) -> Estimate:
         return metrics.tpr_at_fpr(
-            self.calibrated, self.labels, self.targets, fpr, seed=self.seed, family=self.family
+            self.calibrated, self.labels, self.targets, fpr, seed=self.seed, errors=self.errors
         )
 
     def _share(self) -> Estimate:
-        return people.share_exposed(self.aucs, *self.n_each, 0.9, family=self.family)
+        return people.share_exposed(self.aucs, *self.n_each, 0.9, errors=self.errors)
 
     def _empirical_eps(self) -> Iterator[Finding]:
         # Releases take turns with and without the target: pairs of them go to either half.
@@ -289,7 +300,9 @@ class _Measured:
             nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
             yield self.finding("empirical_eps", nothing)
             return
-        bound = certified_eps.empirical_eps(self.calibrated, self.labels, held_out=held_out)
+        bound = certified_eps.empirical_eps(
+            self.calibrated, self.labels, held_out=held_out, errors=self.errors
+        )
         yield judged.finding("empirical_eps", bound)
         most = certified_eps.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
@@ -307,7 +320,7 @@ class _Measured:
                 yield half.finding(name, half.mean(half.aucs))
 
     def mean(self, values: NDArray[np.float64]) -> Estimate:
-        return metrics.mean_over_targets(values, unseen=(0.5, 1.0), family=self.family)
+        return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
         n_in = int(self.labels.sum())
@@ -323,5 +336,6 @@ class _Measured:
             self.labels.size - n_in,
             estimate.note,
             estimate.standard_error,
-            estimate.low_in_family,
+            estimate.low_to_decide,
+            estimate.high_to_decide,
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtr, ndtri, stdtrit
 
+from whosthere.auditing.looks import FIRST_LOOK
 from whosthere.auditing.mean_bound import lower_bound, upper_bound
 from whosthere.auditing.samples import alike, error_per_side, finite_numbers, flags, in_and_out
 from whosthere.data.arrays import frozen
@@ -25,6 +26,8 @@ from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.auditing.looks import Errors
 
     Floats = NDArray[np.float64]
 
@@ -36,9 +39,8 @@ _FEWEST_BEYOND = 10
 class Estimate:
     """A number with its interval. What cannot be given is None, and the note says why.
 
-    Only means have a standard error. `low_in_family` is the lower end at the error of one side
-    divided by the number of limits and attacks that are judged together (Bonferroni): the chance
-    that any of them is above its truth is then no larger than for one alone.
+    Only means have a standard error. `low_to_decide` and `high_to_decide` are the ends that a
+    verdict looks at, which err with the chances of `whosthere.auditing.looks.Errors`.
     """
 
     value: float | None
@@ -46,21 +48,19 @@ class Estimate:
     high: float | None
     note: str | None = None
     standard_error: float | None = None
-    low_in_family: float | None = None
+    low_to_decide: float | None = None
+    high_to_decide: float | None = None
 
 
-def clopper_pearson(
-    successes: float, n: int, *, confidence: float = 0.95, family: int = 1
-) -> Estimate:
+def clopper_pearson(successes: float, n: int, *, confidence: float = 0.95) -> Estimate:
     """Return the share of successes among n trials, with its exact interval."""
-    tail, shared = error_per_side(confidence), error_per_side(confidence, family)
+    tail = error_per_side(confidence)
     if not 0 <= successes <= n:
         raise InputError(f"there cannot be {successes} successes among {n} trials")
     if n == 0:
         return Estimate(None, None, None, "not resolvable with n = 0")
-    low, in_family = least_share(successes, n, tail), least_share(successes, n, shared)
-    high = 1 - least_share(n - successes, n, tail)
-    return Estimate(successes / n, float(low), float(high), low_in_family=float(in_family))
+    low, high = least_share(successes, n, tail), 1 - least_share(n - successes, n, tail)
+    return Estimate(successes / n, float(low), float(high))
 
 
 def auc(scores: ArrayLike, labels: ArrayLike) -> float:
@@ -93,7 +93,7 @@ def mean_over_targets(
     *,
     unseen: tuple[float, float],
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return the mean of one value per target, with an interval for the mean over all people.
 
@@ -118,10 +118,10 @@ def mean_over_targets(
     unseen
         The value of somebody about whom the attacker can only guess, and the largest possible
         value, such as (0.5, 1) for an AUC.
-    family
-        The number of limits and attacks that are judged together, for `low_in_family`.
+    errors
+        Of the two ends that decide.
     """
-    tail, shared = error_per_side(confidence), error_per_side(confidence, family)
+    tail = error_per_side(confidence)
     x = finite_numbers(values, "values")
     guessed, most = unseen
     if x.max() > most:
@@ -130,9 +130,10 @@ def mean_over_targets(
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
     note = f"the same for all {x.size} targets" if np.ptp(x) == 0 else None
     least = min(guessed, float(x.min()))
-    low, in_family = lower_bound(x, least, tail), lower_bound(x, least, shared)
+    low, low_to_decide = (lower_bound(x, least, chance) for chance in (tail, errors.low))
+    high, high_to_decide = (upper_bound(x, most, chance) for chance in (tail, errors.high))
     error = float(x.std(ddof=1)) / math.sqrt(x.size)
-    return Estimate(float(x.mean()), low, upper_bound(x, most, tail), note, error, in_family)
+    return Estimate(float(x.mean()), low, high, note, error, low_to_decide, high_to_decide)
 
 
 def mean_over_groups(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
@@ -182,7 +183,7 @@ def accuracy(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return how often the attacker is right: the mean over targets, as by `mean_over_targets`.
 
@@ -193,11 +194,11 @@ def accuracy(
         have been fixed beforehand.
     labels, targets
         Whether the target is in, and which target it is, shape (n_releases,) each.
-    family
-        The number of limits and attacks that are judged together, for `low_in_family`.
+    errors
+        Of the two ends that decide.
     """
     _, values = accuracy_by_target(decisions, labels, targets)
-    return mean_over_targets(values, unseen=(0.5, 1.0), confidence=confidence, family=family)
+    return mean_over_targets(values, unseen=(0.5, 1.0), confidence=confidence, errors=errors)
 
 
 def advantage(
@@ -206,14 +207,14 @@ def advantage(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return TPR minus FPR: the mean over targets, as by `mean_over_targets`.
 
     Arguments are as for `accuracy`.
     """
     _, values = advantage_by_target(decisions, labels, targets)
-    return mean_over_targets(values, unseen=(0.0, 1.0), confidence=confidence, family=family)
+    return mean_over_targets(values, unseen=(0.0, 1.0), confidence=confidence, errors=errors)
 
 
 def pooled_auc(
@@ -222,7 +223,7 @@ def pooled_auc(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return the AUC over the releases of all targets together.
 
@@ -245,10 +246,10 @@ def pooled_auc(
     # In exact arithmetic equal; a spread of rounding errors would pass for one of people.
     parts = np.where(np.isclose(parts, value, rtol=0, atol=1e-12), value, parts)
     guessed, most = 1 - value, max(2 - value, float(parts.max()))
-    found = mean_over_targets(parts, unseen=(guessed, most), confidence=confidence, family=family)
-    ends = (found.low, found.high, found.low_in_family)
-    low, high, in_family = (None if end is None else min(max(end, 0.0), 1.0) for end in ends)
-    return Estimate(value, low, high, found.note, found.standard_error, in_family)
+    found = mean_over_targets(parts, unseen=(guessed, most), confidence=confidence, errors=errors)
+    ends = (found.low, found.high, found.low_to_decide, found.high_to_decide)
+    low, high, *to_decide = (None if end is None else min(max(end, 0.0), 1.0) for end in ends)
+    return Estimate(value, low, high, found.note, found.standard_error, *to_decide)
 
 
 def tpr_at_fpr(
@@ -260,7 +261,7 @@ def tpr_at_fpr(
     confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = 10_000,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return the share of IN releases above a threshold that few OUT releases exceed.
 
@@ -291,10 +292,10 @@ def tpr_at_fpr(
     labels, targets
         Whether the target is in, and which target it is, shape (n_releases,) each. Every target
         needs IN and OUT releases.
-    family
-        The number of limits and attacks that are judged together, for `low_in_family`.
+    errors
+        Of the two ends that decide.
     """
-    tail, shared = error_per_side(confidence), error_per_side(confidence, family)
+    tail = error_per_side(confidence)
     if not 0 < fpr <= 1:
         raise InputError(f"a false-positive rate must be above 0 and at most 1, not {fpr}")
     rows = _Rows.of(finite_numbers(scores, "scores"), labels, targets)
@@ -308,15 +309,17 @@ def tpr_at_fpr(
     weights = _random_weights(n + 1, seed, n_resamples)
     least = levels.tpr(weights, fpr, unseen=False)
     most = levels.tpr(weights, fpr, unseen=True)
-    low, in_family = (
-        min(_low_quantile(least, level), value) if n >= least_people(fpr, level) else 0.0
-        for level in (tail, shared)
+    low, low_to_decide = (
+        min(_low_quantile(least, chance), value) if n >= least_people(fpr, chance) else 0.0
+        for chance in (tail, errors.low)
     )
-    high = max(1 - _low_quantile(1 - most, tail), value)
-    needed = least_people(fpr, shared)
+    high, high_to_decide = (
+        max(1 - _low_quantile(1 - most, chance), value) for chance in (tail, errors.high)
+    )
+    needed = least_people(fpr, errors.low)
     too_few = f"no lower end above 0 with {n:,} targets: at least {needed:,} are needed"
     note = too_few if value > 0 and n < needed else None
-    return Estimate(value, low, high, note, low_in_family=in_family)
+    return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
 
 
 def rank_correlation(

@@ -39,7 +39,7 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
     {
         # Enough for a verdict by the default policy, with one person found by chance. The
         # likelihood ratio takes little time beside the trained attacks.
-        "quick": Scale(55, 20, MappingProxyType({"likelihood-ratio": 60})),
+        "quick": Scale(65, 20, MappingProxyType({"likelihood-ratio": 60})),
         "paper": Scale(targets=50, releases=100),
     }
 )

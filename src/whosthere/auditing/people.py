@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, owens_t
 
-from whosthere.auditing.metrics import Estimate, least_share
+from whosthere.auditing.looks import FIRST_LOOK
+from whosthere.auditing.metrics import Estimate, least_people, least_share
 from whosthere.auditing.samples import error_per_side, finite_numbers
 from whosthere.data.arrays import frozen
 from whosthere.display import counted
@@ -27,6 +28,8 @@ from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.auditing.looks import Errors
 
     Floats = NDArray[np.float64]
 
@@ -55,7 +58,7 @@ def share_exposed(
     limit: float = 0.9,
     *,
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return the share of people whose true AUC is `limit` or more.
 
@@ -78,8 +81,8 @@ def share_exposed(
         How many IN and OUT releases each AUC rests on.
     limit
         From which AUC on a person counts as exposed; above 0 and below 1.
-    family
-        The number of limits and attacks that are judged together, for `low_in_family`.
+    errors
+        Of the two ends that decide.
     """
     tail, measured = error_per_side(confidence), _checked(aucs, n_in, n_out)
     if not 0 < limit < 1:
@@ -91,7 +94,8 @@ def share_exposed(
     likely = _best_likelihoods(chances, repeats, last, first, _SHARES)
     value = float(_SHARES[likely >= likely.max() - 0.01].mean())
     low, high = _compatible(likely, tail, value, measured.size)
-    in_family, _ = _compatible(likely, error_per_side(confidence, family), value, measured.size)
+    low_to_decide, _ = _compatible(likely, errors.low, value, measured.size)
+    _, high_to_decide = _compatible(likely, errors.high, value, measured.size)
     known = _exact(value, measured.size, tail)
     note = None
     if high - low > 1.5 * (known[1] - known[0]):
@@ -99,7 +103,7 @@ def share_exposed(
             f"wide because each AUC rests on only {n_in} IN and {n_out} OUT releases; "
             "more releases would help more than more targets"
         )
-    return Estimate(value, low, high, note, low_in_family=in_family)
+    return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
 
 
 def risk_percentile(
@@ -109,7 +113,7 @@ def risk_percentile(
     q: float,
     *,
     confidence: float = 0.95,
-    family: int = 1,
+    errors: Errors = FIRST_LOOK,
 ) -> Estimate:
     """Return the true AUC that a share `q` of people do not exceed.
 
@@ -139,11 +143,12 @@ def risk_percentile(
         return low, float(grid[np.flatnonzero(hardly)[0]]) if hardly.any() else 1.0
 
     low, high = ends(tail)
-    needed = math.ceil(math.log(tail) / math.log(q) - 1e-9)
+    low_to_decide, high_to_decide = ends(errors.low)[0], ends(errors.high)[1]
+    needed = least_people(1 - q, errors.high)
     too_few = f"no upper end with {counted(n, 'target')}: at least {needed} are needed"
     note = too_few if n < needed else None
-    in_family = ends(error_per_side(confidence, family))[0]
-    return Estimate(min(max(value, low), high), low, high, note, low_in_family=in_family)
+    value = min(max(value, low), high)
+    return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
 
 
 def _exact(shares: ArrayLike, n: int, tail: float) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ from whosthere.auditing.population import Population
 from whosthere.auditing.scene import Scene
 from whosthere.auditing.target_choice import TargetChoice
 from whosthere.data.epochs import to_micros, zone
+from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.seeds import generator
 
@@ -224,8 +225,9 @@ def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
     if options.users:
         return TargetChoice(by_hand=True)
     least = max(options.min_visits, 1)
-    eligible = int((traces.visits_per_user() >= least).sum())
-    return TargetChoice(min_visits=least, eligible=eligible, people=traces.n_users)
+    eligible = in_fives(int((traces.visits_per_user() >= least).sum()))
+    people = traces.n_users
+    return TargetChoice(min_visits=least, eligible=min(eligible, people), people=people)
 
 
 def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:

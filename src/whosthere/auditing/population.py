@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whosthere.data.coarsening import AS_IT_IS
+from whosthere.data.floor import class_ends
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from whosthere.data.coarsening import Coarsening
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
@@ -49,6 +54,11 @@ class Population:
             return self
         earlier = tuple(coarsening.of(traces) for traces in self.earlier)
         return Population(coarsening.of(self.tested), earlier, self.friends)
+
+    @cached_property
+    def visit_classes(self) -> NDArray[np.int64]:
+        """What numbers of visits in the tested time are rounded up to before they are written."""
+        return class_ends(self.tested.visits_per_user())
 
     @property
     def past(self) -> tuple[Traces, ...]:

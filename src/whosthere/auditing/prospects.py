@@ -60,8 +60,8 @@ class Prospects:
         return "can hardly decide anything" if self.accept or self.reject else "can decide nothing"
 
 
-def prospects(plan: Plan, setting: Setting, policy: Policy) -> Prospects:
-    """Return what a plan can decide about one of its settings by a policy."""
+def prospects(plan: Plan, setting: Setting, policy: Policy, *, look: int = 1) -> Prospects:
+    """Return what a plan can decide about one of its settings by a policy, at a look."""
     attacks = plan.attacks_in(setting)
     releases = [plan.releases_by(attack) for attack in attacks]
     by_hand = plan.choice is not None and plan.choice.by_hand
@@ -73,10 +73,13 @@ def prospects(plan: Plan, setting: Setting, policy: Policy) -> Prospects:
         releases=min(releases),
         control_releases=plan.control_releases,
         by_hand=by_hand,
+        look=look,
     )
     sample = policy, len(attacks), n_targets
-    accept = 0.0 if why_not else _how_often("accept", *sample, min(releases))
-    reject = _how_often("reject", *sample, max(releases)) if plan.control_releases else 0.0
+    accept = 0.0 if why_not else _how_often("accept", *sample, min(releases), look=look)
+    reject = 0.0
+    if plan.control_releases:
+        reject = _how_often("reject", *sample, max(releases), look=look)
     if accept <= _MOSTLY and not why_not:
         why_not.append(
             f"{_sample(n_targets, min(releases))}: even if nobody is found, some interval "
@@ -96,7 +99,7 @@ def _sample(n_targets: int, releases: int) -> str:
 
 @cache
 def _how_often(
-    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int
+    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int, *, look: int
 ) -> float:
     """Return how often a sample of this size leads to a decision, by the attack that suits it."""
     label = np.arange(releases) % 2 == 0
@@ -104,8 +107,9 @@ def _how_often(
 
     def leads_to_it(strength: float, noise: NDArray[np.float64]) -> bool:
         rows = _rows(strength * label + noise, label, threshold=strength / 2)
+        n_limits = len(policy.limits)
         found = measure(
-            rows, rows.clear(), seed=0, n_limits=len(policy.limits), n_attacks=n_attacks
+            rows, rows.clear(), seed=0, n_limits=n_limits, n_attacks=n_attacks, look=look
         )
         [verdict] = judge(found, policy)
         return verdict.decision == decision

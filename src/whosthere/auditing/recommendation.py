@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.auditing.vocabulary import METRICS, UTILITY
 from whosthere.display import paragraph, stacked, table
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
-    from whosthere.privacy.utility import Utility
 
 SEARCHER = LikelihoodRatio()
 """The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
@@ -40,8 +39,6 @@ class Candidate:
         By the policy; where `checked`, on all attacks, else on the searcher alone.
     findings
         That the verdict rests on.
-    utility
-        What is left of the truth, mean over a few releases.
     checked
         Whether all attacks that were chosen were tried.
     confirmation
@@ -55,7 +52,6 @@ class Candidate:
     mechanism: str
     verdict: Verdict
     findings: tuple[Finding, ...]
-    utility: Utility
     checked: bool
     confirmation: Verdict | None = None
     confirmation_findings: tuple[Finding, ...] = ()
@@ -93,10 +89,14 @@ class Candidate:
         return next((one for one in own if one.metric == metric), None)
 
     @property
+    def utility(self) -> dict[str, float | None]:
+        """What is left to publish by each measure, as the search found it."""
+        return {one.metric: one.estimate for one in self.findings if one.attack == UTILITY}
+
+    @property
     def pattern_kept(self) -> float:
-        """Correlation of published and true counts over cells; 0 if one of them never varies."""
-        found = self.utility.pattern_correlation
-        return 0.0 if found is None else found
+        """Correlation of published and true counts over cells; 0 if nobody knows."""
+        return self.utility.get("pattern_correlation") or 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as a JSON object."""
@@ -106,7 +106,7 @@ class Candidate:
             "checked_by_all_attacks": self.checked,
             "confirmed": self.confirmed,
             "verdict": self.verdict.to_json(),
-            "utility": asdict(self.utility),
+            "utility": self.utility,
             "findings": [finding.to_json() for finding in self.findings],
             "confirmation": None if self.confirmation is None else self._confirmation_json(),
         }

@@ -203,5 +203,6 @@ _FINDING = {
     "n_out": pl.Int64(),
     "note": pl.String(),
     "standard_error": pl.Float64(),
-    "low_in_family": pl.Float64(),
+    "low_to_decide": pl.Float64(),
+    "high_to_decide": pl.Float64(),
 }

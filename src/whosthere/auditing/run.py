@@ -51,11 +51,14 @@ class PreparedAudit:
         The tasks that are not done yet.
     cost
         What they are expected to cost; None if it was not asked for.
+    look
+        Which look at the audit its verdicts will be, from 1, if no task fails.
     """
 
     plan: Plan
     left: tuple[Task, ...]
     cost: Cost | None
+    look: int
     _job: Job
     _folder: RunFolder
     _closer: CloserLook
@@ -173,7 +176,8 @@ def prepare_audit(
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
     closer = CloserLook.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
-    return PreparedAudit(plan, left, cost, job, folder, closer, promised, extend)
+    look = folder.look_at(plan)
+    return PreparedAudit(plan, left, cost, look, job, folder, closer, promised, extend)
 
 
 def do_what_is_left(
@@ -240,9 +244,17 @@ def _measured(
 ) -> AuditResult:
     """Turn the kept scores into findings and verdicts, and write all of it."""
     tests, controls = folder.collect(plan)
-    n_limits = len(policy.limits)
+    # Nothing is seen of an audit in which every task failed.
+    look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
     findings = tuple(
-        measure(tests, controls, seed=plan.seed, n_limits=n_limits, guaranteed=promised)
+        measure(
+            tests,
+            controls,
+            seed=plan.seed,
+            n_limits=len(policy.limits),
+            look=look,
+            guaranteed=promised,
+        )
     )
     tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
@@ -258,6 +270,7 @@ def _measured(
         knows={str(one): one.knowledge.words for one in plan.settings},
         choice=plan.choice,
         together=plan.together,
+        look=look,
     )
     result = AuditResult(
         plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from scipy.special import ndtri
+
+from whosthere.auditing.looks import error_of_look
 from whosthere.auditing.vocabulary import METRICS, RATES, STRONGEST
 from whosthere.display import counted
 from whosthere.errors import InputError
@@ -18,15 +21,15 @@ if TYPE_CHECKING:
 _MOST_TARGETS = 100_000
 
 
-def least_sample(limit: float, *, confidence: float = 0.95) -> int:
-    """Return how many trials are needed to show a share of at most `limit`.
+def least_sample(limit: float, *, look: int = 1) -> int:
+    """Return how many trials are needed to show a share of at most `limit` at a look.
 
-    It is the smallest n for which the two-sided Clopper-Pearson interval of 0 successes in n
-    trials ends at or below `limit`. No sample can show a share of 0, so `limit` must be above 0.
+    It is the smallest n for which the upper end of Clopper and Pearson for 0 successes in n trials
+    is at or below `limit`. No sample can show a share of 0, so `limit` must be above 0.
     """
-    if not (0 < limit <= 1 and 0 < confidence < 1):
-        raise InputError(f"no sample shows a share of {limit:g} with confidence {confidence:g}")
-    log_tail = math.log((1 - confidence) / 2)
+    if not 0 < limit <= 1:
+        raise InputError(f"no sample shows a share of {limit:g}")
+    log_tail = math.log(error_of_look(look))
     if limit == 1:
         return 1
     guess = math.ceil(log_tail / math.log1p(-limit))
@@ -35,19 +38,19 @@ def least_sample(limit: float, *, confidence: float = 0.95) -> int:
     return next(near, guess + 1)
 
 
-def what_would_help(finding: Finding, limit: Limit) -> str:
-    """Say how many targets would decide, if what was measured stays as it is."""
+def what_would_help(finding: Finding, limit: Limit, *, look: int = 1) -> str:
+    """Say how many targets would decide at the next look, if what was measured stays as it is."""
     is_share = limit.metric == "share_auc_90" or limit.metric.startswith("tpr_")
     if is_share:
         if limit.most == 0:
             return "No number of targets can show exactly 0."
-        least = least_sample(limit.most)
+        least = least_sample(limit.most, look=look + 1)
         if finding.n_targets < least:
             return (
-                f"Too few targets ({finding.n_targets}): at least {least} are needed to show "
-                f"{limit.most:g} or less."
+                f"Too few targets ({finding.n_targets}): the next look needs at least {least} to "
+                f"show {limit.most:g} or less."
             )
-    needed = targets_needed(finding, limit)
+    needed = targets_needed(finding, limit, look=look)
     if needed is None:
         return (
             "It is so close to the limit that no number of targets within reach would decide; a "
@@ -59,21 +62,25 @@ def what_would_help(finding: Finding, limit: Limit) -> str:
     )
 
 
-def targets_needed(finding: Finding, limit: Limit) -> int | None:
-    """Return how many targets would bring the interval to one side of a limit.
+def targets_needed(finding: Finding, limit: Limit, *, look: int = 1) -> int | None:
+    """Return how many targets would bring the interval to one side of a limit at the next look.
 
     Intervals shrink with the square root of their number, or with the number itself above a share
-    of 0. None if more than 100,000 are needed, or nobody can tell.
+    of 0. They are wider at the next look, which has less error to spend. None if more than 100,000
+    are needed, or nobody can tell.
     """
     if finding.estimate is None or finding.low is None or finding.high is None:
         return None
-    low = finding.low if finding.low_in_family is None else finding.low_in_family
     is_above = finding.estimate > limit.most
-    reach = finding.estimate - low if is_above else finding.high - finding.estimate
+    reach = finding.estimate - finding.at_least if is_above else finding.at_most - finding.estimate
     away = abs(finding.estimate - limit.most)
     if away <= 0:
         return None
-    needed = finding.n_targets * (reach / away) ** (2 if finding.estimate else 1)
+    now, then = error_of_look(look), error_of_look(look + 1)
+    if finding.estimate:
+        needed = finding.n_targets * (reach / away * float(ndtri(then) / ndtri(now))) ** 2
+    else:
+        needed = finding.n_targets * reach / away * math.log(then) / math.log(now)
     if needed > _MOST_TARGETS:
         return None
     # To two digits: more would pretend to know.
@@ -89,6 +96,7 @@ def obstacles(
     releases: int,
     control_releases: int,
     by_hand: bool = False,
+    look: int = 1,
 ) -> list[str]:
     """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
 
@@ -102,6 +110,8 @@ def obstacles(
         How many there are, releases for each target.
     by_hand
         Whether the targets were named, and not drawn at random.
+    look
+        Which look at the audit it will be.
     """
     said = []
     if by_hand:
@@ -122,7 +132,7 @@ def obstacles(
         elif limit.most == 0:
             said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
         elif limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
-            least = least_sample(limit.most)
+            least = least_sample(limit.most, look=look)
             if targets < least:
                 said.append(
                     f"{counted(targets, 'target')} cannot show that the {words} is {limit.most:g} "

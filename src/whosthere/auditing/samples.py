@@ -47,10 +47,8 @@ def alike(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return arrays
 
 
-def error_per_side(confidence: float, family: int = 1) -> float:
-    """Return the chance of error on each side, shared by a family of intervals."""
+def error_per_side(confidence: float) -> float:
+    """Return the chance of error on each side of an interval."""
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
-    if family < 1:
-        raise InputError(f"a family has at least one member, not {family}")
-    return (1 - confidence) / 2 / family
+    return (1 - confidence) / 2

@@ -25,6 +25,7 @@ from whosthere.auditing.game import Candidates, optimal_score
 from whosthere.auditing.scores import OF_CHECKS, RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.data.arrays import own
+from whosthere.data.floor import rounded_up
 from whosthere.data.group import Group
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, publish_group
@@ -235,10 +236,14 @@ class Scene:
         return Trial(publication, put_in is None or i % 2 == 0)
 
     def cells_of_target(self, trial: Trial) -> NDArray[np.int32]:
-        """Return the cells in which the target is counted, or would be if it is not there."""
-        if trial.publication.group.rows[-1] == self.task.target:
-            return trial.own_cells()
-        return self.traces.trace(self.task.target)
+        """Return cells in which the target is counted, or would be if it is not there.
+
+        Some are left out, so that how many they are does not tell how many the target visited.
+        """
+        is_there = trial.publication.group.rows[-1] == self.task.target
+        cells = trial.own_cells() if is_there else self.traces.trace(self.task.target)
+        classes = self.population.visit_classes
+        return cells[: max(int(classes[classes <= cells.size].max(initial=0)), 1)]
 
     def optimum(self, i: int, trial: Trial) -> float:
         """Return what the best test of the game says about test release number i."""
@@ -280,7 +285,7 @@ def score_task(
     taking_part = {*finished, *(player.contest for player in players)}
     settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
     columns: dict[str, list[Any]] = defaultdict(list)
-    checks = Checks(task.target, task.scheme.mechanism, task.scheme.group_size)
+    checks = Checks(scene)
     with_law: list[int] = []
     kept = []
     for i in range(plan.releases_under(task.scheme)):
@@ -295,17 +300,19 @@ def score_task(
         if is_new:
             best = scene.optimum(i, trial)
             row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
-            seen = checks.see(trial, scene.cells_of_target(trial))
+            seen = checks.see(trial)
             with_law = with_law or [len(columns["law"]) + place for place in range(len(settings))]
             _add(columns, settings, row | seen._asdict())
     for place in with_law:
         columns["law"][place] = checks.sums()
     for i in range(done.controls, plan.control_releases):
-        _score(players, scene.control(i), columns, release=i, control=True)
+        trial = scene.control(i)
+        fault = checks.fault_of_control(trial)
+        _score(players, trial, columns, release=i, control=True, fault=fault)
     of_task = {
         "target": task.target,
-        "visits": int(scene.traces.trace(task.target).size),
-        "uniqueness": scene.uniqueness(),
+        "visits": rounded_up(scene.traces.trace(task.target).size, population.visit_classes),
+        "uniqueness": round(scene.uniqueness(), 1),
         **_means(kept),
     }
     n = len(columns["score"])
@@ -371,6 +378,7 @@ def _score(
     *,
     release: int,
     control: bool,
+    fault: str | None = None,
 ) -> None:
     """Let all attacks score a release, and add a row for each."""
     for player in players:
@@ -387,6 +395,7 @@ def _score(
             "seconds": time.perf_counter() - begun + player.seconds,
             "control": control,
             **dict.fromkeys(OF_CHECKS),
+            "fault": fault,
         }
         for name, value in row.items():
             columns[name].append(value)

@@ -32,6 +32,7 @@ SCHEMA = {
     "pattern_correlation": pl.Float64(),
     "fault": pl.String(),
     "noise": pl.Int64(),
+    "others": pl.Int64(),
     "law": pl.List(pl.Float64()),
     "control": pl.Boolean(),
 }
@@ -40,7 +41,8 @@ SCHEMA = {
 `setting` and `attack` are specs, `target` is a row of the traces, `label` whether the target is in
 the release, `calibrated` the score on the scale of the attacker's own null, which can be compared
 between targets, `seconds` what the score cost (with its share of the fit), `visits` how many visits
-the target made, `uniqueness` the mean chance that the target is alone in a visited cell.
+the target made, rounded up so far that at least 5 people share the number, `uniqueness` the mean
+chance that the target is alone in a visited cell, in tenths.
 `visits_kept`, `cells_kept`, `relative_error` and `pattern_correlation` are what the protection
 leaves of the true counts, mean over the first `RELEASES_FOR_UTILITY` test releases of the target; a
 release without any pattern counts as a correlation of 0. The attack "ceiling" is none: its score is
@@ -50,11 +52,12 @@ Where `control` is true, the target is in no release, and `label` tells whether 
 place.
 
 The rows of the ceiling also hold what the checks of the audit itself saw
-(`whosthere.auditing.checks`): `fault`, what is wrong with a release; `noise`, a number for its
-random numbers; and in one row for all releases that were scored together `law`, where their values
-lie in their laws.
+(`whosthere.auditing.checks`): `fault`, what is wrong with a release; `noise` and `others`, numbers
+for its random numbers and for its people besides the target; and in one row for all releases that
+were scored together `law`, where their values lie in their laws. `fault` is in the rows of controls
+too.
 """
-OF_CHECKS = ("fault", "noise", "law")
+OF_CHECKS = ("fault", "noise", "others", "law")
 """The columns that are about the audit itself."""
 RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""

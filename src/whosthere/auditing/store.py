@@ -30,7 +30,7 @@ from whosthere.data.files import (
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 KIND = "audit task"
 MANIFEST = "manifest.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
 RESULTS = (
@@ -152,6 +152,7 @@ class RunFolder:
                 "processors": os.cpu_count(),
             },
             "python": platform.python_version(),
+            "looks": [],
         }
         write_json(self._manifest, identity | known | about)
 
@@ -177,6 +178,15 @@ class RunFolder:
     def known(self, name: str) -> object:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
         return json_object(self._manifest).get(name) if self._manifest.exists() else None
+
+    def look_at(self, plan: Plan, failed: Collection[Task] = ()) -> int:
+        """Return which look it is to judge the scores of a plan, from 1."""
+        looks = _looks_in(self._manifest) if self._manifest.exists() else []
+        return _place_of_look(looks, _seen(plan, failed))
+
+    def note_look(self, plan: Plan, failed: Collection[Task] = ()) -> int:
+        """Return the same, and keep in mind that these scores are judged."""
+        return note_look(self._manifest, _seen(plan, failed))
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from working in the folder; a killed one leaves no trace."""
@@ -265,6 +275,38 @@ def _named(path: Path) -> Iterator[None]:
     except FileError as error:
         fix = "Delete it and repeat the command"
         raise FileError(error.problem, where=path, fix=fix) from error
+
+
+def _seen(plan: Plan, failed: Collection[Task]) -> dict[str, Any]:
+    """Return what tells the scores of a run folder from those of another look at it."""
+    described = plan.to_json()
+    return {
+        "targets": len(plan.targets),
+        "releases": described["releases"],
+        "releases_of": described.get("releases_of", {}),
+        "failed": sorted(map(str, failed)),
+    }
+
+
+def _looks_in(manifest: Path) -> list[object]:
+    """Return what was seen at each look so far."""
+    looks = json_object(manifest).get("looks")
+    if not isinstance(looks, list):
+        raise FileError("does not say what was judged", where=manifest, fix="Name a new folder")
+    return looks
+
+
+def _place_of_look(looks: Sequence[object], seen: object) -> int:
+    """Return which look it is to judge what is seen, from 1; the same again is the same look."""
+    return looks.index(seen) + 1 if seen in looks else len(looks) + 1
+
+
+def note_look(manifest: Path, seen: object) -> int:
+    """Return which look it is to judge what is seen, and add it to those in a manifest."""
+    looks = _looks_in(manifest)
+    if seen not in looks:
+        write_json(manifest, json_object(manifest) | {"looks": [*looks, seen]})
+    return _place_of_look(looks, seen)
 
 
 def write_json(path: Path, value: object) -> None:

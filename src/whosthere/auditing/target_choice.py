@@ -23,7 +23,7 @@ class TargetChoice:
     min_visits
         How many visits the people had at least from whom they were drawn at random.
     eligible, people
-        How many people these were, and how many there are.
+        How many people these were, rounded up to a multiple of 5, and how many there are.
     """
 
     by_hand: bool = False

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,8 +17,6 @@ from whosthere.auditing.together import Together, together
 from whosthere.auditing.verdict import Verdict, judge
 from whosthere.auditing.vocabulary import CEILING
 from whosthere.errors import InputError
-from whosthere.privacy.publish import publish
-from whosthere.privacy.utility import Utility, utility
 from whosthere.seeds import derived_seed
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ MOST_CONFIRMATIONS = 3
 one that passes by chance."""
 # The searcher is cheap, so that it can look at more releases than the others.
 _LEAST_RELEASES_TO_SEARCH = 60
-_RELEASES_FOR_UTILITY = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +143,8 @@ class Tester:
         plan = by_only(self.terms.plan(member.mechanism), (SEARCHER,))
         tests, controls = self.trials.scores(plan, f"{spec} with {SEARCHER}")
         verdict, findings = self._judged(tests, controls, plan)
-        left = self._utility(member.mechanism)
         candidate = Candidate(
-            family.template, member.choice, spec, verdict, findings, left, checked=False
+            family.template, member.choice, spec, verdict, findings, checked=False
         )
         return Tried(candidate, tests, controls)
 
@@ -174,12 +169,13 @@ class Tester:
         candidate = tried.candidate
         plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
         trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
-        verdict, findings = self._judged(*self.trials.scores(plan, trial), plan)
+        scores = self.trials.scores(plan, trial)
+        verdict, findings = self._judged(*scores, plan, look=self.trials.note_look(plan))
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)
 
     def _judged(
-        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
+        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan, *, look: int = 1
     ) -> tuple[Verdict, tuple[Finding, ...]]:
         findings = measure(
             tests,
@@ -187,6 +183,7 @@ class Tester:
             seed=plan.seed,
             n_limits=len(self.policy.limits),
             n_attacks=len(self.terms.attacks),
+            look=look,
             n_controls=self.terms.most_controls,
             guaranteed=guaranteed(plan, self.terms.tested),
         )
@@ -200,18 +197,9 @@ class Tester:
             knows={str(one): one.knowledge.words for one in plan.settings},
             choice=self.terms.any_plan.choice,
             together=self.terms.together,
+            look=look,
         )
         return verdict, tuple(findings)
-
-    def _utility(self, mechanism: Mechanism) -> Utility:
-        """Measure a few releases of groups chosen at random."""
-        plan = self.terms.any_plan
-        m, measured = plan.schemes[0].group_size, []
-        for i in range(_RELEASES_FOR_UTILITY):
-            seed = derived_seed(plan.seed, "utility", m, i)
-            made = publish(self.terms.tested, mechanism=mechanism, group_size=m, seed=seed)
-            measured.append(utility(made.release.counts, made.truth))
-        return _mean(measured)
 
 
 def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
@@ -221,13 +209,3 @@ def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
 
 def _listed(attacks: Sequence[Attack]) -> str:
     return ", ".join(map(str, attacks))
-
-
-def _mean(measured: Sequence[Utility]) -> Utility:
-    """Return the mean of each measure over those releases where it is defined."""
-    rows = [asdict(one) for one in measured]
-    means: dict[str, Any] = {}
-    for name in rows[0]:
-        defined = [row[name] for row in rows if row[name] is not None]
-        means[name] = fmean(defined) if defined else None
-    return Utility(**means)

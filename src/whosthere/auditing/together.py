@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from whosthere.auditing.leaks import LEAST_TARGETS
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.together import LEAST_VISITS, shared_visits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Band:
         How many were compared with everybody.
     sharing
         How many of these share most of their visits with one other person; None where they are
-        fewer than `LEAST_TARGETS`, or none.
+        fewer than `LEAST_PEOPLE`, or none. Where fewer do not, that many are said not to.
     by_chance
         Which share of stand-ins does, who go at the same times wherever others go then.
     """
@@ -91,7 +91,7 @@ class Together:
         """Return how many share most of their visits, in words, by number of visits."""
         ends = [f" to {edge - 1}" for edge in _EDGES[1:]] + [" or more"]
         words = dict(zip(_EDGES, ends, strict=True))
-        hidden = f"fewer than {LEAST_TARGETS}"
+        hidden = f"fewer than {LEAST_PEOPLE}"
         return tuple(
             (
                 f"{band.least}{words.get(band.least, ' or more')} visits",
@@ -116,7 +116,7 @@ class Together:
 def together(traces: Traces, *, seed: int = 0) -> Together:
     """Measure how many people share most of their visits with somebody else.
 
-    No number about fewer than `LEAST_TARGETS` people is in the result, nor follows from it: bands
+    No number about fewer than `LEAST_PEOPLE` people is in the result, nor follows from it: bands
     with fewer are left out, and the total counts only those who are in a number of their own.
     """
     shared = shared_visits(traces, seed=seed)
@@ -125,7 +125,9 @@ def together(traces: Traces, *, seed: int = 0) -> Together:
     for least, end in zip(_EDGES, (*_EDGES[1:], None), strict=True):
         own = (shared.visits >= least) & (end is None or shared.visits < end)
         people, n = int(own.sum()), int(sharing[own].sum())
-        if people >= LEAST_TARGETS:
-            known = n if n >= LEAST_TARGETS else None
-            bands.append(Band(least, people, known, float(by_chance[own].mean())))
+        if people >= LEAST_PEOPLE:
+            # Those who do not share are told to be none, or enough.
+            known = n if n == people else min(n, people - LEAST_PEOPLE)
+            said = known if known >= LEAST_PEOPLE else None
+            bands.append(Band(least, people, said, float(by_chance[own].mean())))
     return Together(tuple(bands))

@@ -16,6 +16,7 @@ from whosthere.auditing.store import (
     content_of,
     identity_of,
     json_object,
+    note_look,
     write_json,
 )
 from whosthere.data.files import refuse_existing
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Job, Workers
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 SEARCH_MANIFEST = "search.json"
 
 
@@ -117,7 +118,7 @@ class TrialsFolder:
         with only_one(self.path, "search"):
             self.check(job)
             if not self._manifest.exists():
-                write_json(self._manifest, _identity(job))
+                write_json(self._manifest, _identity(job) | {"looks": []})
             yield
 
     def begun(self) -> int:
@@ -126,9 +127,16 @@ class TrialsFolder:
 
     def of(self, plan: Plan) -> RunFolder:
         """Return the folder of a trial."""
-        text = json.dumps(plan.to_json(), sort_keys=True)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return RunFolder(self.path / "trials" / name)
+        return RunFolder(self.path / "trials" / _name(plan))
+
+    def note_look(self, plan: Plan) -> int:
+        """Return which of all confirmations in the folder a trial is, from 1, and remember it."""
+        return note_look(self._manifest, _name(plan))
+
+
+def _name(plan: Plan) -> str:
+    text = json.dumps(plan.to_json(), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -192,6 +200,10 @@ class Trials:
             _fail,
         )
         return folder.collect(plan)
+
+    def note_look(self, plan: Plan) -> int:
+        """Return which confirmation a trial is, from 1; the same trial again is the same one."""
+        return self._folder.note_look(plan)
 
 
 def _fail(task: Task, why: str) -> NoReturn:

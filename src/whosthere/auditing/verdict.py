@@ -1,11 +1,12 @@
 """From findings to a verdict about each setting.
 
 A setting is rejected if some attack is surely above a limit, accepted if every attack is surely
-at or below every limit; otherwise the verdict is "cannot tell". "Surely" means that the whole
-confidence interval lies on that side of the limit. To accept, every attack must keep every limit,
-so that a wrong acceptance needs the riskiest of them to be wrong: each interval errs in at most
-2.5 % of audits on that side. To reject, one broken limit is enough, so that the lower ends are
-taken at a level that holds for all attacks and limits of a setting together.
+at or below every limit; otherwise the verdict is "cannot tell". "Surely" means by the end of the
+interval that decides, which lies further out than the one that is shown. To accept, every attack
+must keep every limit, so that a wrong acceptance needs the riskiest of them to be wrong. To reject,
+one broken limit is enough, so that the lower ends are taken at a level that holds for all attacks
+and limits of a setting together. Both kinds of error have a chance of at most 2.5 % over all looks
+at an audit (`whosthere.auditing.looks`).
 
 An acceptance also needs the strongest attack known, no failed task, all controls, and targets that
 were drawn at random: people named by hand do not speak for all others. A rejection needs no sample:
@@ -22,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from whosthere.auditing.looks import ERROR, error_of_look
 from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.vocabulary import (
     CEILING,
@@ -107,6 +109,8 @@ class Verdict:
         everybody.
     knows
         What the attacker knows of people, such as ``all their visits``; None if nobody says.
+    look
+        Which look at the audit it is, from 1.
     """
 
     setting: str
@@ -120,6 +124,7 @@ class Verdict:
     alone: str | None = None
     who: str | None = None
     knows: str | None = None
+    look: int = 1
 
     @property
     def headline(self) -> str:
@@ -135,10 +140,11 @@ class Verdict:
 
     @property
     def _how_far(self) -> tuple[str, ...]:
-        """By whom and about whom the decision is, if not by several attacks about everybody."""
+        """By whom and about whom, if not by several attacks about everybody; which look it is."""
         by = () if self.alone is None else (f"by {self.alone} alone",)
         about = () if self.who is None else (f"about {self.who}",)
-        return by + about
+        again = (f"look {self.look}",) if self.look > 1 else ()
+        return by + about + again
 
     @property
     def remark(self) -> tuple[str, ...]:
@@ -186,6 +192,7 @@ def judge(
     knows: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
+    look: int = 1,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
@@ -206,6 +213,8 @@ def judge(
     together
         How many people share most of their visits with somebody else, to say what that means where
         they are not few.
+    look
+        Which look at the audit this is; the findings must have been measured for it.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
     sizes, known = group_sizes or {}, knows or {}
@@ -214,10 +223,10 @@ def judge(
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = (finding for finding in findings if finding.setting == setting)
-        case = _Case.of(own, by_hand=by_hand, incomplete=setting in incomplete)
+        case = _Case.of(own, by_hand=by_hand, incomplete=setting in incomplete, look=look)
         decision, reasons = case.decide(policy) if trusted else _undecided(untrusted)
         if trusted:
-            reasons = [*reasons, *case.comparison(), *case.above_ceiling()]
+            reasons = [*reasons, *case.comparison(), *case.above_ceiling(), *_looks_before(look)]
         if trusted and by_hand:
             decision, reasons = _of_those_named(decision, reasons)
         useless = case.useless(policy)
@@ -238,6 +247,7 @@ def judge(
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
                 who=who,
                 knows=known.get(setting),
+                look=look,
             )
         )
     return verdicts
@@ -255,9 +265,12 @@ class _Case:
     excess: dict[str, bool]
     by_hand: bool
     incomplete: bool
+    look: int
 
     @classmethod
-    def of(cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool) -> _Case:
+    def of(
+        cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool, look: int
+    ) -> _Case:
         everything = tuple(findings)
         telling = [finding for finding in everything if finding.holds is None]
         real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
@@ -270,6 +283,7 @@ class _Case:
             {one.attack: one.holds is False for one in everything if one.metric == EXCESS},
             by_hand,
             incomplete,
+            look,
         )
 
     @property
@@ -394,7 +408,7 @@ class _Case:
         return (
             f"For {worst.attack},{title} the {METRICS[limit.metric].words} is "
             f"{_reached(worst, limit)}, above the limit of {limit.most:g}"
-            f"{_even_together(worst, limit)}."
+            f"{_by_what_decides(worst, limit)}."
         )
 
     def _kept_reasons(self, policy: Policy) -> Iterable[str]:
@@ -415,17 +429,22 @@ class _Case:
                 f"For {attack}, the {words} {what}, so the audit cannot show that it is "
                 f"{limit.most:g} or less."
             )
-        worst = max(maybe_above, key=lambda f: (_low(f) > limit.most, _high(f)))
+        worst = max(maybe_above, key=lambda f: (_low(f) > limit.most, f.at_most))
         # More people named by hand would not speak for others either.
-        more = "" if self.by_hand else f" {what_would_help(worst, limit)}"
+        more = "" if self.by_hand else f" {what_would_help(worst, limit, look=self.look)}"
+        reached = f"For {worst.attack}, the {words} is {_reached(worst, limit)}"
         if _low(worst) > limit.most:
             return (
-                f"For {worst.attack}, the {words} is {_reached(worst, limit)}, above the limit of "
-                f"{limit.most:g}. To reject, the lower bound, corrected for several tests, must be "
-                f"above it too, and it is {_number(_deciding(worst), limit)}.{more}"
+                f"{reached}, above the limit of {limit.most:g}. To reject, the lower end that "
+                f"decides must be above it too, and that is {_number(worst.at_least, limit)}.{more}"
+            )
+        if _high(worst) <= limit.most:
+            return (
+                f"{reached}, within the limit of {limit.most:g}. To accept, the upper end that "
+                f"decides must be within it too, and that is {_number(worst.at_most, limit)}.{more}"
             )
         return (
-            f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
+            f"For {worst.attack}, the {words} may be as high as {_number(worst.at_most, limit)} "
             f"(limit {limit.most:g}).{more}"
         )
 
@@ -503,31 +522,36 @@ def _as_shares(found: Finding) -> str:
     return f" ({found.low:.1%} to {found.high:.1%})"
 
 
+def _looks_before(look: int) -> list[str]:
+    """Say that there were verdicts before, and what that means for errors."""
+    if look == 1:
+        return []
+    return [
+        f"This is look {look}: there were verdicts on other scores before. Over all looks, the "
+        f"chance of a wrong acceptance is at most {100 * ERROR:g} %, and so is that of a wrong "
+        f"rejection. This look may spend {100 * error_of_look(look):.2g} %."
+    ]
+
+
 def _surely_above(finding: Finding, limit: Limit) -> bool:
-    return _deciding(finding) > limit.most
+    return finding.at_least > limit.most
 
 
-def _deciding(finding: Finding) -> float:
-    """Return the lower end that a rejection looks at, which is below the one that is shown."""
-    return _low(finding) if finding.low_in_family is None else finding.low_in_family
-
-
-def _even_together(finding: Finding, limit: Limit) -> str:
+def _by_what_decides(finding: Finding, limit: Limit) -> str:
     """Say where the lower end is that decides, if it is not the one that is shown."""
-    if finding.low_in_family is None or finding.low_in_family == finding.low:
+    if finding.at_least == _low(finding):
         return ""
-    low = _number(finding.low_in_family, limit)
-    return f"; lower bound, corrected for several tests: {low}"
+    return f"; lower bound that decides: {_number(finding.at_least, limit)}"
 
 
 def _maybe_above(finding: Finding, limit: Limit) -> bool:
-    return finding.high is not None and finding.high > limit.most
+    return finding.high is not None and finding.at_most > limit.most
 
 
 def _surely_within(finding: Finding, limit: Limit) -> bool:
     if finding.estimate is None or finding.low is None or finding.high is None:
         return False
-    return finding.high <= limit.most
+    return finding.at_most <= limit.most
 
 
 def _estimate(finding: Finding) -> float:

@@ -60,7 +60,7 @@ def audit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="quick (55 targets, 20 releases, 60 for likelihood-ratio; default) or paper "
+            help="quick (65 targets, 20 releases, 60 for likelihood-ratio; default) or paper "
             "(50, 100)."
         ),
     ] = None,
@@ -181,7 +181,7 @@ def audit(
     if talk:
         _show_plan(prepared.plan)
         _show_cost(prepared, n, cluster)
-        _show_obstacles(prepared.plan, judged_by)
+        _show_obstacles(prepared, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
@@ -238,13 +238,16 @@ def _show_plan(plan: Plan) -> None:
         console.say(f"Note: {sentence}")
 
 
-def _show_obstacles(plan: Plan, policy: Policy) -> None:
+def _show_obstacles(prepared: PreparedAudit, policy: Policy) -> None:
     """Say beforehand what the plan can decide, and if not everything, what would help."""
     from whosthere.auditing.prospects import prospects
 
+    if prepared.look > 1:
+        console.say(f"This will be look {prepared.look} at this audit.")
     groups: dict[Prospects, list[str]] = {}
-    for setting in plan.settings:
-        groups.setdefault(prospects(plan, setting, policy), []).append(str(setting))
+    for setting in prepared.plan.settings:
+        found = prospects(prepared.plan, setting, policy, look=prepared.look)
+        groups.setdefault(found, []).append(str(setting))
     for found, settings in groups.items():
         where = "" if len(groups) == 1 else f" about {'; '.join(settings)}"
         end = ":" if found.why_not else "."

@@ -51,7 +51,7 @@ def recommend(
     attack: Attacks = None,
     knowledge: Annotated[str, Knowledge] = "all",
     targets: Annotated[
-        int | None, typer.Option(help="How many people to attack, chosen at random; default 55.")
+        int | None, typer.Option(help="How many people to attack, chosen at random; default 65.")
     ] = None,
     min_visits: MinVisits = None,
     releases: Annotated[
@@ -211,13 +211,18 @@ def _show_obstacles(plan: Plan, policy: Policy) -> None:
 
 
 _LEGEND = (
-    "Risk is that of the strongest attack tried, with 95 % intervals. Lost: share of the visited "
-    "cells published as 0. Error: mean relative error of visited cells. Pattern: correlation of "
-    "published and true counts, 1 is the same pattern and 0 is none. *: tried with every attack "
-    "chosen, others with the likelihood ratio alone. Useless: less is left than the floors of the "
-    "policy ask for. Confirmation: the protection above on fresh releases of people drawn anew."
+    "Risk is that of the strongest attack tried, with 95 % intervals. Cells kept: share of the "
+    "visited cells published above 0. Error: mean relative error of visited cells. Pattern: "
+    "correlation of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
+    "every attack chosen, others with the likelihood ratio alone. Useless: less is left than the "
+    "floors of the policy ask for. Confirmation: the protection above on fresh releases of people "
+    "drawn anew."
 )
-_COLUMNS_OF_UTILITY = ("", "lost", "error", "pattern")
+_COLUMNS_OF_UTILITY = {
+    "cells_kept": "cells kept",
+    "relative_error": "error",
+    "pattern_correlation": "pattern",
+}
 
 
 def _show(found: Recommendation) -> None:
@@ -229,7 +234,7 @@ def _show(found: Recommendation) -> None:
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
         console.table(family, ("", "verdict", *map(head_of, metrics)), rows)
         left = [_row_of_utility(candidate) for candidate in own]
-        console.table("Left to publish", _COLUMNS_OF_UTILITY, left)
+        console.table("Left to publish", ("", *_COLUMNS_OF_UTILITY.values()), left)
     console.say(_LEGEND)
     console.say("")
     for candidate in found.candidates:
@@ -259,8 +264,8 @@ def _show(found: Recommendation) -> None:
     console.say(CHOSEN_BECAUSE_IT_PASSED)
     kept = chosen.utility
     console.say(
-        f"What it costs: {_percent(kept.nonzero_lost)} of the visited cells are published as 0, "
-        f"and a visited cell is off by {_percent(kept.mean_relative_error)} on average."
+        f"What is left: {_percent(kept.get('cells_kept'))} of the visited cells are published "
+        f"above 0, and a visited cell is off by {_percent(kept.get('relative_error'))} on average."
     )
 
 
@@ -282,8 +287,7 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
 
 def _row_of_utility(candidate: Candidate) -> list[str]:
     kept = candidate.utility
-    left = (kept.nonzero_lost, kept.mean_relative_error, candidate.pattern_kept)
-    return [candidate.choice, *map(_number, left)]
+    return [candidate.choice, *(_number(kept.get(name)) for name in _COLUMNS_OF_UTILITY)]
 
 
 def _percent(share: float | None) -> str:

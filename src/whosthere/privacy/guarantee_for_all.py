@@ -2,7 +2,8 @@
 
 It depends on the people and the mechanism only, so it is computed over everybody, once, and not
 over those whom an audit happens to attack. Whoever takes a person's place is taken to be the one of
-all others who spends most.
+all others who spends most. What is said about single people is said about the next round number of
+visits, so that it does not tell how many they made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.data.floor import LEAST_PEOPLE, class_ends
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.pooled_curve import PooledCurve
 
@@ -32,7 +34,7 @@ class GuaranteeForAll:
     Attributes
     ----------
     worst
-        The guarantee for the person with most to lose, of everybody.
+        The guarantee for whoever has most to lose, of everybody; for as many visits, rounded up.
     everybody
         How many people that is.
     pooled
@@ -65,6 +67,8 @@ def guarantee_for_all(
     if given is None:
         return None
     own = np.stack(given.unit.contributions(everybody), axis=1)
+    most = [int(class_ends(column)[-1]) for column in own.T]
+    worst = _in_case(mechanism, *most, *(most if everybody.n_users > 1 else (0, 0)))
     # Few of the many people differ in what they and their substitutes spend.
     cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
     found = [_in_case(mechanism, *map(int, case)) for case in cases]
@@ -73,12 +77,10 @@ def guarantee_for_all(
         found, np.bincount(case_of.reshape(-1)[asked], minlength=len(cases)), strict=True
     ):
         people[one.curve] += int(many)
-    return GuaranteeForAll(
-        max(found, key=lambda one: one.eps),
-        everybody.n_users,
-        PooledCurve.of(+people),
-        people.total(),
-    )
+    n = people.total()
+    if n < LEAST_PEOPLE:
+        people = Counter({worst.curve: n})
+    return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
 
 
 def _in_case(mechanism: Mechanism, units: int, visits: int, more: int, most: int) -> GameGuarantee:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.leaks import LEAST_TARGETS
 from whosthere.data.files import new_file, refuse_existing
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.errors import FileError
 from whosthere.reporting.pages import audit_page
 from whosthere.reporting.render import render
@@ -88,7 +88,7 @@ def audit_report(audit: FinishedAudit) -> Report:
         heading=_QUESTION,
         contents=contents,
         page=page,
-        least_targets=LEAST_TARGETS,
+        least_people=LEAST_PEOPLE,
         glossary=page.about.glossary,
     )
     return Report(title, html)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.finding import Finding
-from whosthere.auditing.vocabulary import UTILITY
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
 from whosthere.reporting.lookup import Lookup, words_of
 from whosthere.reporting.numbers import number, shortened, with_interval
@@ -23,6 +21,7 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from whosthere.auditing.finding import Finding
     from whosthere.auditing.recommendation import Candidate, Recommendation
     from whosthere.auditing.verdict import Verdict
     from whosthere.reporting.sections.tables import Table
@@ -55,9 +54,7 @@ def ladder_page(found: Recommendation) -> LadderPage:
     """Return the sections of a recommendation's report."""
     tried = found.candidates
     verdicts = [candidate.last_verdict for candidate in tried]
-    findings = [
-        one for candidate in tried for one in (*candidate.last_findings, *_utility(candidate))
-    ]
+    findings = [one for candidate in tried for one in candidate.last_findings]
     lookup = Lookup(findings, verdicts)
     best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
     screen = Overview(
@@ -90,26 +87,15 @@ def _advice(found: Recommendation) -> tuple[str, ...]:
         sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
         for sentence in texts()["recommendation"]["found"]
     ]
-    cost = chosen.utility
-    lost = "An unknown share" if cost.nonzero_lost is None else f"{cost.nonzero_lost:.0%}"
-    off = cost.mean_relative_error
+    kept, off = (chosen.utility.get(name) for name in ("cells_kept", "relative_error"))
+    share = "an unknown share" if kept is None else f"{kept:.0%}"
     by = "an unknown amount" if off is None else f"{off:.0%}"
-    price = f"What it costs: {lost} of the visited cells are published as 0, and a visited cell is "
+    price = (
+        f"What is left: {share} of the visited cells are published above 0, and a visited cell is "
+    )
     who = chosen.last_verdict.who
     about = [] if who is None else [f"This is about {who}: nothing is said about others."]
     return (*said, f"{price}off by {by} on average.", *about)
-
-
-def _utility(candidate: Candidate) -> Iterator[Finding]:
-    """Return what a candidate keeps in the form of findings."""
-    kept = candidate.utility
-    values = {
-        _PATTERN: candidate.pattern_kept,
-        "cells_kept": None if kept.nonzero_lost is None else 1 - kept.nonzero_lost,
-        "relative_error": kept.mean_relative_error,
-    }
-    for metric, value in values.items():
-        yield Finding(candidate.verdict.setting, UTILITY, metric, value, None, None, 0, 0, 0)
 
 
 def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.leaks import LEAST_TARGETS
+from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import counted
 from whosthere.reporting.charts.places import DAYS, Place, RegionMap, Week, shade
 from whosthere.reporting.lookup import Lookup, estimate_of, words_of
@@ -95,7 +95,7 @@ def _n_regions(audit: FinishedAudit) -> int:
 
 def _with_enough_targets(leaks: pl.DataFrame) -> pl.DataFrame:
     """Hide what too few people contribute to, whatever the file says."""
-    enough = pl.col("targets") >= LEAST_TARGETS
+    enough = pl.col("targets") >= LEAST_PEOPLE
     return leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
 
 
