@@ -11,12 +11,12 @@ demo: $(VENV)/.package
 	@echo "A simulated city stands in for your records."
 	@$(BIN)/whosthere simulate milan-like --users 20000 --days 2 --seed 7 --out $(DEMO)/city --force
 	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
-		--epoch 1h --out $(DEMO)/traces.parquet --force
+		--epoch 4h --out $(DEMO)/traces.parquet --force
 	@echo
 	@echo "An audit: could somebody tell who is in counts of 2,500 of these people?"
 	@rm -rf $(DEMO)/audit
 	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 2500 \
-		--mechanism raw --mechanism "laplace(eps=0.1, unit=event)" \
+		--mechanism raw --mechanism "laplace(eps=0.2, unit=event)" \
 		--attack zero-knowledge --attack likelihood-ratio --targets 80 --seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "The report, to be opened in a browser: $(CURDIR)/$(DEMO)/audit/report.html"

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from whosthere.auditing.control import FALSE_ALARMS, control_auc
+from whosthere.auditing.control import FALSE_ALARMS, above_ceiling, control_auc
 from whosthere.auditing.metrics import auc
 
 # The documentation promises it, so a change must be noticed here.
@@ -150,3 +150,61 @@ class TestSmall:
         arguments = audit_of(rng.normal(size=(4, 14)))
         order = rng.permutation(4 * 14)
         assert control_auc(*(one[order] for one in arguments)) == control_auc(*arguments)
+
+
+class TestAboveTheCeiling:
+    """Pairs of a release with the target and one without, shape (n_pairs, 2)."""
+
+    N_AUDITS = 4000
+    MOST = int(binom.isf(1e-4, N_AUDITS, PROMISED))
+
+    @pytest.mark.parametrize("n_pairs", [3, 30, 200])
+    def test_equally_good_tests(self, n_pairs):
+        """The worst case: there is nothing to find, so that every test is the best."""
+        alarms = 0
+        for seed in range(self.N_AUDITS):
+            rng = np.random.default_rng([20240612, seed])
+            attack, best = rng.normal(size=(2, n_pairs, 2))
+            alarms += above_ceiling(attack, best, rng).low > 0
+        assert alarms <= self.MOST
+
+    def test_several_attacks_that_see_a_part_share_the_false_alarms(self):
+        alarms = 0
+        for seed in range(self.N_AUDITS):
+            rng = np.random.default_rng([20240611, seed])
+            shown, known = rng.normal(size=(2, 30, 2)) + np.array([0.1, 0.0])
+            best = shown + known
+            attacks = (shown, best.round(), best + 0.1 * rng.normal(size=best.shape))
+            alarms += any(above_ceiling(one, best, rng, n_controls=3).low > 0 for one in attacks)
+        assert alarms <= self.MOST
+
+    def test_ties_of_either_side(self):
+        """Guesses that are often tied, against others that never or always are."""
+        alarms = 0
+        for seed in range(self.N_AUDITS):
+            rng = np.random.default_rng([20240613, seed])
+            tied, never = rng.poisson(0.3, (40, 2)).astype(float), rng.normal(size=(40, 2))
+            pairs = [(tied, never), (never, tied), (np.zeros((40, 2)), never)]
+            alarms += any(above_ceiling(*one, rng, n_controls=3).low > 0 for one in pairs)
+        assert alarms <= self.MOST
+
+    def test_a_leak_is_found(self, rng):
+        """The attack sees the label besides: an AUC of 0.92 against one of 0.76."""
+        shown, best = rng.normal(size=(2, 200, 2))
+        best[:, 0] += 1
+        shown[:, 0] += 2
+        found = above_ceiling(shown, best, rng, n_controls=10)
+        assert 0 < found.low < found.value < found.high
+
+    def test_the_same_scores_differ_by_nothing(self, rng):
+        scores = rng.poisson(1.0, (50, 2)).astype(float)
+        found = above_ceiling(scores, scores, rng)
+        assert (found.value, found.low) == (0, 0)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_value_is_the_difference_of_the_aucs(self, seed):
+        rng = np.random.default_rng(seed)
+        attack, best = rng.normal(size=(2, 4000, 2)) + np.array([[[0.5, 0.0]], [[1.0, 0.0]]])
+        labels = np.tile([True, False], 4000)
+        expected = auc(attack.ravel(), labels) - auc(best.ravel(), labels)
+        assert above_ceiling(attack, best, rng).value == pytest.approx(expected, abs=0.03)

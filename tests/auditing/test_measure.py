@@ -18,6 +18,7 @@ from whosthere.auditing.scores import tests_and_controls as scores_by_kind
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
+    EXCESS,
     GUARANTEE,
     METRICS,
     MUST_BE,
@@ -110,7 +111,7 @@ def two_attacks():
 class TestWhatIsMeasured:
     def test_every_metric_of_every_attack_and_no_other(self, two_attacks):
         for attack in ("perfect", "same"):
-            assert set(by_metric(two_attacks, attack)) == OF_AN_ATTACK | {CONTROL}
+            assert set(by_metric(two_attacks, attack)) == OF_AN_ATTACK | {CONTROL, EXCESS}
         assert set(by_metric(two_attacks, CEILING)) == OF_THE_CEILING
         assert {one.attack for one in two_attacks} == {"perfect", "same", CEILING}
 
@@ -199,6 +200,19 @@ class TestWhatIsMeasured:
         assert "too large" in odds.note
         json.dumps([one.to_json() for one in findings], allow_nan=False)
 
+    def test_an_attack_that_does_better_than_the_best_is_a_fault(self):
+        """On the releases that both scored, whoever else scored more."""
+        tests = scores("leaking", perfect) + scores("sound", noise) + scores(CEILING, noise)
+        early = [row for row in tests if row["attack"] == "sound" or row["release"] < 18]
+        for rows in (tests, early):
+            found = measured(rows, scores("leaking", same, control=True))
+            excess = {one.attack: one for one in found if one.metric == EXCESS}
+            assert set(excess) == {"leaking", "sound"}
+            assert not excess["leaking"].holds
+            assert excess["leaking"].n_in == sum(r["label"] for r in rows if r["attack"] == CEILING)
+            assert (excess["sound"].estimate, excess["sound"].holds) == (0, True)
+            assert control_holds(found) is False
+
     def test_attacks_and_limits_share_the_chance_of_a_wrong_rejection(self):
         """Neither the ceiling nor other settings count."""
         alone = scores("a", noise)
@@ -207,7 +221,11 @@ class TestWhatIsMeasured:
 
         def lows(rows, n_limits):
             found = measure(table(rows), table([]), seed=0, n_limits=n_limits)
-            return {name: one.low_in_family for name, one in by_metric(found, "a").items()}
+            return {
+                one.metric: one.low_in_family
+                for one in by_metric(found, "a").values()
+                if one.holds is None
+            }
 
         assert lows(more, 1) == lows(alone, 2)
         assert lows(more, 3) == lows(alone, 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import tomllib
 from dataclasses import FrozenInstanceError, replace
@@ -12,13 +13,14 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.policy import Floor, Limit, Policy
 from whosthere.auditing.sample_size import least_sample
 from whosthere.auditing.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, glossary
 from whosthere.errors import FileError, InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
 LIMITABLE = [name for name, metric in METRICS.items() if metric.can_be_limited]
+WITH_FLOOR = [name for name, metric in METRICS.items() if metric.can_have_floor]
 
 
 class TestPolicy:
@@ -33,12 +35,13 @@ class TestPolicy:
                 "share_auc_90": 0.1,
             },
             "prior": 0.5,
+            "keep": {"pattern_correlation": 0.5, "cells_kept": 0.01},
         }
 
     def test_default_is_packaged_and_explained(self):
         text = (files("whosthere.auditing") / "default_policy.toml").read_text()
         assert set(tomllib.loads(text)["limits"]) <= set(LIMITABLE)
-        for name in LIMITABLE:
+        for name in (*LIMITABLE, *WITH_FLOOR):
             assert name in text
         assert f"At least {least_sample(0.1)} targets" in text
 
@@ -187,15 +190,18 @@ class TestPolicy:
             Policy.of(str(tmp_path / "none.toml"))
 
     def test_shown_in_short_and_in_notebooks(self):
-        policy = Policy("<mine>", {"auc": 0.6, "empirical_eps": 2})
-        assert repr(policy) == "<Policy '<mine>': auc <= 0.6, empirical_eps <= 2>"
+        policy = Policy("<mine>", {"auc": 0.6, "empirical_eps": 2}, keep={"cells_kept": 0.2})
+        assert (
+            repr(policy) == "<Policy '<mine>': auc <= 0.6, empirical_eps <= 2, cells_kept >= 0.2>"
+        )
         html = policy._repr_html_()
         assert "Policy: &lt;mine&gt;" in html
-        assert "<td>mean AUC</td><td>0.6</td>" in html
-        assert "<td>certified eps</td><td>2</td>" in html
+        assert "<td>mean AUC</td><td>at most 0.6</td>" in html
+        assert "<td>certified eps</td><td>at most 2</td>" in html
+        assert "<td>share of visited cells kept</td><td>at least 0.2</td>" in html
 
     def test_limited_twice(self):
-        with pytest.raises(InputError, match="auc is limited twice"):
+        with pytest.raises(InputError, match="auc stands twice among the limits"):
             Policy("p", (Limit("auc", 0.6), Limit("accuracy", 0.6), Limit("auc", 0.7)))
 
     @pytest.mark.parametrize("metric", LIMITABLE)
@@ -203,6 +209,55 @@ class TestPolicy:
         largest = METRICS[metric].largest
         assert Limit(metric, 0).most == 0
         assert Limit(metric, 1 if largest is None else largest)
+
+
+class TestFloors:
+    def test_without_floors_those_of_the_default_hold(self, tmp_path):
+        path = tmp_path / "ours.toml"
+        path.write_text("limits.auc = 0.55")
+        assert Policy("p", {"auc": 0.6}).keep == Policy.read(path).keep == Policy.default().keep
+        path.write_text("limits.auc = 0.55\n[keep]")
+        assert Policy("p", {"auc": 0.6}, keep={}).keep == Policy.read(path).keep == ()
+
+    @pytest.mark.parametrize("metric", WITH_FLOOR)
+    def test_from_a_file_and_from_python(self, tmp_path, metric):
+        path = tmp_path / "ours.toml"
+        path.write_text(f"[limits]\nauc = 0.6\n[keep]\n{metric} = 0.25")
+        policy = Policy("ours", {"auc": 0.6}, keep=[Floor(metric, 0.25)])
+        assert Policy.read(path) == policy == Policy("ours", {"auc": 0.6}, keep={metric: 0.25})
+        assert policy.to_json()["keep"] == {metric: 0.25}
+        assert Policy(**json.loads(json.dumps(policy.to_json()))) == policy
+        assert pickle.loads(pickle.dumps(policy)) == policy
+
+    def test_what_is_better_the_smaller_it_is_has_none(self, tmp_path):
+        for metric in set(METRICS) - set(WITH_FLOOR):
+            with pytest.raises(InputError, match=r"the larger it is: .*pattern_correlation"):
+                Floor(metric, 0.5)
+        path = tmp_path / "ours.toml"
+        path.write_text("limits.auc = 0.6\nkeep.relative_error = 0.5")
+        with pytest.raises(InputError, match=r"ours.toml.*relative_error cannot have a floor"):
+            Policy.read(path)
+
+    @pytest.mark.parametrize("metric", WITH_FLOOR)
+    def test_a_floor_is_no_limit(self, metric):
+        with pytest.raises(InputError, match=r"under \[keep\]"):
+            Limit(metric, 0.5)
+
+    @pytest.mark.parametrize("least", [-0.1, 1.1, math.nan, math.inf, "much", None, True])
+    def test_refused_values(self, least):
+        with pytest.raises(InputError, match="Give a number from 0 to 1"):
+            Floor("cells_kept", least)
+
+    @pytest.mark.parametrize("keep", ["cells_kept", 0.5, [Limit("auc", 0.6)]])
+    def test_refused_floors(self, keep):
+        with pytest.raises(InputError, match="cannot be the floors of a policy"):
+            Policy("p", {"auc": 0.6}, keep=keep)
+
+    def test_unknown_and_repeated(self):
+        with pytest.raises(InputError, match=r"Did you mean .*pattern_correlation"):
+            Floor("patern_correlation", 0.5)
+        with pytest.raises(InputError, match="cells_kept stands twice"):
+            Policy("p", {"auc": 0.6}, keep=[Floor("cells_kept", 0.1), Floor("cells_kept", 0.2)])
 
 
 class TestVocabulary:
@@ -233,6 +288,7 @@ class TestVocabulary:
             "control_auc",
             "law_control",
             "faults",
+            "above_ceiling",
             "visits_kept",
             "cells_kept",
             "relative_error",

@@ -15,8 +15,8 @@ from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
 from whosthere.auditing.target_choice import TargetChoice
-from whosthere.auditing.verdict import LEAST_CELLS_KEPT, LEAST_CORRELATION, Verdict, judge
-from whosthere.auditing.vocabulary import CEILING, GUARANTEE, STRONGEST, UTILITY
+from whosthere.auditing.verdict import Verdict, judge
+from whosthere.auditing.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 from whosthere.errors import InputError
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
@@ -221,12 +221,12 @@ class TestRejectionInAFamily:
     def test_the_end_that_decides_is_shown(self):
         shown = found(0.641, 0.607, 0.679)
         (reason, *_) = only([replace(shown, low_in_family=0.5975)]).reasons
-        assert "is 0.641 (0.607 to 0.679), above the limit of 0.6 by itself" in reason
-        assert "that is 0.598." in reason
+        assert "is 0.641 (0.607 to 0.679), above the limit of 0.6." in reason
+        assert "and it is 0.598." in reason
         (reason,) = only([replace(shown, low_in_family=0.603)]).reasons
         assert reason.endswith(
-            "is 0.641 (0.607 to 0.679), above the limit of 0.6; taking all attacks and limits "
-            "together, it is at least 0.603."
+            "is 0.641 (0.607 to 0.679), above the limit of 0.6; lower bound, corrected for several "
+            "tests: 0.603."
         )
         (reason,) = only([shown]).reasons
         assert reason.endswith("is 0.641 (0.607 to 0.679), above the limit of 0.6.")
@@ -300,12 +300,12 @@ class TestMeaning:
     @pytest.mark.parametrize(
         ("tpr", "prior", "size", "right", "many"),
         [
-            (0.5, 0.5, 1000, "98%", "50.0% of the people in a release, about 500 of 1,000"),
-            (0.01, 0.5, 200, "50%", "1.0% of the people in a release, about 2 of 200"),
-            (0.2, 0.01, 50, "17%", "20.0% of the people in a release, about 10 of 50"),
-            (0.99, 0.01, 100, "50%", "99.0% of the people in a release, about 99 of 100"),
-            (0.0, 0.5, 100, "0%", "0.0% of the people in a release, about 0 of 100"),
-            (1.0, 0.9, None, "100%", "100.0% of the people in a release, while"),
+            (0.5, 0.5, 1000, "98%", "50.0% of the people in a release, about 500 of 1,000."),
+            (0.01, 0.5, 200, "50%", "1.0% of the people in a release, about 2 of 200."),
+            (0.2, 0.01, 50, "17%", "20.0% of the people in a release, about 10 of 50."),
+            (0.99, 0.01, 100, "50%", "99.0% of the people in a release, about 99 of 100."),
+            (0.0, 0.5, 100, "0%", "0.0% of the people in a release, about 0 of 100."),
+            (1.0, 0.9, None, "100%", "100.0% of the people in a release."),
         ],
     )
     def test_known_answers(self, tpr, prior, size, right, many):
@@ -313,7 +313,7 @@ class TestMeaning:
         findings = [found(0.5, 0.4, 0.55), found(tpr, None, None, metric="tpr_at_fpr_1pct")]
         sizes = {} if size is None else {"raw": size, "other": 7}
         (said,) = only(findings, policy, group_sizes=sizes).meaning
-        assert said.startswith(f"{STRONGEST} finds {many}")
+        assert said.startswith(f"At a false-alarm rate of 1 %, {STRONGEST} finds {many}")
         assert said.endswith(f"are in, {right} of those whom it names are.")
         assert f"If {prior:.0%} of the people in question" in said
 
@@ -333,7 +333,16 @@ class TestMeaning:
             found(0.8, None, None, metric="tpr_at_fpr_1pct", attack=GUARANTEE),
         ]
         (said,) = only(findings).meaning
-        assert said.startswith("b finds 30.0% ")
+        assert ", b finds 30.0% (0.0% to 100.0%) of" in said
+
+    def test_with_its_interval_and_what_the_attacker_knows(self):
+        tpr = found(0.2, 0.1, 0.3, metric="tpr_at_fpr_1pct")
+        verdict = only([tpr], group_sizes={"raw": 500}, knows={"raw": "half of their visits"})
+        (said,) = verdict.meaning
+        assert "20.0% (10.0% to 30.0%)" in said
+        assert "about 100 (50 to 150) of 500" in said
+        assert "which knows half of their visits" in said
+        assert verdict.knows == verdict.to_json()["knows"] == "half of their visits"
 
     def test_nothing_known_nothing_said(self):
         assert only([found(0.5, 0.4, 0.55)]).meaning == ()
@@ -525,39 +534,92 @@ def left(cells=0.5, pattern=(0.5, 0.4, 0.6)):
     return [
         found(cells, cells, cells, attack=UTILITY, metric="cells_kept"),
         found(*pattern, attack=UTILITY, metric="pattern_correlation"),
+        found(2.0, 1.9, 2.1, attack=UTILITY, metric="relative_error"),
     ]
 
 
-class TestNothingLeft:
+class TestUseless:
     accepted, rejected = found(0.5, 0.45, 0.55), found(0.7, 0.65, 0.75)
+    FLOORS = Policy("floors", {"auc": 0.6}, keep={"pattern_correlation": 0.3, "cells_kept": 0.1})
 
     @pytest.mark.parametrize(
-        ("utility", "nothing"),
+        ("utility", "useless"),
         [
             ([], False),
             (left(), False),
-            (left(cells=LEAST_CELLS_KEPT), False),
-            (left(cells=math.nextafter(LEAST_CELLS_KEPT, 0)), True),
+            (left(cells=0.1), False),
+            (left(cells=math.nextafter(0.1, 0)), True),
             (left(cells=0.0), True),
-            (left(pattern=(LEAST_CORRELATION, 0.05, 0.15)), False),
-            (left(pattern=(math.nextafter(LEAST_CORRELATION, 0), 0.05, 0.15)), True),
+            # The estimate is compared, not the interval.
+            (left(pattern=(0.3, 0.05, 0.4)), False),
+            (left(pattern=(math.nextafter(0.3, 0), 0.2, 0.4)), True),
             (left(pattern=(0.0, 0.0, 0.0)), True),
             (left(pattern=(-0.01, None, None)), True),
         ],
     )
-    def test_is_said_and_decides_nothing(self, utility, nothing):
+    def test_is_said_and_decides_nothing(self, utility, useless):
         for finding, decision in ((self.accepted, "accept"), (self.rejected, "reject")):
-            verdict = only([finding, *utility])
-            assert (verdict.decision, verdict.nothing_left) == (decision, nothing)
-            assert verdict.to_json()["nothing_left"] is nothing
-            assert ("nothing is left to publish" in " ".join(verdict.reasons).lower()) is nothing
+            verdict = only([finding, *utility], self.FLOORS)
+            assert (verdict.decision, verdict.useless) == (decision, useless)
+            assert verdict.to_json()["useless"] is useless
+            assert ("useless" in verdict.headline) is useless
+            assert ("useless" in " ".join(verdict.reasons)) is useless
 
     def test_an_acceptance_begins_with_it(self):
-        verdict = only([self.accepted, *left(cells=0.002)])
-        assert verdict.reasons[0] == (
-            "Accepted, but nothing is left to publish: 0.20% of the visited cells are published "
-            "above 0."
-        )
+        verdict = only([self.accepted, *left(cells=0.002)], self.FLOORS)
+        assert verdict.reasons[0].startswith("Safe, but useless: ")
+        assert "0.002 (floor 0.1)" in verdict.reasons[0]
+        assert "safe, but useless" in verdict.headline
+
+    def test_without_floors_nothing_is_useless(self):
+        policy = Policy("no floors", {"auc": 0.6}, keep={})
+        assert not only([self.accepted, *left(cells=0.0, pattern=(0, 0, 0))], policy).useless
+
+    def test_the_first_line_shows_what_is_left(self):
+        verdict = only([self.accepted, *left(pattern=(0.84, 0.8, 0.9))])
+        assert "pattern correlation 0.84, relative error 2.00" in verdict.headline
+        assert verdict.to_json()["left"] == {
+            "cells_kept": 0.5,
+            "pattern_correlation": 0.84,
+            "relative_error": 2.0,
+        }
+        assert hash(verdict) == hash(only([self.accepted, *left(pattern=(0.84, 0.8, 0.9))]))
+
+
+class TestAboveTheCeiling:
+    attack, ceiling = found(0.58, 0.55, 0.59), found(0.57, 0.5, 0.6, attack=CEILING)
+
+    def test_is_chance_only_if_a_paired_test_agrees(self):
+        by_chance = found(0.01, -0.01, 1.0, metric=EXCESS)
+        verdict = only([self.attack, self.ceiling, by_chance])
+        assert verdict.decision == "accept"
+        (said,) = [reason for reason in verdict.reasons if "paired test" in reason]
+        assert "0.580" in said
+        assert "0.570" in said
+        untested = only([self.attack, self.ceiling])
+        below = only([replace(self.attack, estimate=0.56), self.ceiling, by_chance])
+        assert not any("paired test" in one for one in (*untested.reasons, *below.reasons))
+
+    def test_a_significant_excess_is_a_failed_control(self):
+        excess = found(0.1, 0.01, 1.0, metric=EXCESS)
+        assert excess.holds is False
+        verdict = only([self.attack, self.ceiling, excess], trusted=False)
+        assert verdict.decision == "cannot tell"
+        assert "better than the best possible" in verdict.reasons[0]
+
+    def test_far_below_it_is_as_it_must_be(self):
+        assert found(-0.4, -0.5, 1.0, metric=EXCESS).holds
+
+    @pytest.mark.parametrize("metric", MUST_BE)
+    def test_every_control_that_fails_is_named(self, metric):
+        failed = found(0.9, 0.8, 1.0, metric=metric)
+        (reason,) = only([self.attack, failed], trusted=False).reasons
+        others = [only([self.attack], trusted=False)]
+        others += [
+            only([self.attack, replace(failed, metric=one)], trusted=False)
+            for one in set(MUST_BE) - {metric}
+        ]
+        assert reason not in [one.reasons[0] for one in others]
 
 
 def test_verdict_to_json():
@@ -569,9 +631,11 @@ def test_verdict_to_json():
         "guaranteed": ["Nothing."],
         "meaning": ["Much.", "More."],
         "strongest": None,
-        "nothing_left": False,
+        "left": {},
+        "useless": False,
         "alone": None,
         "who": None,
+        "knows": None,
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected
@@ -658,7 +722,7 @@ class TestChoiceOfTargets:
         assert some.decision == "accept"
         assert "(about people with 20 or more visits)" in some.headline
         (meaning,) = some.meaning
-        assert "50.0% of the people with 20 or more visits who are in a release" in meaning
+        assert " of the people with 20 or more visits who are in a release." in meaning
         assert "of 200" not in meaning
 
     def test_everybody_needs_no_word(self):
@@ -667,7 +731,9 @@ class TestChoiceOfTargets:
                 [found(0.5, 0.45, 0.55), self.TPR], group_sizes={"raw": 200}, choice=choice
             )
             assert found_all.who is None
-            assert "50.0% of the people in a release, about 100 of 200," in found_all.meaning[0]
+            assert (
+                "of the people in a release, about 100 (80 to 120) of 200." in found_all.meaning[0]
+            )
 
     def test_beforehand(self):
         asked = {"targets": 50, "releases": 20, "control_releases": 4}
@@ -769,18 +835,6 @@ class TestHeadline:
         both = [*one, found(0.5, 0.45, 0.55, attack="knock-knock")]
         assert only(both).alone is None
         assert only(both).headline == "raw"
-
-
-class TestAboveCeiling:
-    def test_an_attack_above_the_ceiling_is_chance(self):
-        findings = [found(0.57, 0.5, 0.6), found(0.56, 0.5, 0.6, attack=CEILING)]
-        (said,) = [one for one in only(findings).reasons if "by chance" in one]
-        assert "0.570" in said
-        assert "0.560" in said
-
-    def test_others_are_not_mentioned(self):
-        findings = [found(0.55, 0.5, 0.6), found(0.56, 0.5, 0.6, attack=CEILING)]
-        assert not [one for one in only(findings).reasons if "by chance" in one]
 
 
 class TestTargetsNeeded:

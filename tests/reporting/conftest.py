@@ -12,7 +12,7 @@ from whosthere.auditing.finding import Finding
 from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.measure import measure, per_target
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.scores import SCHEMA
+from whosthere.auditing.scores import OF_CHECKS, SCHEMA
 from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import judge
 from whosthere.auditing.vocabulary import OF_UTILITY
@@ -52,7 +52,7 @@ def _scores(settings=SETTINGS, attacks=ATTACKS, targets=40, releases=20, strengt
                             "seconds": 0.001,
                             "visits": 5 + target,
                             "uniqueness": target / targets,
-                            **dict.fromkeys(OF_UTILITY),
+                            **dict.fromkeys((*OF_UTILITY, *OF_CHECKS)),
                         },
                         schema={name: kind for name, kind in SCHEMA.items() if name != "control"},
                     )

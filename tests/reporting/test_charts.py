@@ -42,6 +42,7 @@ CHARTS = {
             TradeOffPoint(2, "reject", 0.9, None, None, 0.0, None, 1.0, "b"),
         ),
         0.6,
+        0.5,
         0.0,
         1.0,
     ),

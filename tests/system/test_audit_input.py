@@ -8,6 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.policy import Policy
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
@@ -367,13 +369,32 @@ def test_what_is_left_to_publish_stands_beside_the_risk(folder, whosthere):
     assert shown.count("Left to publish") == 2
     for head in ("visits kept", "cells kept", "relative error", "pattern correlation"):
         assert head in shown
-    assert "suppress(k=30), m=20  (nothing is left to publish)" in shown
-    assert "raw, m=20  (nothing" not in shown
+    emptied, whole = "pattern correlation 0.00", "pattern correlation 1.00, relative error 0.00"
+    (line,) = [one for one in shown.splitlines() if "suppress(k=30), m=20  (" in one]
+    assert "useless" in line
+    assert emptied in line
+    (line,) = [one for one in shown.splitlines() if "raw, m=20  (" in one]
+    assert "useless" not in line
+    assert whole in line
     verdicts = json.loads((folder / "run" / "verdicts.json").read_text())["verdicts"]
-    assert [one["nothing_left"] for one in verdicts] == [False, True]
+    assert [one["useless"] for one in verdicts] == [False, True]
     findings = json.loads((folder / "run" / "findings.json").read_text())
     kept = [one for one in findings if (one["attack"], one["metric"]) == ("utility", "cells_kept")]
     assert [one["estimate"] for one in kept] == [1, 0]
+
+
+def test_floors_of_a_policy_are_kept_with_the_verdicts(folder, whosthere):
+    (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nvisits_kept = 1.0")
+    typed = f"audit traces.parquet {QUICK} -M raw -M suppress(k=1) -o run --policy ours.toml"
+    assert whosthere(*typed.split())[0] == 0
+    judged = FinishedAudit.load(folder / "run")
+    assert judged.policy == Policy("ours", {"auc": 0.9}, keep={"visits_kept": 1.0})
+    assert [one.useless for one in judged.verdicts] == [False, True]
+    (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nrelative_error = 1.0")
+    code, _, err = whosthere(*typed.split())
+    assert code == 2
+    assert "ours.toml" in err
+    assert "relative_error cannot have a floor" in err
 
 
 def test_what_coarser_tables_would_change_is_shown_unless_it_is_not_wanted(folder, whosthere):

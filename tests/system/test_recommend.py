@@ -52,8 +52,12 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     found = json.loads((folder / "found.json").read_text())
     chosen = found["recommended"]
     lines = out.splitlines()
-    headline = f"{chosen}, m=50  (by likelihood-ratio alone)"
-    place = lines.index(f"  ACCEPT  {headline}  (confirmed on fresh releases)")
+    (place,) = [
+        i
+        for i, line in enumerate(lines)
+        if line.startswith(f"  ACCEPT  {chosen}, m=50  (pattern correlation ")
+        and line.endswith("  (by likelihood-ratio alone)  (confirmed on fresh releases)")
+    ]
     (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
     reasons = candidate["confirmation"]["verdict"]["reasons"]
     assert lines[place + 1 : place + 1 + len(reasons)] == reasons

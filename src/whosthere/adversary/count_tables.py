@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln, softmax
 
+from whosthere import kernels
 from whosthere.data.arrays import own
 from whosthere.privacy.probability import log_probability
 
@@ -28,10 +29,8 @@ _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
 # Published values are put together where the noise is so wide that neighbours hardly differ.
 _BINS_PER_SCALE = 64
-# Bins are put together, in laws without the person, where all of those further out are rarer
-# than this, or where their log ratios are the same, relative to the largest.
-_RARE = 1e-9
-_SAME = 1e-5
+# Chances that are smaller are taken for this one: a cell alone decides nothing about its line.
+_LEAST_CHANCE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +53,8 @@ class CountTables:
     log_ratio
         Log of how much likelier a value of a bin is with one person more, shape
         (n_rates, n_bins); minus infinity where that person cannot be there.
-    without
-        Chance of a bin where nobody more is there, with tails of bins that have the same log ratio
-        put into one, shape (n_rates, n_bins).
-    likely
-        First bin that has a chance then, and the one after the last, shape (2, n_rates); neither
-        falls as the rate grows.
+    log_chance
+        Log of the chance of one value of a bin where nobody more is there, same shape.
     """
 
     first: float
@@ -71,8 +66,7 @@ class CountTables:
     information: NDArray[np.float64]
     bin_of_value: NDArray[np.int32]
     log_ratio: NDArray[np.float64]
-    without: NDArray[np.float32]
-    likely: NDArray[np.int32]
+    log_chance: NDArray[np.float64]
 
     def log_ratio_of(
         self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
@@ -86,41 +80,68 @@ class CountTables:
             return inside
         return np.where(large, self._normal_log_ratio(values, log_rates), inside)
 
-    def null_ratios(
-        self, log_rates: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the laws of the log ratios in cells of the given rates where nobody more is there.
+    def sum_log_chances(
+        self,
+        values: NDArray[np.int32],
+        log_rates: NDArray[np.float64],
+        nodes: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Add up the log chances of the cells of lines, as the kernel of this name does."""
+        return np.asarray(
+            kernels.sum_log_chances(values, log_rates, nodes, self._chance_by_bin, *self._scales)
+        )
 
-        As atoms of all cells in one: the cell of each, ascending, its log ratio and its chance,
-        shapes (n_atoms,).
+    def log_ratios_at_nodes(
+        self,
+        values: NDArray[np.int32],
+        log_rates: NDArray[np.float64],
+        line: NDArray[np.int64],
+        nodes: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return log ratios of cells at the nodes of their lines, as the kernel does."""
+        looked_up = self._ratio_by_bin, *self._scales
+        return np.asarray(kernels.log_ratios_at_nodes(values, log_rates, line, nodes, *looked_up))
+
+    def scores_of_draws(
+        self,
+        values: NDArray[np.int32],
+        log_rates: NDArray[np.float64],
+        counted: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        levels: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """Return the scores of many draws of the same cells, as the kernel does."""
+        nodes, log_weight = levels
+        looked_up = self._chance_by_bin, self._ratio_by_bin, *self._scales
+        found = kernels.scores_of_draws(
+            values, log_rates, counted, starts, nodes, log_weight, *looked_up
+        )
+        return np.asarray(found)
+
+    def information_on_levels(
+        self, values: NDArray[np.int32], log_rates: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what lines tell about the logarithm of a factor of all their rates (Fisher's).
+
+        Both have the shape (n_lines, n_cells). Cells of negative values are left out.
         """
         low, part = self._between(log_rates)
-        large = log_rates > self._last
-        start, stop = self.likely[0, low], np.where(large, 0, self.likely[1, low + 1])
-        sizes = np.maximum(stop - start, 0)
-        cell = np.repeat(np.arange(log_rates.size), sizes)
-        column = np.arange(cell.size) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
-        row, along = low[cell], part[cell]
-        chance = (1 - along) * self.without[row, column] + along * self.without[row + 1, column]
-        there = chance > 0
-        if not there.all():
-            cell, column, row, along, chance = (
-                values[there] for values in (cell, column, row, along, chance)
-            )
-        ratio = self._interpolated(row, along, column)
-        if not large.any():
-            return cell, ratio, chance
-        beyond = np.flatnonzero(large)
-        deviation = 1 / np.sqrt(self._normal_variance(log_rates[beyond]))
-        z, weight = _normal_atoms()
-        # Of two normal laws one person apart and of variance v, the log ratio has mean
-        # -1 / (2 v) and variance 1 / v.
-        normal = deviation[:, None] * (z - deviation[:, None] / 2)
-        cell = np.concatenate([cell, np.repeat(beyond, z.size)])
-        ratio = np.concatenate([ratio, normal.reshape(-1)])
-        chance = np.concatenate([chance, np.tile(weight, beyond.size)])
-        order = np.argsort(cell, kind="stable")
-        return cell[order], ratio[order], chance[order]
+        within = (1 - part) * self.information[low] + part * self.information[low + 1]
+        beyond = 1 / self._normal_variance(log_rates)
+        of_rate = np.where(log_rates > self._last, beyond, within)
+        return np.asarray(np.where(values >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
+
+    @cached_property
+    def _chance_by_bin(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.log_chance.T)
+
+    @cached_property
+    def _ratio_by_bin(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.log_ratio.T)
+
+    @property
+    def _scales(self) -> tuple[NDArray[np.int32], float, float, float, float]:
+        return self.bin_of_value, self.first, self.step, self.noise, self.shift
 
     def _interpolated(
         self, low: NDArray[np.int64], part: NDArray[np.float64], column: NDArray[np.integer]
@@ -198,7 +219,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     # Values too far from a rate for either chance to be a number say: more people than that.
     ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
     ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
-    out, likely = _without_tails(without, within, ratio)
+    widths = np.diff(edges)
     return CountTables(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
@@ -207,10 +228,9 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(_information(without, within), np.float64),
-        bin_of_value=own(np.repeat(np.arange(edges.size - 1), np.diff(edges)), np.int32),
+        bin_of_value=own(np.repeat(np.arange(widths.size), widths), np.int32),
         log_ratio=own(ratio, np.float64),
-        without=own(out, np.float32),
-        likely=own(likely, np.int32),
+        log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
     )
 
 
@@ -229,44 +249,6 @@ def _information(without: NDArray[np.float64], within: NDArray[np.float64]) -> N
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = np.where(without > 0, (within - without) ** 2 / without, 0.0)
     return np.asarray(parts.sum(axis=1))
-
-
-def _without_tails(
-    without: NDArray[np.float64], within: NDArray[np.float64], ratio: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Put all bins of a tail into one where their log ratios are the same or they hardly occur.
-
-    Returns the chances without the person, and between which bins they lie for each rate, shapes
-    (n_rates, n_bins) and (2, n_rates).
-    """
-    rows, bins = np.arange(len(ratio)), np.arange(ratio.shape[1])
-    chances = np.maximum(without, within)
-    first = (chances.cumsum(axis=1) < _RARE).sum(axis=1)
-    last = bins.size - 1 - (chances[:, ::-1].cumsum(axis=1) < _RARE).sum(axis=1)
-    likely = (bins >= first[:, None]) & (bins <= last[:, None])
-    size = np.abs(np.where(likely & np.isfinite(ratio), ratio, 0.0)).max(axis=1)
-    ends = []
-    for edge, order in ((first, 1), (last, -1)):
-        with np.errstate(invalid="ignore"):
-            differs = np.abs(ratio - ratio[rows, edge][:, None]) > _SAME * size[:, None]
-        differs &= likely
-        inwards = np.argmax(differs[:, ::order], axis=1)
-        reached = inwards if order > 0 else bins.size - 1 - inwards
-        ends.append(np.where(differs.any(axis=1), reached - order, last))
-    first, last = ends
-    kept = np.where((bins >= first[:, None]) & (bins <= last[:, None]), without, 0.0)
-    kept[rows, first] += np.where(bins < first[:, None], without, 0.0).sum(axis=1)
-    kept[rows, last] += np.where(bins > last[:, None], without, 0.0).sum(axis=1)
-    # Between two rates, the bins of both are looked at.
-    first = np.minimum.accumulate(first[::-1])[::-1]
-    return kept, np.stack([first, np.maximum.accumulate(last) + 1])
-
-
-@lru_cache(maxsize=1)
-def _normal_atoms() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a normal law as many atoms."""
-    z = np.linspace(-8, 8, 257)
-    return z, np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
 
 
 def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:

@@ -26,6 +26,11 @@ class Familiarity(ABC):
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:
         """Return what is known of the person with this trace."""
 
+    @property
+    def words(self) -> str:
+        """What is known, in a sentence about several people."""
+        return self.summary
+
     def __str__(self) -> str:
         return specs.write(self)
 
@@ -37,6 +42,11 @@ class AllVisits(Familiarity):
     name: ClassVar[str] = "all"
     summary: ClassVar[str] = "every visit"
     example: ClassVar[str] = "all"
+
+    @property
+    def words(self) -> str:
+        """What is known, in a sentence about several people."""
+        return "all their visits"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
         """Return the whole trace."""
@@ -63,6 +73,11 @@ class ShareOfVisits(Familiarity):
             )
         # As a spec reads it: 1 and 1.0 have the same random numbers.
         object.__setattr__(self, "share", float(self.share))
+
+    @property
+    def words(self) -> str:
+        """What is known, in a sentence about several people."""
+        return f"{100 * self.share:g} % of their visits"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
         """Return some of the visits."""
@@ -92,6 +107,14 @@ class OnlyRegions(Familiarity):
         if self.guess not in GUESSES:
             fix = suggestion(self.guess, GUESSES)
             raise SpecError(f"there is no way to guess called {self.guess!r}", fix=fix)
+
+    @property
+    def words(self) -> str:
+        """What is known, in a sentence about several people."""
+        which = (
+            "regions they visited" if self.top is None else f"{self.top} regions they visit most"
+        )
+        return f"the {which}, without the times"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
         """Return the most visited regions."""

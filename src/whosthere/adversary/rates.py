@@ -73,6 +73,21 @@ class Rates:
         extra = (self.left[region] * self.right[epoch]).sum(axis=1)
         return self._with_components(base, extra)
 
+    def factors(self, axis: int) -> NDArray[np.float64]:
+        """Return the logarithms of the factors of regions (0) or of epochs (1)."""
+        return self.rows if axis == 0 else self.columns
+
+    def log_rates_of_lines(self, lines: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """Return logarithms of the rates of all cells of regions (0) or epochs (1), a row each."""
+        sides = (self.rows, self.left, self.shape), (self.columns, self.right, self.shape.T)
+        (own, left, shape), (along, right, _) = sides if axis == 0 else sides[::-1]
+        base = own[lines, None] + along
+        if shape.size > 1:
+            base = base + shape[lines]
+        if not self.n_components:
+            return np.asarray(base)
+        return self._with_components(base, left[lines] @ right.T)
+
     def dense(self) -> NDArray[np.float64]:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
         base = self.rows[:, None] + self.columns + self.shape

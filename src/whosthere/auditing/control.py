@@ -2,8 +2,8 @@
 
 In control releases somebody else takes the place of the target, so scores are independent of
 labels: their AUC must be 0.5. In test releases every published value must lie in the law of the
-mechanism like a draw from it (`whosthere.auditing.checks`). What differs by more than chance is a
-fault of the audit itself.
+mechanism like a draw from it (`whosthere.auditing.checks`). And no attack may do better than the
+best test of the game. What differs by more than chance is a fault of the audit itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from whosthere.auditing.checks import MOMENTS, ROLES
-from whosthere.auditing.metrics import Estimate, auc
+from whosthere.auditing.metrics import Estimate, auc, least_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +55,42 @@ def control_auc(
     mean, error = float(np.mean(aucs)), float(np.sqrt(np.sum(variances))) / len(aucs)
     reach = -float(ndtri(FALSE_ALARMS / n_controls / 2)) * error
     return Estimate(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
+
+
+def above_ceiling(
+    attack: NDArray[np.float64],
+    best: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    n_controls: int = 1,
+) -> Estimate:
+    """Return how much larger the AUC of an attack is than that of the best test, at least.
+
+    Each release with a target is paired with one without, and no release is in two pairs, so pairs
+    are independent. The attack wins a pair if it puts the release with the target first and the
+    best test does not, and loses it in the opposite case. The best test is right with at least the
+    same chance. So of the pairs that are won or lost, however many these are, the number won is at
+    most binomial with a chance of 1/2 (McNemar's test). This is exact for any number of pairs. A
+    tie is broken by a coin, the same for both.
+
+    Parameters
+    ----------
+    attack, best
+        Scores of the release with the target and of the one without, shape (n_pairs, 2) each.
+    rng
+        Of the coins.
+    n_controls
+        As for `control_auc`.
+    """
+    coins = rng.choice([-1, 1], len(attack))
+    first, best_first = (
+        np.where(np.equal(*pairs.T), coins, np.sign(pairs[:, 0] - pairs[:, 1])) > 0
+        for pairs in (attack, best)
+    )
+    won, lost = int((first & ~best_first).sum()), int((best_first & ~first).sum())
+    least = float(least_share(won, won + lost, FALSE_ALARMS / n_controls))
+    share = (won + lost) / len(attack)
+    return Estimate((won - lost) / len(attack), (2 * least - 1) * share, 1.0)
 
 
 def law_control(sums: NDArray[np.float64], *, n_controls: int = 1) -> Estimate:

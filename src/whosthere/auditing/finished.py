@@ -91,6 +91,11 @@ class FinishedAudit:
         return len(self.plan.get("targets", ()))
 
     @property
+    def n_tasks(self) -> int:
+        """How many tasks the audit has: one for each target and scheme."""
+        return _n_tasks(self.plan)
+
+    @property
     def choice(self) -> TargetChoice | None:
         """How the targets were chosen; None where the manifest does not say."""
         found = self.manifest.get("targets_chosen")
@@ -205,10 +210,13 @@ def tasks_done(folder: Path) -> tuple[int, int]:
     plan = _object(folder / "manifest.json").get("plan")
     if not isinstance(plan, dict) or not {"targets", "contests"} <= plan.keys():
         raise _damaged(folder / "manifest.json")
+    return sum(1 for _ in (folder / "tasks").glob("target-*.parquet")), _n_tasks(plan)
+
+
+def _n_tasks(plan: Mapping[str, Any]) -> int:
     # What is known of a target makes another setting, but no other releases.
-    schemes = {setting.partition(", knows ")[0] for setting in plan["contests"]}
-    kept = sum(1 for _ in (folder / "tasks").glob("target-*.parquet"))
-    return kept, len(plan["targets"]) * len(schemes)
+    schemes = {str(setting).partition(", knows ")[0] for setting in plan.get("contests", ())}
+    return len(plan.get("targets", ())) * len(schemes)
 
 
 def _json(path: Path) -> object:

@@ -12,7 +12,12 @@ import polars as pl
 
 from whosthere.adversary.attacks import RULED_OUT
 from whosthere.auditing import certified_eps, metrics, people
-from whosthere.auditing.control import control_auc, impossible_values, law_control
+from whosthere.auditing.control import (
+    above_ceiling,
+    control_auc,
+    impossible_values,
+    law_control,
+)
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.scores import (
@@ -23,6 +28,7 @@ from whosthere.auditing.scores import (
 from whosthere.auditing.vocabulary import (
     CEILING,
     CONTROL,
+    EXCESS,
     FAULTS,
     LAW_CONTROL,
     NOT_ATTACKS,
@@ -31,6 +37,7 @@ from whosthere.auditing.vocabulary import (
     SHARED_AUC,
     UTILITY,
 )
+from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,8 +79,9 @@ def measure(
     shared_parts = _by_setting_and_attack(shared_releases(tests))
     uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
     control_parts = _by_setting_and_attack(controls)
-    # Each attack has a control, and each setting that of the law besides.
-    n_controls = n_controls or len(control_parts) + sum(name == CEILING for _, name in parts)
+    ceilings = {setting: rows for (setting, name), rows in parts.items() if name == CEILING}
+    # Each attack has a control and is compared with the ceiling, which has that of the law.
+    n_controls = n_controls or len(control_parts) + sum(place[0] in ceilings for place in parts)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
         here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
@@ -90,6 +98,8 @@ def measure(
             found.append(replace(measured, rows=shared_parts[setting, attack]).shared_auc())
         if (setting, attack) in control_parts:
             found.append(_control(rows, control_parts[setting, attack], n_controls))
+        if setting in ceilings and attack != CEILING:
+            found.append(_excess(measured, ceilings[setting], n_controls))
     return found
 
 
@@ -128,6 +138,22 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
+
+
+def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Finding:
+    """Compare an attack with the best test, on pairs of releases that both scored."""
+    best = ceiling.select("target", "release", best="score")
+    rows = measured.rows.join(best, on=("target", "release"), maintain_order="left")
+    # Releases take turns with and without the target.
+    pairs = rows.with_columns(pair=pl.col("release") // 2)
+    both = pairs.filter("label").join(
+        pairs.filter(~pl.col("label")), on=("target", "pair"), maintain_order="left"
+    )
+    attack, optimum = (both[name, f"{name}_right"].to_numpy() for name in ("score", "best"))
+    rng = generator(measured.seed, "ties", str(rows["setting"][0]), str(rows["attack"][0]))
+    estimate = above_ceiling(attack, optimum, rng, n_controls=n_controls)
+    note = f"lower bound at 99 % for all {n_controls} controls together"
+    return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
 
 def _checked(

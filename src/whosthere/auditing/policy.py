@@ -1,4 +1,4 @@
-"""Limits on how well attackers may do, which anyone can set."""
+"""Limits on how well attackers may do, and floors of what must be left, which anyone can set."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.resources import as_file, files
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
@@ -21,8 +22,10 @@ from whosthere.errors import InputError, suggestion
 if TYPE_CHECKING:
     import os
 
+_Bound = TypeVar("_Bound", "Limit", "Floor")
 _ALWAYS_SHOWN = ("tpr_at_fpr_1pct", "share_auc_90")
 _LIMITABLE = tuple(name for name, metric in METRICS.items() if metric.can_be_limited)
+_WITH_FLOOR = tuple(name for name, metric in METRICS.items() if metric.can_have_floor)
 DEFAULT_PRIOR = 0.5
 """Chance of being in that is supposed before the release is seen: as likely in as out."""
 
@@ -41,6 +44,8 @@ class Limit:
         metric = METRICS[self.metric]
         if not metric.can_be_limited:
             fix = f"These can be: {', '.join(_LIMITABLE)}"
+            if metric.can_have_floor:
+                fix = "Larger is better: set a floor for it under [keep]"
             raise InputError(f"{self.metric} cannot be limited", fix=fix)
         most = _number_or_nan(self.most)
         largest = math.inf if metric.largest is None else metric.largest
@@ -54,6 +59,30 @@ class Limit:
         return f"{self.metric} <= {self.most:g}"
 
 
+@dataclass(frozen=True)
+class Floor:
+    """The smallest value of what is left that makes a table worth publishing."""
+
+    metric: str
+    least: float
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            fix = suggestion(str(self.metric), _WITH_FLOOR)
+            raise InputError(f"there is no metric {self.metric!r} to keep", fix=fix)
+        if not METRICS[self.metric].can_have_floor:
+            fix = f"Floors are for what is better the larger it is: {', '.join(_WITH_FLOOR)}"
+            raise InputError(f"{self.metric} cannot have a floor", fix=fix)
+        least = _number_or_nan(self.least)
+        if not 0 <= least <= 1:
+            problem = f"the floor of {self.metric} cannot be {self.least!r}"
+            raise InputError(problem, fix="Give a number from 0 to 1")
+        object.__setattr__(self, "least", least)
+
+    def __str__(self) -> str:
+        return f"{self.metric} >= {self.least:g}"
+
+
 def _number_or_nan(value: object) -> float:
     # To Python, True is a number.
     return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
@@ -61,7 +90,7 @@ def _number_or_nan(value: object) -> float:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Policy:
-    """How well attackers may do before a setting is rejected.
+    """How well attackers may do before a setting is rejected, and what must be left to publish.
 
     Parameters
     ----------
@@ -72,27 +101,32 @@ class Policy:
     prior
         Chance that a person in question is in the release, before it is seen. It decides nothing,
         but what an attack's success would mean.
+    keep
+        The smallest value of what is left that makes a table worth publishing, such as
+        ``{"pattern_correlation": 0.5}``. It decides nothing about safety: what keeps less is safe,
+        but useless. By default as in the default policy; ``{}`` for no floors.
     """
 
     name: str
     limits: tuple[Limit, ...]
     prior: float
+    keep: tuple[Floor, ...]
 
     def __init__(
         self,
         name: str,
         limits: Mapping[str, float] | Iterable[Limit],
         prior: float = DEFAULT_PRIOR,
+        keep: Mapping[str, float] | Iterable[Floor] | None = None,
     ) -> None:
-        checked = _limits(limits)
+        checked = _bounds(Limit, limits, "limits")
         if not checked:
             fix = "Limit at least one metric, such as auc to 0.6"
             raise InputError("the policy has no limits", fix=fix)
-        metric, times = Counter(limit.metric for limit in checked).most_common(1)[0]
-        if times > 1:
-            raise InputError(f"{metric} is limited twice", fix="Keep one of the limits")
+        floors = _default_floors() if keep is None else _bounds(Floor, keep, "floors")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "limits", checked)
+        object.__setattr__(self, "keep", floors)
         if not 0 < _number_or_nan(prior) < 1:
             raise InputError(f"a prior of {prior!r}", fix="Give a chance between 0 and 1")
         object.__setattr__(self, "prior", float(prior))
@@ -108,7 +142,7 @@ class Policy:
         """Read a policy from a TOML file; it is named after the file if it gives no name."""
         table = read_toml(path, _PolicyFile)
         try:
-            return cls(table.name or Path(path).stem, table.limits, table.prior)
+            return cls(table.name or Path(path).stem, table.limits, table.prior, table.keep)
         except InputError as error:
             raise InputError(error.problem, where=path, fix=error.fix) from None
 
@@ -144,30 +178,48 @@ class Policy:
             "name": self.name,
             "limits": {limit.metric: limit.most for limit in self.limits},
             "prior": self.prior,
+            "keep": {floor.metric: floor.least for floor in self.keep},
         }
 
+    def in_words(self) -> list[tuple[str, str]]:
+        """Return the metrics of limits and floors, and what the policy asks of each."""
+        most = [(limit.metric, f"at most {limit.most:g}") for limit in self.limits]
+        return most + [(floor.metric, f"at least {floor.least:g}") for floor in self.keep]
+
     def __repr__(self) -> str:
-        return f"<Policy {self.name!r}: {', '.join(map(str, self.limits))}>"
+        return f"<Policy {self.name!r}: {', '.join(map(str, (*self.limits, *self.keep)))}>"
 
     def _repr_html_(self) -> str:
-        """Return a small table of the limits, for notebooks."""
+        """Return a small table of limits and floors, for notebooks."""
         rows = "".join(
-            f"<tr><td>{escape(METRICS[limit.metric].words)}</td><td>{limit.most:g}</td></tr>"
-            for limit in self.limits
+            f"<tr><td>{escape(METRICS[metric].words)}</td><td>{asked}</td></tr>"
+            for metric, asked in self.in_words()
         )
         return (
             f"<table><caption>Policy: {escape(self.name)}</caption>"
-            f"<thead><tr><th>metric</th><th>at most</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"<thead><tr><th>metric</th><th>limit</th></tr></thead><tbody>{rows}</tbody></table>"
         )
 
 
-def _limits(limits: Mapping[str, float] | Iterable[Limit]) -> tuple[Limit, ...]:
-    if isinstance(limits, Mapping):
-        return tuple(Limit(metric, most) for metric, most in limits.items())
-    given = tuple(limits) if isinstance(limits, Iterable) else (limits,)
-    if not all(isinstance(limit, Limit) for limit in given):
-        fix = "Give the metrics with their largest values, such as {'auc': 0.6}"
-        raise InputError(f"{limits!r} cannot be the limits of a policy", fix=fix)
+@cache
+def _default_floors() -> tuple[Floor, ...]:
+    return Policy.default().keep
+
+
+def _bounds(
+    kind: type[_Bound], bounds: Mapping[str, float] | Iterable[_Bound], what: str
+) -> tuple[_Bound, ...]:
+    """Return limits or floors from whatever a caller may give for them."""
+    if isinstance(bounds, Mapping):
+        return tuple(kind(metric, value) for metric, value in bounds.items())
+    given = tuple(bounds) if isinstance(bounds, Iterable) else (bounds,)
+    if not all(isinstance(one, kind) for one in given):
+        fix = "Give metrics with their values, such as {'auc': 0.6}"
+        raise InputError(f"{bounds!r} cannot be the {what} of a policy", fix=fix)
+    often = Counter(one.metric for one in given)
+    if len(often) < len(given):
+        twice = often.most_common(1)[0][0]
+        raise InputError(f"{twice} stands twice among the {what}", fix="Keep one of them")
     return given
 
 
@@ -177,3 +229,4 @@ class _PolicyFile(TomlTable):
     name: str = ""
     limits: dict[str, float] = Field(default_factory=dict)
     prior: float = DEFAULT_PRIOR
+    keep: dict[str, float] | None = None

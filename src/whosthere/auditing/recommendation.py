@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
-from whosthere.auditing.verdict import LEAST_CORRELATION
 from whosthere.auditing.vocabulary import METRICS
 from whosthere.display import paragraph, stacked, table
 
@@ -82,10 +81,9 @@ class Candidate:
         return self.confirmation_findings if self.confirmation else self.findings
 
     @property
-    def nothing_left(self) -> bool:
-        """Whether it leaves nothing to publish."""
-        verdicts = (self.verdict, self.last_verdict)
-        return self.pattern_kept < LEAST_CORRELATION or any(one.nothing_left for one in verdicts)
+    def useless(self) -> bool:
+        """Whether it leaves less than a floor of the policy, in the search or its confirmation."""
+        return self.verdict.useless or self.last_verdict.useless
 
     def strongest(self, metric: str, *, confirmed: bool = False) -> Finding | None:
         """Return a metric of the strongest attack, of the search or of its confirmation."""
@@ -145,16 +143,16 @@ class Recommendation:
     def recommended(self) -> Candidate | None:
         """Of the best that were confirmed, the one that keeps most of the pattern.
 
-        None where nothing passes twice, or only what leaves nothing to publish.
+        None where nothing passes twice, or only what is safe, but useless.
         """
-        fit = [one for one in self.best if one.confirmed and not one.nothing_left]
+        fit = [one for one in self.best if one.confirmed and not one.useless]
         return max(fit, key=lambda candidate: candidate.pattern_kept, default=None)
 
     @property
     def why_nothing(self) -> str:
         """Why nothing is recommended, as the beginning of a sentence."""
-        if any(one.nothing_left for one in self.best):
-            return "Only what leaves nothing to publish"
+        if any(one.useless for one in self.best):
+            return "Only what is useless, by the floors of the policy,"
         if any(one.confirmation is not None for one in self.candidates):
             return "Nothing that was tried again on fresh releases"
         return "Nothing that was tried"

@@ -255,6 +255,7 @@ def _measured(
         trusted=trusted,
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
+        knows={str(one): one.knowledge.words for one in plan.settings},
         choice=plan.choice,
         together=plan.together,
     )

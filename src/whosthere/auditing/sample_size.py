@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.vocabulary import METRICS, STRONGEST
+from whosthere.auditing.vocabulary import METRICS, RATES, STRONGEST
 from whosthere.display import counted
 from whosthere.errors import InputError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.finding import Finding
     from whosthere.auditing.policy import Limit, Policy
 
-_FALSE_ALARMS = {"tpr_at_fpr_10pct": 0.1, "tpr_at_fpr_1pct": 0.01, "tpr_at_fpr_01pct": 0.001}
 _MOST_TARGETS = 100_000
 
 
@@ -129,7 +128,7 @@ def obstacles(
                     f"{counted(targets, 'target')} cannot show that the {words} is {limit.most:g} "
                     f"or less: at least {least} are needed."
                 )
-        fpr = _FALSE_ALARMS.get(limit.metric)
+        fpr = RATES.get(limit.metric)
         if fpr is not None and targets * (releases // 2) < 1 / fpr:
             said.append(
                 f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "

@@ -261,8 +261,8 @@ class _Ladder:
 
     @property
     def is_useful(self) -> bool:
-        """Whether some member passes that leaves something to publish."""
-        return self.best is not None and not self.best.nothing_left
+        """Whether some member passes that leaves enough to publish."""
+        return self.best is not None and not self.best.useless
 
     def pattern_kept(self) -> float:
         """Return what the best one keeps of the pattern."""
@@ -280,7 +280,7 @@ class _Ladder:
         return self._stands()
 
     def _stands(self) -> bool:
-        """Tell whether the best still passes and leaves something; if it fails, move on."""
+        """Tell whether the best still passes and leaves enough; if it fails, move on."""
         if self._passes(self._place):
             return self.is_useful
         if not self._confirmations_left:

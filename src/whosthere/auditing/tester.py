@@ -70,8 +70,8 @@ class Terms:
     @cached_property
     def most_controls(self) -> int:
         """How many controls there can be in all trials, to share the chance of a false alarm."""
-        # Each attack has one, and each protection that of its law besides.
-        controls = len(self.attacks) + 1
+        # Each attack has two, and each protection that of its law besides.
+        controls = 2 * len(self.attacks) + 1
         members = sum(len(family.members()) for family in self.families)
         return controls * (members + MOST_CONFIRMATIONS * len(self.families))
 
@@ -197,6 +197,7 @@ class Tester:
             self.policy,
             trusted=trusted,
             group_sizes=sizes,
+            knows={str(one): one.knowledge.words for one in plan.settings},
             choice=self.terms.any_plan.choice,
             together=self.terms.together,
         )

@@ -11,20 +11,25 @@ An acceptance also needs the strongest attack known, no failed task, all control
 were drawn at random: people named by hand do not speak for all others. A rejection needs no sample:
 a protection that fails some people fails. The ceiling
 of the game and the guarantee of the mechanism are no attacks: they decide nothing, but are said.
-Nor does what is left to publish: an acceptance of a protection that leaves nothing says so.
+Nor does what is left to publish decide: what keeps less than the floors of the policy is safe, but
+useless, and its verdict says so.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.vocabulary import (
     CEILING,
+    CONTROL,
+    EXCESS,
+    FAULTS,
     GUARANTEE,
+    LAW_CONTROL,
     METRICS,
     NOT_ATTACKS,
     SHARED_AUC,
@@ -43,15 +48,13 @@ if TYPE_CHECKING:
 
 Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 
-LEAST_CELLS_KEPT = 0.01
-"""A protection that leaves fewer of the visited cells above 0 leaves nothing to publish."""
-LEAST_CORRELATION = 0.1
-"""With a smaller correlation of published and true counts, the published ones tell less than 1 % of
-how the true ones vary: nothing is left to publish."""
-_UNTRUSTED = (
-    "The control failed: an attack seemed to find people who were in none of the releases, or "
-    "releases with a person did not look as they must. No number of this audit can be trusted."
-)
+_UNTRUSTED = "A control failed{why}. No number of this audit can be trusted."
+_WHY_UNTRUSTED = {
+    CONTROL: "an attack found a signal where there is none",
+    LAW_CONTROL: "published values do not follow the law of their mechanism",
+    FAULTS: "test releases are not what they claim to be",
+    EXCESS: "an attack did better than the best possible one",
+}
 _NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
 _NO_ATTACK = "No attack was measured in this setting."
 _FAILED = "Some tasks of this setting failed, so that some people were not attacked."
@@ -72,6 +75,7 @@ _KNOWN_TODAY = (
 )
 _FPR = 0.01
 _FOUND = "tpr_at_fpr_1pct"
+_IN_SHORT = ("pattern_correlation", "relative_error")
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,15 +94,19 @@ class Verdict:
     strongest
         The attack with the largest mean AUC on the releases that all attacks scored; None if none
         has one.
-    nothing_left
-        Whether the protection leaves nothing to publish: fewer than `LEAST_CELLS_KEPT` of the
-        visited cells are above 0, or published and true counts correlate by less than
-        `LEAST_CORRELATION`. It does not change the decision.
+    left
+        What the protection leaves of the true counts: the estimates of `OF_UTILITY`, by name; empty
+        where it was not measured.
+    useless
+        Whether it leaves less than a floor of the policy. It does not change the decision: what is
+        accepted is then safe, but useless.
     alone
         The attack that the verdict rests on, if it is the only one.
     who
         Whom the verdict is about, such as ``people with 20 or more visits``; None if it is about
         everybody.
+    knows
+        What the attacker knows of people, such as ``all their visits``; None if nobody says.
     """
 
     setting: str
@@ -107,22 +115,42 @@ class Verdict:
     guaranteed: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
     strongest: str | None = None
-    nothing_left: bool = False
+    left: Mapping[str, float] = field(default_factory=dict, hash=False)
+    useless: bool = False
     alone: str | None = None
     who: str | None = None
+    knows: str | None = None
 
     @property
     def headline(self) -> str:
         """What it is about, with what must not be overlooked: the first line after the decision."""
-        return "  ".join((self.setting, *(f"({said})" for said in self.qualifiers)))
+        left = [self.left_in_words] if self.left_in_words else []
+        said = (*self.remark, *left, *self._how_far)
+        return "  ".join((self.setting, *(f"({one})" for one in said)))
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
         """What must not be overlooked wherever the decision is shown."""
-        emptied = ["nothing is left to publish"] if self.nothing_left else []
-        by = [] if self.alone is None else [f"by {self.alone} alone"]
-        about = [] if self.who is None else [f"about {self.who}"]
-        return (*emptied, *by, *about)
+        return (*self.remark, *self._how_far)
+
+    @property
+    def _how_far(self) -> tuple[str, ...]:
+        """By whom and about whom the decision is, if not by several attacks about everybody."""
+        by = () if self.alone is None else (f"by {self.alone} alone",)
+        about = () if self.who is None else (f"about {self.who}",)
+        return by + about
+
+    @property
+    def remark(self) -> tuple[str, ...]:
+        """What keeps a reader from taking the decision for advice to publish; mostly nothing."""
+        said = "safe, but useless" if self.decision == "accept" else "useless"
+        return (said,) if self.useless else ()
+
+    @property
+    def left_in_words(self) -> str:
+        """What is left in short, such as ``pattern correlation 0.84, relative error 0.45``."""
+        known = (name for name in _IN_SHORT if name in self.left)
+        return ", ".join(f"{METRICS[name].words} {self.left[name]:.2f}" for name in known)
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
@@ -155,6 +183,7 @@ def judge(
     trusted: bool | None = True,
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
+    knows: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
 ) -> list[Verdict]:
@@ -169,6 +198,8 @@ def judge(
         Settings of which some tasks failed: these are not accepted.
     group_sizes
         People in a release, by setting, to say how many of them would be found.
+    knows
+        What the attacker knows of people, by setting, such as ``all their visits``.
     choice
         How the targets were chosen, to say whom the verdicts are about. None if nobody knows: they
         are then taken for a sample of everybody.
@@ -176,8 +207,8 @@ def judge(
         How many people share most of their visits with somebody else, to say what that means where
         they are not few.
     """
-    untrusted = _NO_CONTROL if trusted is None else _UNTRUSTED
-    sizes = group_sizes or {}
+    untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
+    sizes, known = group_sizes or {}, knows or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     alike = () if together is None else together.in_words()
     verdicts = []
@@ -189,20 +220,24 @@ def judge(
             reasons = [*reasons, *case.comparison(), *case.above_ceiling()]
         if trusted and by_hand:
             decision, reasons = _of_those_named(decision, reasons)
-        left = case.what_is_left()
-        if left is not None:
-            reasons = [_nothing_left(decision, left), *reasons]
+        useless = case.useless(policy)
+        if useless:
+            safe = decision == "accept"
+            reasons = [f"Safe, but useless: {useless}.", *reasons] if safe else reasons
+            reasons += [] if safe else [f"It would be useless as well: {useless}."]
         verdicts.append(
             Verdict(
                 setting,
                 decision,
                 tuple(reasons),
                 tuple(case.guaranteed(None if by_hand else who)),
-                (*case.meaning(policy.prior, sizes.get(setting), who), *alike),
+                (*case.meaning(policy.prior, sizes.get(setting), who, known.get(setting)), *alike),
                 case.strongest,
-                nothing_left=left is not None,
+                left=case.left,
+                useless=bool(useless),
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
                 who=who,
+                knows=known.get(setting),
             )
         )
     return verdicts
@@ -216,20 +251,23 @@ class _Case:
     findings: tuple[Finding, ...]
     ceiling: tuple[Finding, ...]
     guarantee: tuple[Finding, ...]
-    utility: tuple[Finding, ...]
+    left: dict[str, float]
+    excess: dict[str, bool]
     by_hand: bool
     incomplete: bool
 
     @classmethod
     def of(cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool) -> _Case:
-        telling = [finding for finding in findings if finding.holds is None]
+        everything = tuple(findings)
+        telling = [finding for finding in everything if finding.holds is None]
         real = tuple(finding for finding in telling if finding.attack not in NOT_ATTACKS)
         return cls(
             tuple(dict.fromkeys(finding.attack for finding in real)),
             real,
             tuple(finding for finding in telling if finding.attack == CEILING),
             tuple(finding for finding in telling if finding.attack == GUARANTEE),
-            tuple(finding for finding in telling if finding.attack == UTILITY),
+            {one.metric: _estimate(one) for one in telling if one.attack == UTILITY},
+            {one.attack: one.holds is False for one in everything if one.metric == EXCESS},
             by_hand,
             incomplete,
         )
@@ -274,17 +312,19 @@ class _Case:
         return [f"On the releases that all attacks scored, the mean AUC is {each}."]
 
     def above_ceiling(self) -> list[str]:
-        """Say of attacks that seem better than the best possible that they are not."""
+        """Say of attacks that seem better than the best possible that a test found no excess."""
         best = next((one for one in self.ceiling if one.metric == "auc"), None)
         if best is None or best.estimate is None:
             return []
-        above = [one for one in self.on("auc") if _estimate(one) > best.estimate]
+        tested = (one for one in self.on("auc") if self.excess.get(one.attack) is False)
+        above = [one for one in tested if _estimate(one) > best.estimate]
         if not above:
             return []
         each = ", ".join(f"{one.estimate:.3f} for {one.attack}" for one in above)
         return [
-            f"Some mean AUCs lie above the ceiling of {best.estimate:.3f} by chance: {each}. All "
-            "are measured on a limited number of releases. No attack can really exceed the ceiling."
+            f"Some mean AUCs lie above the ceiling of {best.estimate:.3f}: {each}. A paired test "
+            "on the same releases finds no significant excess. No attack can really exceed the "
+            "ceiling, but all are measured on a limited number of releases."
         ]
 
     def guaranteed(self, who: str | None) -> list[str]:
@@ -306,11 +346,14 @@ class _Case:
         but = f", except with a chance of at most {more:.2g}" if more else ""
         return [
             "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
-            f"most {_rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At "
-            f"1 % false alarms, nobody finds more than {_rounded_up(tpr, 3):.1%} of the people."
+            f"most {_rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At a "
+            f"false-alarm rate of 1 %, nobody finds more than {_rounded_up(tpr, 3):.1%} of the "
+            "people."
         ]
 
-    def meaning(self, prior: float, group_size: int | None, who: str | None) -> list[str]:
+    def meaning(
+        self, prior: float, group_size: int | None, who: str | None, knows: str | None
+    ) -> list[str]:
         """Say what the strongest attack would mean for people."""
         found = [finding for finding in self.on(_FOUND) if finding.estimate is not None]
         if not found:
@@ -318,27 +361,24 @@ class _Case:
         best = max(found, key=_estimate)
         tpr = _estimate(best)
         right = prior * tpr / max(prior * tpr + (1 - prior) * _FPR, 1e-300)
+        people = "people in a release" if who is None else f"{who} who are in a release"
         # A release holds other people too, so that a number of them all would be made up.
-        many = "" if group_size is None else f", about {tpr * group_size:,.0f} of {group_size:,}"
-        people = f"people in a release{many}" if who is None else f"{who} who are in a release"
+        many = "" if group_size is None or who is not None else f", {in_a_group(best, group_size)}"
+        by = best.attack if knows is None else f"{best.attack}, which knows {knows},"
         return [
-            f"{best.attack} finds {tpr:.1%} of the {people}, while it names 1 in 100 "
-            f"of those who are not in it. If {prior:.0%} of the people in question are in, "
-            f"{right:.0%} of those whom it names are."
+            f"At a false-alarm rate of 1 %, {by} finds {tpr:.1%}{_as_shares(best)} of the "
+            f"{people}{many}. If {prior:.0%} of the people in question are in, {right:.0%} of "
+            "those whom it names are."
         ]
 
-    def what_is_left(self) -> str | None:
-        """Say why nothing is left to publish; None if something is, or nobody knows."""
-        found = {finding.metric: finding for finding in self.utility}
-        cells, pattern = found.get("cells_kept"), found.get("pattern_correlation")
-        if cells is not None and _estimate(cells) < LEAST_CELLS_KEPT:
-            return f"{_estimate(cells):.2%} of the visited cells are published above 0"
-        if pattern is not None and _estimate(pattern) < LEAST_CORRELATION:
-            return (
-                "the published counts hardly follow the true ones (correlation "
-                f"{_estimate(pattern):.2f})"
-            )
-        return None
+    def useless(self, policy: Policy) -> str:
+        """Say which floors of the policy are not reached; empty if all are, or nobody knows."""
+        below = [one for one in policy.keep if self.left.get(one.metric, 1.0) < one.least]
+        each = (
+            f"the {METRICS[one.metric].words} is {self.left[one.metric]:.3f} (floor {one.least:g})"
+            for one in below
+        )
+        return " and ".join(each)
 
     def _breaks(self, limit: Limit) -> bool:
         return any(_surely_above(finding, limit) for finding in self.on(limit.metric))
@@ -381,8 +421,8 @@ class _Case:
         if _low(worst) > limit.most:
             return (
                 f"For {worst.attack}, the {words} is {_reached(worst, limit)}, above the limit of "
-                f"{limit.most:g} by itself. To reject, the lower end for all attacks and limits "
-                f"together must be above it, and that is {_number(_deciding(worst), limit)}.{more}"
+                f"{limit.most:g}. To reject, the lower bound, corrected for several tests, must be "
+                f"above it too, and it is {_number(_deciding(worst), limit)}.{more}"
             )
         return (
             f"For {worst.attack}, the {words} may be as high as {_number(_high(worst), limit)} "
@@ -443,9 +483,24 @@ def _of_those_named(decision: Decision, reasons: list[str]) -> tuple[Decision, l
     return _undecided(_NO_SAMPLE, *reasons)
 
 
-def _nothing_left(decision: Decision, why: str) -> str:
-    said = "Accepted, but nothing" if decision == "accept" else "Nothing"
-    return f"{said} is left to publish: {why}."
+def _failed_controls(findings: Iterable[Finding]) -> str:
+    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
+    said = "; ".join(_WHY_UNTRUSTED[metric] for metric in failed)
+    return _UNTRUSTED.format(why=f": {said}" if said else "")
+
+
+def in_a_group(found: Finding, size: int) -> str:
+    """Write a share of people found as so many of a group, with its interval."""
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({found.low * size:,.0f} to {found.high * size:,.0f})"
+    return f"about {_estimate(found) * size:,.0f}{span} of {size:,}"
+
+
+def _as_shares(found: Finding) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    return f" ({found.low:.1%} to {found.high:.1%})"
 
 
 def _surely_above(finding: Finding, limit: Limit) -> bool:
@@ -462,7 +517,7 @@ def _even_together(finding: Finding, limit: Limit) -> str:
     if finding.low_in_family is None or finding.low_in_family == finding.low:
         return ""
     low = _number(finding.low_in_family, limit)
-    return f"; taking all attacks and limits together, it is at least {low}"
+    return f"; lower bound, corrected for several tests: {low}"
 
 
 def _maybe_above(finding: Finding, limit: Limit) -> bool:

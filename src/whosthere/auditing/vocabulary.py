@@ -30,8 +30,8 @@ _LINES = {
         "attacker reaches more, whatever that attacker knows."
     ),
     UTILITY: (
-        "What the protection leaves of the true counts, on test releases. It is no attack, and no "
-        "limit is set for it."
+        "What the protection leaves of the true counts, on test releases. It is no attack. A "
+        "policy sets floors for it: what keeps less is safe, but useless."
     ),
 }
 CONTROL = "control_auc"
@@ -40,9 +40,13 @@ LAW_CONTROL = "law_control"
 """The metric of the control on where published values lie in the law of the mechanism."""
 FAULTS = "faults"
 """The metric of the control on test releases that are not what they claim to be."""
+EXCESS = "above_ceiling"
+"""The metric of the control on how much better than the best possible an attack does."""
 SHARED_AUC = "shared_auc"
 """The metric to compare attacks by that scored different numbers of releases."""
-MUST_BE: Mapping[str, float] = MappingProxyType({CONTROL: 0.5, LAW_CONTROL: 0.0, FAULTS: 0.0})
+MUST_BE: Mapping[str, float] = MappingProxyType(
+    {CONTROL: 0.5, LAW_CONTROL: 0.0, FAULTS: 0.0, EXCESS: 0.0}
+)
 """What the intervals of controls must hold in a sound audit; none of them is about an attack."""
 
 
@@ -63,6 +67,9 @@ class Metric:
     can_be_limited
         Whether a policy may limit it. This must only be so if larger values always mean more
         harm.
+    can_have_floor
+        Whether a policy may ask for at least so much of it. This must only be so if larger values
+        always mean that more is left to publish.
     """
 
     name: str
@@ -70,6 +77,7 @@ class Metric:
     explanation: str
     largest: float | None = 1.0
     can_be_limited: bool = False
+    can_have_floor: bool = False
 
 
 def _true_positive_rate(name: str, percent: str, false_alarms: str) -> Metric:
@@ -220,15 +228,24 @@ _ALL = (
         largest=None,
     ),
     Metric(
+        EXCESS,
+        "AUC above the ceiling",
+        "How much larger the AUC of the attack is than that of the ceiling, over pairs of releases "
+        "that both scored. No attack can do better than the ceiling, so it must not be above 0 "
+        "except for chance; otherwise the audit itself is wrong.",
+    ),
+    Metric(
         "visits_kept",
         "share of visits kept",
         "The share of the visits that the published counts still hold. A cell keeps at most as "
         "many as were made in it: what noise adds does not count.",
+        can_have_floor=True,
     ),
     Metric(
         "cells_kept",
         "share of visited cells kept",
         "The share of the cells with somebody in them that are still published above 0.",
+        can_have_floor=True,
     ),
     Metric(
         "relative_error",
@@ -242,6 +259,7 @@ _ALL = (
         "pattern correlation",
         "How well the published counts follow the true ones over all cells (Pearson's "
         "correlation). 1 is the same pattern, 0 is none.",
+        can_have_floor=True,
     ),
 )
 

@@ -193,9 +193,9 @@ def duration(seconds: float) -> str:
 _COLOURS = {"accept": "green", "reject": "red"}
 
 
-def verdict(decision: str, about: str) -> None:
-    """Print a decision, in its colour, and what it is about."""
-    colour = _COLOURS.get(decision, "yellow")
+def verdict(decision: str, about: str, *, useless: bool = False) -> None:
+    """Print a decision, in its colour unless nothing worth publishing is left, and its object."""
+    colour = "yellow" if useless else _COLOURS.get(decision, "yellow")
     shown = Text.assemble("  ", (decision.upper(), f"bold {colour}"), "  ", inert(about))
     _print(out, shown)
 

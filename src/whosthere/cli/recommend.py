@@ -214,8 +214,8 @@ _LEGEND = (
     "Risk is that of the strongest attack tried, with 95 % intervals. Lost: share of the visited "
     "cells published as 0. Error: mean relative error of visited cells. Pattern: correlation of "
     "published and true counts, 1 is the same pattern and 0 is none. *: tried with every attack "
-    "chosen, others with the likelihood ratio alone. Nothing left: nothing is left to publish. "
-    "Confirmation: the protection above on fresh releases of people drawn anew."
+    "chosen, others with the likelihood ratio alone. Useless: less is left than the floors of the "
+    "policy ask for. Confirmation: the protection above on fresh releases of people drawn anew."
 )
 _COLUMNS_OF_UTILITY = ("", "lost", "error", "pattern")
 
@@ -251,7 +251,7 @@ def _show(found: Recommendation) -> None:
         if candidate != chosen:
             by = "" if candidate.confirmed else "  (no confirmation was tried)"
             verdict = candidate.last_verdict
-            console.verdict(verdict.decision, f"{verdict.headline}{by}")
+            console.verdict(verdict.decision, f"{verdict.headline}{by}", useless=candidate.useless)
     console.say(
         f"Recommended: {chosen.mechanism}. Of the protections that pass, it keeps most of the "
         "pattern over regions and epochs."
@@ -268,10 +268,10 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
     """Return a row of what the search found, and one of the confirmation."""
     from whosthere.auditing.result import shown
 
-    emptied = "\n(nothing left)" if candidate.nothing_left else ""
+    useless = "\n(useless)" if candidate.useless else ""
     yield [
         candidate.choice,
-        candidate.verdict.decision + ("*" if candidate.checked else "") + emptied,
+        candidate.verdict.decision + ("*" if candidate.checked else "") + useless,
         *(shown(candidate.strongest(metric), between="\n") for metric in metrics),
     ]
     if candidate.confirmation is not None:

@@ -45,7 +45,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
         console.say("")
-        console.verdict(verdict.decision, verdict.headline)
+        console.verdict(verdict.decision, verdict.headline, useless=verdict.useless)
         console.table("", ("attack", *_HEADS.values()), _rows(own))
         left = _row_of_utility(own)
         if left:
@@ -71,8 +71,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         console.say("There was no control: nothing shows that the audit itself is sound.")
     else:
         console.complain(
-            "a control failed, so this audit cannot be trusted: an attack found a signal where "
-            "there is none, or test releases are not what they claim to be"
+            "a control failed, so this audit cannot be trusted; the reasons above say which one"
         )
 
 

@@ -1,6 +1,7 @@
 from .count_matrix import Counts, cell_sums, standardised_cells, standardised_sums
 from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
+from .lines import log_ratios_at_nodes, scores_of_draws, sum_log_chances
 from .low_rank import relative_deviations, standardised_residuals
 from .pairs import count_pairs
 from .rank_one import fit_rank_one, fit_shaped
@@ -40,6 +41,7 @@ __all__ = [
     "fit_shaped",
     "group_by_row",
     "in_parts",
+    "log_ratios_at_nodes",
     "look_up_keys",
     "merge_rows",
     "minimise",
@@ -52,11 +54,13 @@ __all__ = [
     "renumber_regions",
     "restrict_rows",
     "sample_within_periods",
+    "scores_of_draws",
     "split_keys",
     "standardised_cells",
     "standardised_residuals",
     "standardised_sums",
     "sum_cells",
+    "sum_log_chances",
     "take_marked",
     "take_rows",
 ]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
+from scipy.special import logsumexp
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
@@ -22,8 +23,8 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.bounding import chance_of_being_counted
 from whosthere.adversary.completion import completion
-from whosthere.adversary.count_tables import CountTables, count_tables
-from whosthere.adversary.null_law import NullLaw
+from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.lines import Levels, Lines
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.errors import InputError, suggestion
 
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
-# A chance that is as good as none, and above 0.
-_NEVER = 1e-12
+# Counts that are drawn for a p-value, and releases that they belong to.
+_DRAWN, _FEWEST_DRAWS, _MOST_DRAWS = 2**17, 2000, 2**15
 # People who are scored at a time.
 _BLOCK = 4096
 
@@ -64,12 +65,13 @@ class LikelihoodAnswer(Answer):
     def p_value(self) -> float | None:
         """Chance of at least this score if the target is out; None where only places are known.
 
-        Where the model holds it is never too small: P(p <= a) <= a for every a if the target is
-        out. It is computed when first asked for.
+        It is found by simulation, always with the same random numbers, when it is first asked
+        for. Where the model holds it is hardly ever too small: its standard error, some percent of
+        it, is added twice.
         """
         if self.is_certain:
             return 1.0
-        return None if self.null is None else self.null.law().p_value(self.score)
+        return None if self.null is None else self.null.p_value()
 
     def posterior(self, prior: float = 0.5) -> float:
         """Return the probability that the target is in, given one before the release is seen."""
@@ -155,19 +157,17 @@ class LikelihoodRatio(Attack):
             )
         shape = self._shape(auxiliary or Auxiliary())
         rates = fit_rates(release, shape, low_rank=self.rates == "low-rank")
-        tables = count_tables(release.mechanism, release.group_size)
-        cells = np.arange(people.n_cells)
-        by_cell = tables.log_ratio_of(flat_counts(release), rates.log_rates(cells))
+        lines = _lines(release, rates)
         scores = np.empty(people.n_users)
         for first in range(0, people.n_users, _BLOCK):
             ends = people.indptr[first : first + _BLOCK + 1]
             visited = people.cells[ends[0] : ends[-1]]
             person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-            ratios = by_cell[visited]
-            if release.mechanism.bounds_visits:
-                chance = chance_of_being_counted(visited, release.facts, person)
-                ratios = _terms(ratios, chance)
-            scores[first : first + _BLOCK] = np.bincount(person, ratios, ends.size - 1)
+            chance = chance_of_being_counted(visited, release.facts, person)
+            null = Null.of(release, lines, visited, chance, person)
+            scores[first : first + _BLOCK] = np.bincount(
+                null.person_of_line, null.by_line(), ends.size - 1
+            )
         return np.where(np.isinf(scores), RULED_OUT, scores)
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
@@ -208,9 +208,9 @@ class _Test(FittedAttack):
 
 
 def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -> LikelihoodAnswer:
-    """Score a release for a target; rates that were fitted once serve any number of targets."""
-    cells, null = _known_cells(release, knowledge, rates)
-    score = float(null.terms(flat_counts(release)[cells]).sum())
+    """Score a release for a target, by rates that were fitted to it."""
+    null = _null(release, knowledge, rates)
+    score = float(null.by_line().sum())
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
     return LikelihoodAnswer(score, 0.0, null=null if knowledge.certain.size else None)
@@ -223,64 +223,164 @@ def terms_by_cell(
 
     Both have the shape (n_cells,). A term is minus infinity where the target cannot be in.
     """
-    cells, null = _known_cells(release, knowledge, rates)
-    return cells, null.terms(flat_counts(release)[cells])
+    null = _null(release, knowledge, rates)
+    return null.cells, null.by_cell()
 
 
-def _known_cells(
-    release: Release, knowledge: Knowledge, rates: Rates
-) -> tuple[NDArray[np.int32], Null]:
-    """Return where the target is or may be, and what counts are like there without the target."""
-    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
-    if knowledge.certain.size:
-        chance = chance * chance_of_being_counted(cells, release.facts)
+def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
     tables = count_tables(release.mechanism, release.group_size)
-    return cells, Null(tables, rates.log_rates(cells), chance)
+    return Lines.of(release.counts, rates, tables, axis)
 
 
-def _terms(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each cell adds to the score, minus infinity where the target cannot be in."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(chance * np.expm1(ratios)))
+def _null(release: Release, knowledge: Knowledge, rates: Rates) -> Null:
+    """Return what counts are like, without the target, where the target is or may be."""
+    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
+    if not knowledge.certain.size:
+        # Whole regions are known, and nothing about epochs.
+        return Null.of(release, _lines(release, rates, 0), cells, chance)
+    chance = chance * chance_of_being_counted(cells, release.facts)
+    return Null.of(release, _lines(release, rates), cells, chance)
 
 
 @dataclass(frozen=True, eq=False)
 class Null:
-    """Counts in the known cells if the target is out.
+    """Counts in the known cells if the target is out, and how much likelier they are if it is in.
+
+    Cells of a line are independent given the line's level. So the likelihood ratio of a line is the
+    mean of the product of its cells' ratios over its levels.
 
     Attributes
     ----------
-    tables
-        Of the mechanism.
-    log_rates, chance
-        Logarithms of the rates of others, and the chance that the target's visit was counted,
-        shape (n_cells,).
+    release, lines
+        What was published, and what is known about the levels of its lines.
+    cells, chance
+        Where the target is or may be, and the chance of being counted there, shape (n_cells,).
+    place
+        Which of the known lines each cell is in, shape (n_cells,).
+    known
+        The known lines, shape (n_lines,).
+    person_of_line
+        Whose line it is, where there are several people, shape (n_lines,).
+    levels
+        Of the known lines.
     """
 
-    tables: CountTables
-    log_rates: NDArray[np.float64]
+    release: Release
+    lines: Lines
+    cells: NDArray[np.int32]
     chance: NDArray[np.float64]
+    place: NDArray[np.int64]
+    known: NDArray[np.int64]
+    person_of_line: NDArray[np.int64]
+    levels: Levels
 
-    def terms(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what each cell adds to the score if these counts are published in them."""
-        return _terms(self.tables.log_ratio_of(counts, self.log_rates), self.chance)
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        lines: Lines,
+        cells: NDArray[np.int32],
+        chance: NDArray[np.float64],
+        person: NDArray[np.int64] | None = None,
+    ) -> Null:
+        """Look the lines of cells up; those of one person by default."""
+        line, _ = lines.place(cells)
+        n_lines = lines.counts.shape[0]
+        owned = line if person is None else person * n_lines + line
+        key, place = np.unique(owned, return_inverse=True)
+        owner, known = np.divmod(key, n_lines)
+        distinct, which = np.unique(known, return_inverse=True)
+        levels = Levels(*(part[which] for part in lines.levels(distinct)))
+        return cls(release, lines, cells, chance, place, known, owner, levels)
 
-    def law(self) -> NullLaw:
-        """Return the law of the score, which is minus infinity at times."""
-        cell, ratio, p = self.tables.null_ratios(self.log_rates)
-        value = _terms(ratio, self.chance[cell])
-        possible = np.isfinite(value)
-        if not possible.all():
-            cell, value, p = cell[possible], value[possible], p[possible]
-        closed = np.flatnonzero(np.bincount(cell, minlength=self.log_rates.size) == 0)
-        if closed.size:
-            # Cells that always rule the target out, as in a group of one: a value that never
-            # occurs.
-            order = np.argsort(np.append(cell, closed), kind="stable")
-            cell = np.append(cell, closed)[order]
-            value = np.append(value, np.zeros(closed.size))[order]
-            p = np.append(p, np.full(closed.size, _NEVER))[order]
-        return NullLaw(cell, value, p)
+    def by_line(self) -> NDArray[np.float64]:
+        """Return what each known line adds to the score, minus infinity where it rules out."""
+        together = self._added_up(self._terms(flat_counts(self.release)[self.cells]))
+        return np.asarray(logsumexp(self.levels.log_weight + together, axis=1))
+
+    def by_cell(self) -> NDArray[np.float64]:
+        """Return what each cell adds to the score, minus infinity where it rules out.
+
+        A line's part of the score is its cells' terms, averaged over levels on the way from those
+        that are likely without the target to those that are likely with it. The mean of both ends
+        is taken for all, and what is missing is shared out evenly.
+        """
+        terms = self._terms(flat_counts(self.release)[self.cells])
+        within = self.levels.log_weight + self._added_up(terms)
+        by_line = logsumexp(within, axis=1, keepdims=True)
+        out = np.isneginf(by_line)[:, 0]
+        with np.errstate(invalid="ignore"):
+            log_weights = self.levels.log_weight, np.where(out[:, None], -np.inf, within - by_line)
+            added = sum(
+                np.where(weight > 0, weight * terms, 0.0).sum(axis=1) / 2
+                for weight in (np.exp(one)[self.place] for one in log_weights)
+            )
+            missing = by_line[:, 0] - np.bincount(self.place, added, self.known.size)
+            shared = added + (missing / np.bincount(self.place))[self.place]
+        return np.asarray(np.where(out[self.place], terms.max(axis=1), shared))
+
+    def p_value(self) -> float:
+        """Return the chance of at least this score if the target is out.
+
+        Counts of the known cells are drawn anew, given those of all others, half of them with the
+        target and half without. A score t weighs 2 / (1 + exp(t)) then: its chance without the
+        target over that in such a mixture. So far tails are seen as well as near ones.
+        """
+        rng, facts = np.random.default_rng(0), self.release.facts
+        _, within = self.lines.place(self.cells)
+        levels = self.lines.levels(self.known, hidden=(self.place, within))
+        order = np.argsort(self.place, kind="stable")
+        cells, place, chance = self.cells[order], self.place[order], self.chance[order]
+        n_draws = min(max(_DRAWN // cells.size, _FEWEST_DRAWS), _MOST_DRAWS)
+        node = _drawn_nodes(levels, n_draws, rng)
+        log_rates = self.lines.rates.log_rates(cells)
+        rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
+        others = np.minimum(rng.poisson(rates), facts.group_size - 1)
+        inside = np.arange(n_draws) % 2 == 0
+        there = inside[:, None] & (rng.random(others.shape) < chance)
+        drawn = facts.mechanism.apply((others + there).astype(np.int32), facts.group_size, rng)
+        values = np.vstack([flat_counts(self.release)[cells], drawn])
+        starts = np.searchsorted(place, np.arange(self.known.size + 1))
+        totals = self.lines.tables.scores_of_draws(values, log_rates, chance, starts, levels)
+        seen, scores = totals[0], totals[1:]
+        with np.errstate(over="ignore"):
+            weight = np.where(scores >= seen - 1e-9, 2 / (1 + np.exp(scores)), 0.0)
+            largest = 2 / (1 + math.exp(min(seen, 700.0)))
+        error = float(weight.std()) / math.sqrt(n_draws) + largest / n_draws
+        return float(min(max(weight.mean() + 2 * error, 0.0), 1.0))
+
+    def _terms(self, values: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what values of the cells add to the score, at each node, (n_cells, n_nodes)."""
+        log_rates = self.lines.rates.log_rates(self.cells)
+        ratios = self.lines.tables.log_ratios_at_nodes(
+            values, log_rates, self.place, self.levels.nodes
+        )
+        return _counted(ratios, self.chance[:, None])
+
+    def _added_up(self, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up terms over the cells of each line, shape (n_lines, n_nodes)."""
+        return _sums(terms, self.place, self.known.size)
+
+
+def _counted(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log ratios of somebody who is counted with a chance, minus infinity if impossible."""
+    if (chance == 1).all():
+        return ratios
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(chance * np.expm1(ratios)))
+
+
+def _sums(
+    terms: NDArray[np.float64], place: NDArray[np.int64], n_places: int
+) -> NDArray[np.float64]:
+    """Add up rows of terms by their place, shape (n_places, n_nodes)."""
+    return np.stack([np.bincount(place, column, n_places) for column in terms.T], axis=1)
+
+
+def _drawn_nodes(levels: Levels, n_draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a node of each line, shape (n_draws, n_lines)."""
+    reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
+    return np.asarray((rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2))
 
 
 @dataclass(frozen=True, eq=False)

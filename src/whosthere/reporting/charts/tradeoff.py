@@ -57,6 +57,7 @@ class TradeOff:
     kept: str
     points: tuple[TradeOffPoint, ...]
     limit: float | None
+    floor: float | None
     low: float
     high: float
 
@@ -66,7 +67,8 @@ def draw_trade_off(chart: TradeOff) -> Markup:
     keys = tuple(_keys(chart))
     top = 14.0 * len(keys) + 34
     field = Field(44, top, _WIDTH - 14, top + _FIELD_HEIGHT)
-    kept = [point.kept for point in chart.points]
+    floor = 0.0 if chart.floor is None else chart.floor
+    kept = [floor, *(point.kept for point in chart.points)]
     x = Linear(
         max(min(kept) - 0.1, 0.0), min(max(kept) + 0.1, 1.0), field.left + 12, field.right - 14
     )
@@ -74,18 +76,20 @@ def draw_trade_off(chart: TradeOff) -> Markup:
     drawn = [*legend(keys, x=8, y=12), *horizontal_axis(field, x, chart.kept)]
     drawn += [*vertical_axis(field, y, chart.risk), border(field)]
     if chart.limit is not None:
-        at = y(chart.limit)
+        at, edge = y(chart.limit), max(x(floor), field.left)
         drawn += [
             element(
                 "rect",
-                x=field.left,
+                x=edge,
                 y=at,
-                width=field.right - field.left,
+                width=field.right - edge,
                 height=field.bottom - at,
                 class_="allowed",
             ),
             line(field.left, at, field.right, at, "limit"),
         ]
+    if chart.floor is not None:
+        drawn.append(line(x(chart.floor), field.top, x(chart.floor), field.bottom, "limit"))
     for point in chart.points:
         drawn += _point(point, x, y)
     return picture(_WIDTH, field.bottom + 42, chart.title, *drawn)
@@ -115,7 +119,8 @@ def _keys(chart: TradeOff) -> Iterator[Key]:
         series = DECISIONS[decision]
         yield Key(series.name, series.class_, shape=series.shape)
     if chart.limit is not None:
-        yield Key(f"limit of the policy: {chart.limit:g}", "limit")
+        floor = "" if chart.floor is None else f"; kept at least {chart.floor:g}"
+        yield Key(f"limit of the policy: {chart.limit:g}{floor}", "limit")
     if any(point.ceiling is not None for point in chart.points):
         yield Key("ceiling: the best test, knowing everybody else", "ceiling")
     if any(point.guarantee is not None for point in chart.points):

@@ -10,7 +10,7 @@ from whosthere.auditing.vocabulary import METRICS
 from whosthere.reporting.lookup import words_of
 from whosthere.reporting.numbers import shortened
 from whosthere.reporting.sections.chosen import said_of_targets
-from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell
+from whosthere.reporting.sections.tables import Head, Table, name_cell
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
@@ -79,17 +79,13 @@ def glossary_entries(metrics: Iterable[str]) -> tuple[Entry, ...]:
 
 
 def policy_table(policy: Policy) -> Table:
-    """Return the limits of a policy with what they mean."""
-    heads = (Head("measure", numeric=False), Head("at most"), Head("meaning", numeric=False))
+    """Return the limits and floors of a policy with what they mean."""
+    heads = (Head("measure", numeric=False), Head("limit"), Head("meaning", numeric=False))
     rows = tuple(
-        (
-            name_cell(words_of(limit.metric)),
-            Cell(f"{limit.most:g}", sort=limit.most),
-            name_cell(METRICS[limit.metric].explanation),
-        )
-        for limit in policy.limits
+        (name_cell(words_of(metric)), name_cell(asked), name_cell(METRICS[metric].explanation))
+        for metric, asked in policy.in_words()
     )
-    return Table("The limits.", heads, rows)
+    return Table("The limits of risk, and the floors of what must be left.", heads, rows)
 
 
 def command_of(audit: FinishedAudit) -> str:

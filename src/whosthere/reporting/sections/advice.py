@@ -25,11 +25,16 @@ def advice(
     choice: TargetChoice | None = None,
 ) -> tuple[str, ...]:
     """Return two sentences: what to do, and what next."""
-    useful = [one.setting for one in verdicts if one.decision == "accept" and not one.nothing_left]
+    useful = {
+        one.setting: one.left_in_words
+        for one in verdicts
+        if one.decision == "accept" and not one.useless
+    }
     names = [shortened(name) for name in useful]
     listed = "; ".join(names[:_NAMED]) + ("; ..." if len(names) > _NAMED else "")
     kept = {name: value for name in useful if (value := found.kept(name)) is not None}
-    best = shortened(max(kept, key=lambda name: kept[name])) if kept else ""
+    best = max(kept or useful, key=lambda name: kept.get(name, 0.0), default="")
+    left = f" ({useful[best]})" if useful.get(best) else ""
     sentences: dict[str, list[str]] = texts()["advice"]
     if trusted and useful:
         case = _case_of_useful(len(useful), ranked=bool(kept))
@@ -39,7 +44,8 @@ def advice(
     who = None if choice is None else choice.who
     scope = "" if who is None else f", as far as {who} are concerned"
     return tuple(
-        sentence.format(accepted=listed, best=best, scope=scope) for sentence in sentences[case]
+        sentence.format(accepted=listed, best=shortened(best), scope=scope, left=left)
+        for sentence in sentences[case]
     )
 
 
@@ -55,7 +61,7 @@ def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None, by_ha
         return "no_control" if trusted is None else "untrusted"
     decisions = {verdict.decision for verdict in verdicts}
     if "accept" in decisions:
-        return "nothing_left"
+        return "useless"
     if decisions == {"reject"}:
         return "all_rejected"
     return "by_hand" if by_hand else "unsure"

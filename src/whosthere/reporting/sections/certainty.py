@@ -10,6 +10,7 @@ import polars as pl
 
 from whosthere.auditing.vocabulary import (
     CEILING,
+    EXCESS,
     GUARANTEE,
     MUST_BE,
     UTILITY,
@@ -166,7 +167,7 @@ def _controls(audit: FinishedAudit) -> Table | None:
             name_cell(shortened(one.attack)),
             name_cell(words_of(one.metric)),
             finding_cell(replace(one, note=None)),
-            Cell(f"{MUST_BE[one.metric]:g}", sort=MUST_BE[one.metric]),
+            Cell("0 or less" if one.metric == EXCESS else f"{MUST_BE[one.metric]:g}"),
             name_cell("yes" if one.holds else "NO"),
         )
         for one in controls

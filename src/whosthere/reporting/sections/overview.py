@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from whosthere.auditing.verdict import in_a_group
 from whosthere.auditing.vocabulary import METRICS, UTILITY
 from whosthere.display import counted
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -30,7 +31,7 @@ from whosthere.reporting.sections.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
@@ -48,8 +49,10 @@ class Card:
     ----------
     number
         Of the protection in all tables and pictures, from 1.
+    remark
+        What keeps a reader from taking the decision for advice to publish; empty if nothing does.
     headline
-        What it means for people, in one sentence.
+        What it means for people, and what is left to publish.
     opened
         Whether its reasons are shown at once.
     """
@@ -57,6 +60,7 @@ class Card:
     number: int
     name: str
     decision: Decision
+    remark: str
     headline: str
     reasons: tuple[str, ...]
     guaranteed: tuple[str, ...]
@@ -79,7 +83,7 @@ class Overview:
 
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
-    tally: tuple[tuple[Decision, int], ...]
+    tally: tuple[tuple[Decision, int, int], ...]
     cards: tuple[Card, ...]
     pictures: tuple[Picture, ...]
     table: Table
@@ -108,7 +112,7 @@ def _warnings(audit: FinishedAudit) -> list[str]:
     elif not audit.trusted:
         said.append("A control failed: no number of this audit can be trusted.")
     if audit.failed_tasks:
-        total = audit.n_targets * len(audit.verdicts)
+        total = audit.n_tasks
         many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
         said.append(f"{many} tasks failed; all numbers rest on the others.")
     said += said_of_targets("targets_warning", audit)
@@ -119,10 +123,10 @@ def _warnings(audit: FinishedAudit) -> list[str]:
     return said
 
 
-def tally(verdicts: Sequence[Verdict]) -> tuple[tuple[Decision, int], ...]:
-    """Count the decisions."""
-    decisions = [verdict.decision for verdict in verdicts]
-    return tuple((one, decisions.count(one)) for one in DECISIONS if one in decisions)
+def tally(verdicts: Sequence[Verdict]) -> tuple[tuple[Decision, int, int], ...]:
+    """Count the decisions, and how many of each are about useless protections."""
+    useless = {one: [v.useless for v in verdicts if v.decision == one] for one in DECISIONS}
+    return tuple((one, len(each), sum(each)) for one, each in useless.items() if each)
 
 
 def card(i: int, verdict: Verdict, found: Lookup, *, opened: bool) -> Card:
@@ -131,6 +135,7 @@ def card(i: int, verdict: Verdict, found: Lookup, *, opened: bool) -> Card:
         i,
         shortened(verdict.setting),
         verdict.decision,
+        " ".join(verdict.remark),
         headline(verdict, found),
         _sentences(verdict.reasons),
         _sentences(verdict.guaranteed),
@@ -145,22 +150,23 @@ def _sentences(said: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def headline(verdict: Verdict, found: Lookup) -> str:
-    """Say how many people are found, or how well attackers do, and if nothing is left."""
-    emptied = "Nothing is left to publish. " if verdict.nothing_left else ""
-    return emptied + _risk_in_words(verdict, found)
+    """Say how many people are found, or how well attackers do, and what is left to publish."""
+    left = f" Left to publish: {verdict.left_in_words}." if verdict.left_in_words else ""
+    return _risk_in_words(verdict, found) + left
 
 
 def _risk_in_words(verdict: Verdict, found: Lookup) -> str:
     best = found.largest(verdict.setting, FOUND)
     size = group_size_of(verdict.setting)
+    attacker = "An attacker" + (f" who knows {verdict.knows}" if verdict.knows else "")
     if best is not None and best.estimate is not None and verdict.who is not None:
         return (
-            f"An attacker finds {best.estimate:.1%} of the {verdict.who} who are in a release; "
+            f"{attacker} finds {best.estimate:.1%} of the {verdict.who} who are in a release; "
             f"guessing finds 1 %. {_promise(found, verdict.setting)}"
         )
     if best is not None and best.estimate is not None and size is not None:
         return (
-            f"An attacker finds about {people(best.estimate, size)} people in a release; guessing "
+            f"{attacker} finds {in_a_group(best, size)} people in a release; guessing "
             f"finds {_guessed(size)}. {_promise(found, verdict.setting)}"
         )
     auc = found.largest(verdict.setting, "auc")
@@ -192,6 +198,7 @@ def _promise(found: Lookup, setting: str) -> str:
 def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
     """Return the risk of all protections by each limited metric, against utility if measured."""
     limits = {limit.metric: limit.most for limit in policy.limits}
+    floors = {floor.metric: floor.least for floor in policy.keep}
     metrics = dict.fromkeys(("auc", *limits))
     drawn = []
     for metric in metrics:
@@ -201,7 +208,7 @@ def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tupl
             if (point := _point(i, verdict, found, metric)) is not None
         ]
         if points:
-            chart = _chart(points, found, metric, limits.get(metric))
+            chart = _chart(points, found, metric, limits.get(metric), floors)
             drawn.append(Picture(metric, words_of(metric), chart))
     return tuple(drawn)
 
@@ -244,7 +251,11 @@ def _point(i: int, verdict: Verdict, found: Lookup, metric: str) -> _Point | Non
 
 
 def _chart(
-    points: list[_Point], found: Lookup, metric: str, limit: float | None
+    points: list[_Point],
+    found: Lookup,
+    metric: str,
+    limit: float | None,
+    floors: Mapping[str, float],
 ) -> DotChart | TradeOff:
     low, high = _ends(points, metric, limit)
     words = words_of(metric)
@@ -281,6 +292,7 @@ def _chart(
             for p in drawn
         ),
         limit,
+        floors.get(found.kept_metric),
         low,
         high,
     )

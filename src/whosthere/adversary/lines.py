@@ -1,0 +1,176 @@
+"""How well a release shows the level of its regions: rates with a law, and not only a value.
+
+A region's counts over all epochs tell how busy it is. If there are few epochs or few visits they
+tell little, and a single count nothing at all about the others that it consists of: a rate fitted
+to it would explain it away. So the level of a line, which is a region, or an epoch where regions
+are fewer than epochs, has a law. Before its counts are seen it is that of all lines: their
+logarithms are taken for normal, with the mean and spread that make the release most likely. Its
+counts then narrow it down, as far as they can through the mechanism.
+
+People are found where people go: somebody visits a line with a chance in proportion to its level.
+Among the lines that somebody visited large levels are therefore overrepresented. The law of a
+normal logarithm that is weighted by its level is the same law, with the squared spread added to its
+mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.count_tables import CountTables
+    from whosthere.adversary.rates import Rates
+
+    Floats = NDArray[np.float64]
+
+# Levels of a line are integrated over by so many nodes, from so many deviations below its mean to
+# as many above it: first a look at where they lie, then the integral.
+_NODES, _FAR, _NEAR = 17, 8.0, 4.5
+# The second look is at least this much of the first one's deviation wide.
+_NARROWEST = 0.4
+# The law of all lines is fitted to so many lines at most, or so many cells if these are enough
+# lines, on a grid of this step.
+_LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 1024, 2**15, 128
+_STEP, _GRID_BELOW, _GRID_ABOVE = 0.25, 12.0, 1.0
+_LEAST_SPREAD, _MOST_SPREAD = 0.25, 3.0
+_ROUNDS, _TOLERANCE = 200, 1e-3
+
+
+class Levels(NamedTuple):
+    """Levels of some lines: nodes and how likely each is.
+
+    Attributes
+    ----------
+    nodes
+        What is added to the logarithms of the fitted rates of a line, shape (n_lines, n_nodes).
+    log_weight
+        Logarithm of the chance of each node, same shape; those of a line add up to 1.
+    """
+
+    nodes: Floats
+    log_weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The lines of a release, with the law of their levels.
+
+    Attributes
+    ----------
+    counts
+        Published, a row for each line.
+    rates
+        Fitted to the release.
+    tables
+        Of its mechanism.
+    axis
+        0 if lines are regions, 1 if they are epochs.
+    centre, spread
+        Mean and deviation of the logarithm of a level, over all lines.
+    """
+
+    counts: NDArray[np.int32]
+    rates: Rates
+    tables: CountTables
+    axis: int
+    centre: float
+    spread: float
+
+    @classmethod
+    def of(
+        cls,
+        counts: NDArray[np.int32],
+        rates: Rates,
+        tables: CountTables,
+        axis: int | None = None,
+    ) -> Lines:
+        """Fit the law of lines to published counts, shape (n_regions, n_epochs).
+
+        Lines are regions or epochs, whichever are more, unless `axis` says which.
+        """
+        if axis is None:
+            axis = 0 if counts.shape[0] >= counts.shape[1] else 1
+        by_line = counts if axis == 0 else counts.T
+        n_lines, n_cells = by_line.shape
+        n_used = min(n_lines, _LINES_TO_FIT, max(_CELLS_TO_FIT // n_cells, _FEWEST_LINES))
+        used = np.linspace(0, n_lines - 1, n_used).astype(np.int64)
+        fitted = rates.factors(axis)[used]
+        top = float(rates.factors(axis).max())
+        grid = np.arange(top - _GRID_BELOW, top + _GRID_ABOVE, _STEP)
+        log_chance = tables.sum_log_chances(
+            np.ascontiguousarray(by_line[used]),
+            rates.log_rates_of_lines(used, axis),
+            grid - fitted[:, None],
+        )
+        return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
+
+    def place(self, cells: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
+        n_epochs = self.counts.shape[1 - self.axis]
+        region, epoch = np.divmod(np.asarray(cells, np.int64), n_epochs)
+        return (region, epoch) if self.axis == 0 else (epoch, region)
+
+    def levels(
+        self, lines: NDArray[np.int64], hidden: tuple[NDArray[np.int64], ...] | None = None
+    ) -> Levels:
+        """Return the levels of lines that somebody visited, given their published counts.
+
+        Parameters
+        ----------
+        lines
+            Which ones, shape (n_lines,).
+        hidden
+            Cells whose counts are not looked at: which of the lines each is in, and where.
+        """
+        values = np.array(self.counts[lines], np.int32, order="C")
+        if hidden is not None:
+            values[hidden] = -1
+        log_rates = self.rates.log_rates_of_lines(lines, self.axis)
+        expected = self.centre + self.spread**2 - self.rates.factors(self.axis)[lines]
+        known = self.tables.information_on_levels(values, log_rates)
+        deviation = 1 / np.sqrt(known + self.spread**-2)
+        middle = expected * (deviation / self.spread) ** 2
+        for width in (_FAR, _NEAR):
+            nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
+            log_weight = self.tables.sum_log_chances(values, log_rates, nodes)
+            log_weight -= ((nodes - expected[:, None]) / self.spread) ** 2 / 2
+            log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
+            weight = np.exp(log_weight)
+            middle = (weight * nodes).sum(axis=1)
+            seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
+            deviation = np.maximum(seen, _NARROWEST * deviation)
+        return Levels(nodes, log_weight)
+
+
+def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
+    """Return the mean and deviation of normal levels that make counts most likely.
+
+    Parameters
+    ----------
+    log_chance
+        Of the counts of each line at each level, shape (n_lines, n_levels).
+    grid
+        The levels.
+    """
+    chance = np.exp(log_chance - log_chance.max(axis=1, keepdims=True))
+    likeliest = grid[np.argmax(log_chance, axis=1)]
+    centre, spread = float(np.median(likeliest)), 1.0
+    for _ in range(_ROUNDS):
+        law = np.exp(-(((grid - centre) / spread) ** 2) / 2) + 1e-300
+        # What all lines together say about where levels lie, given the law of the round before.
+        found = law * (chance.T @ (1 / (chance @ law)))
+        found /= found.sum()
+        mean = float(found @ grid)
+        deviation = math.sqrt(float(found @ (grid - mean) ** 2))
+        moved = abs(mean - centre) + abs(deviation - spread)
+        centre, spread = mean, min(max(deviation, _LEAST_SPREAD), _MOST_SPREAD)
+        if moved < _TOLERANCE:
+            break
+    return centre, spread

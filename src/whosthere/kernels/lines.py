@@ -1,0 +1,177 @@
+"""Chances of published counts at several rates of a cell at once.
+
+Tables hold a number for each bin of published values and each rate, shape (n_bins, n_rates), so
+that the rates of one bin lie side by side. Rates are on a logarithmic grid that begins at `first`.
+Beyond it, a published count is normal: its mean is the rate and `shift`, its variance the rate and
+`noise`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LOG_TWO_PI = float(np.log(2 * np.pi))
+
+
+@njit(cache=True, nogil=True)
+def sum_log_chances(
+    values: NDArray[np.int32],
+    log_rates: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    log_chance: NDArray[np.float64],
+    bin_of_value: NDArray[np.int32],
+    first: float,
+    step: float,
+    noise: float,
+    shift: float,
+) -> NDArray[np.float64]:
+    """Add up log chances over the cells of each line, at each of its nodes.
+
+    Parameters
+    ----------
+    values, log_rates
+        Published values and fitted rates, shape (n_lines, n_cells). Negative values are left out.
+    nodes
+        What is added to all logarithms of rates of a line, shape (n_lines, n_nodes).
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape (n_lines, n_nodes).
+    """
+    sums = np.zeros(nodes.shape)
+    last = log_chance.shape[1] - 1
+    for line in range(values.shape[0]):
+        for i in range(values.shape[1]):
+            value = values[line, i]
+            if value < 0:
+                continue
+            row = log_chance[bin_of_value[min(value, bin_of_value.size - 1)]]
+            for q in range(nodes.shape[1]):
+                log_rate = log_rates[line, i] + nodes[line, q]
+                place = (log_rate - first) / step
+                if place >= last:
+                    rate = np.exp(log_rate)
+                    variance = rate + noise
+                    away = value - rate - shift
+                    sums[line, q] -= 0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
+                else:
+                    # Below the table, chances are powers of the rate.
+                    k = max(int(place), 0)
+                    sums[line, q] += row[k] + (place - k) * (row[k + 1] - row[k])
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def log_ratios_at_nodes(
+    values: NDArray[np.int32],
+    log_rates: NDArray[np.float64],
+    line: NDArray[np.int64],
+    nodes: NDArray[np.float64],
+    log_ratio: NDArray[np.float64],
+    bin_of_value: NDArray[np.int32],
+    first: float,
+    step: float,
+    noise: float,
+    shift: float,
+) -> NDArray[np.float64]:
+    """Return the log ratio of each cell at the nodes of its line, shape (n_cells, n_nodes).
+
+    Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
+    """
+    found = np.empty((values.size, nodes.shape[1]))
+    last = log_ratio.shape[1] - 1
+    for i in range(values.size):
+        value = values[i]
+        row = log_ratio[bin_of_value[min(value, bin_of_value.size - 1)]]
+        for q in range(nodes.shape[1]):
+            log_rate = log_rates[i] + nodes[line[i], q]
+            place = max((log_rate - first) / step, 0.0)
+            if place >= last:
+                rate = np.exp(log_rate)
+                found[i, q] = (value - rate - shift - 0.5) / (rate + noise)
+            else:
+                k = int(place)
+                below = row[k]
+                # Where the person cannot be at one rate, it is so at the next one, too.
+                rises = np.isfinite(below) and np.isfinite(row[k + 1])
+                found[i, q] = below + (place - k) * (row[k + 1] - below) if rises else below
+    return found
+
+
+@njit(cache=True, nogil=True)
+def scores_of_draws(
+    values: NDArray[np.int32],
+    log_rates: NDArray[np.float64],
+    counted: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    nodes: NDArray[np.float64],
+    log_weight: NDArray[np.float64],
+    log_chance: NDArray[np.float64],
+    log_ratio: NDArray[np.float64],
+    bin_of_value: NDArray[np.int32],
+    first: float,
+    step: float,
+    noise: float,
+    shift: float,
+) -> NDArray[np.float64]:
+    """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
+
+    Parameters
+    ----------
+    values
+        Published in each cell, line by line, shape (n_draws, n_cells).
+    log_rates, counted
+        Fitted rates, and the chance that the person is counted, shape (n_cells,).
+    starts
+        The first cell of each line, and the number of cells, shape (n_lines + 1,).
+    nodes, log_weight
+        Levels of each line, and how likely they are if none of these cells is known, shape
+        (n_lines, n_nodes).
+    """
+    n_draws, n_nodes = values.shape[0], nodes.shape[1]
+    scores = np.zeros(n_draws)
+    without, within = np.empty(n_nodes), np.empty(n_nodes)
+    last = log_chance.shape[1] - 1
+    for draw in range(n_draws):
+        for line in range(starts.size - 1):
+            without[:] = log_weight[line]
+            within[:] = log_weight[line]
+            for i in range(starts[line], starts[line + 1]):
+                value = values[draw, i]
+                bin_ = bin_of_value[min(value, bin_of_value.size - 1)]
+                chances, ratios = log_chance[bin_], log_ratio[bin_]
+                for q in range(n_nodes):
+                    log_rate = log_rates[i] + nodes[line, q]
+                    place = (log_rate - first) / step
+                    if place >= last:
+                        rate = np.exp(log_rate)
+                        variance = rate + noise
+                        away = value - rate - shift
+                        chance = -0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
+                        ratio = (away - 0.5) / variance
+                    else:
+                        k = max(int(place), 0)
+                        chance = chances[k] + (place - k) * (chances[k + 1] - chances[k])
+                        ratio = ratios[k]
+                        if np.isfinite(ratio) and np.isfinite(ratios[k + 1]):
+                            ratio += max(place - k, 0.0) * (ratios[k + 1] - ratio)
+                    if counted[i] < 1.0:
+                        ratio = np.log1p(counted[i] * np.expm1(ratio))
+                    without[q] += chance
+                    within[q] += chance + ratio
+            scores[draw] += _log_sum(within) - _log_sum(without)
+    return scores
+
+
+@njit(cache=True, nogil=True)
+def _log_sum(logs: NDArray[np.float64]) -> float:
+    """Return the logarithm of a sum of numbers that are given as logarithms."""
+    top = logs.max()
+    return float(top if np.isinf(top) else top + np.log(np.exp(logs - top).sum()))
