@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import whosthere as wt
-from whosthere.auditing import scores
+from whosthere.auditing import checks, scores
 from whosthere.auditing.checks import MOMENTS, ROLES, Checks, fingerprints, places
 from whosthere.auditing.control import FALSE_ALARMS, impossible_values, law_control
 from whosthere.auditing.measure import control_holds, measure
@@ -411,15 +411,26 @@ def test_a_target_who_is_in_and_ruled_out_is_a_fault(city, monkeypatch):
     assert "ruled out" in faults.note
 
 
+@pytest.mark.parametrize("largest", [3, 100_000])
+def test_tallies_count_few_pairs_and_many_alike(rng, monkeypatch, largest):
+    monkeypatch.setattr(checks, "_MANY", 500)
+    parts = [rng.integers(0, largest, (2, 300), np.int32) for _ in range(5)]
+    tally = checks._Tally()
+    for true, published in parts:
+        tally.add_many(true, published)
+    seen, times = np.unique(np.concatenate(parts, axis=1), axis=1, return_counts=True)
+    assert np.array_equal(tally.counted(), [*seen, times])
+
+
 def test_sums_do_not_depend_on_how_releases_are_put_together(city):
     plan = plan_of(city, "laplace(eps=1, unit=event)")
     task = plan.tasks[0]
     scene = Scene(Population.of(city), plan, task)
 
     def sums(numbers):
-        checks = Checks(scene)
+        seen = Checks(scene)
         for i in numbers:
-            assert checks.see(scene.test(i)).fault is None
-        return np.array(checks.sums())
+            assert seen.see(scene.test(i)).fault is None
+        return np.array(seen.sums())
 
     assert np.array_equal(sums(range(20)), sums(range(7)) + sums(range(7, 20)))

@@ -49,6 +49,8 @@ _NODES, _WEIGHTS = leggauss(3)
 _IMPOSSIBLE = -60.0
 # Where so many times as many pairs of counts can occur as there are cells, they are sorted instead.
 _MOST_SPAN = 4
+# Pairs that are kept before they are sorted.
+_MANY = 2**20
 # What chance repeats more often than once in exp(this) says nothing if it is repeated.
 _LEAST_SURPRISE = 45.0
 
@@ -247,6 +249,8 @@ class _Tally:
     def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
         """Add what was seen in some cells."""
         self._parts.append((true, published, np.ones(true.size, np.int64)))
+        if sum(part[0].size for part in self._parts) > _MANY:
+            self._parts = [self.counted()]
 
     def add_many(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
         """Add what was seen in many cells, counted at once where few pairs can occur."""
