@@ -164,22 +164,37 @@ def auc_and_tpr(scores, label) -> tuple[float, float]:
     return np.mean(below) / outside.size, (inside > threshold).mean()
 
 
+def mean_auc(scores, labels) -> float:
+    """Return the mean over people of the AUC of their releases, where they are in some of them."""
+    both = labels.any(axis=0) & ~labels.all(axis=0)
+    each = zip(scores[:, both].T, labels[:, both].T, strict=True)
+    return float(np.mean([auc_and_tpr(own, label)[0] for own, label in each]))
+
+
+def share_in(scores, labels, prior) -> float:
+    """Return which share of those with a posterior of 0.7 to 0.9 are in."""
+    posterior = 1 / (1 + np.exp(-scores) * (1 - prior) / prior)
+    return float(labels[(posterior > 0.7) & (posterior < 0.9)].mean())
+
+
 def measured(name, people_of, spec, scorers, n_releases) -> Iterator[dict[str, object]]:
     """Return a row for each way to score, with differences to `plain` on the same releases."""
     traces, who = people_of
     mechanism, people = Mechanism.parse(spec), traces.select(who)
-    found = {one: [] for one in scorers}
+    found, kept, labels = {one: [] for one in scorers}, {one: [] for one in scorers}, []
     seconds = dict.fromkeys(scorers, 0.0)
     for i in range(n_releases):
         rng = np.random.default_rng([SEED, i])
         rows = rng.choice(traces.n_users, M, replace=False).astype(np.int64)
         release = publish_group(Group(traces, rows), mechanism, bounding=rng, noise=rng).release
         label = np.isin(who, rows)
+        labels.append(label)
         for one, score in scorers.items():
             begun = time.process_time()
             scores = np.clip(np.maximum(score(release, people), RULED_OUT), -MOST, MOST)
             seconds[one] += time.process_time() - begun
             found[one].append(auc_and_tpr(scores, label))
+            kept[one].append(scores)
     base = np.array(found["plain"])
     for one, each in found.items():
         values, more = np.array(each), np.array(each) - base
@@ -190,6 +205,10 @@ def measured(name, people_of, spec, scorers, n_releases) -> Iterator[dict[str, o
             "rates": one,
             "auc": values[:, 0].mean(),
             "tpr_at_fpr_1pct": values[:, 1].mean(),
+            "mean_auc": mean_auc(np.array(kept[one]), np.array(labels)),
+            "share_in_of_posteriors_near_80pct": share_in(
+                np.array(kept[one]), np.array(labels), M / traces.n_users
+            ),
             "auc_more_than_plain": more[:, 0].mean(),
             "auc_error": errors[0],
             "tpr_more_than_plain": more[:, 1].mean(),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Levels of a line are integrated over by so many nodes, from so many deviations below its mean to
 # as many above it: first a look at where they lie, then the integral.
-_NODES, _FAR, _NEAR = 17, 8.0, 4.5
+_NODES, _FAR, _NEAR = 11, 6.0, 4.0
 # The second look is at least this much of the first one's deviation wide.
 _NARROWEST = 0.4
 # The law of all lines is fitted to so many lines at most, or so many cells if these are enough
