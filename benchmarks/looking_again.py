@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from whosthere.auditing.finding import Finding
-from whosthere.auditing.looks import ERROR, Errors
+from whosthere.auditing.looks import ERROR, Errors, Look
 from whosthere.auditing.metrics import mean_over_targets, tpr_at_fpr
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.tester import MOST_CONFIRMATIONS
@@ -71,14 +71,18 @@ class Case:
         for size in self.sizes:
             yield self.draw(size, rng) if people is None else people[:size]
 
+    def look(self, number: int) -> Look:
+        """Return the look at which something is judged: confirmations share one."""
+        return Look(shared=len(self.sizes)) if self.anew else Look(number)
+
     def goes_wrong(self, rng: np.random.Generator) -> tuple[bool, bool]:
         """Tell whether some look is wrong, with spending and without."""
         ever = False
-        for look, values in enumerate(self.measured(rng), 1):
+        for number, values in enumerate(self.measured(rng), 1):
             # Whoever spends accepts and rejects less often than whoever does not.
             if self.is_wrong(values, Errors(ERROR, ERROR)):
                 ever = True
-                if self.is_wrong(values, Errors.at(look)):
+                if self.is_wrong(values, Errors.at(self.look(number))):
                     return True, True
         return False, ever
 

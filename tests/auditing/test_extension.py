@@ -8,6 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.extension import NOTHING, Scored, obstacle
+from whosthere.auditing.looks import Look
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
@@ -86,7 +87,7 @@ def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_p
     assert looks(folder) == [3]
     larger = prepared(traces, folder, extend=True, **LARGE)
     assert len(larger.left) == len(larger.plan.tasks)
-    assert larger.look == 2
+    assert larger.look == Look(2)
     result = larger.run(what_if=False)
     assert {one.look for one in result.verdicts} == {2}
     assert looks(folder) == [3, 5]
@@ -101,7 +102,7 @@ def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_p
     again = prepared(traces, folder, **LARGE)
     assert not again.left
     # The same scores are the same look, whatever the policy.
-    assert again.look == 2
+    assert again.look == Look(2)
     judged = again.run(policy=Policy("another", {"auc": 0.7}), what_if=False)
     assert {one.look for one in judged.verdicts} == {2}
     assert looks(folder) == [3, 5]

@@ -5,7 +5,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from whosthere.auditing.looks import ERROR, FIRST_LOOK, Errors, error_of_look
+from whosthere.auditing.looks import ERROR, FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.auditing.mean_bound import upper_bound
 from whosthere.errors import InputError
 
@@ -13,7 +13,7 @@ LOOKS = (55, 75, 110, 160, 230, 330, 470, 670)
 
 
 def test_half_for_the_first_and_never_more_than_there_is():
-    spent = list(accumulate(map(error_of_look, range(1, 60))))
+    spent = list(accumulate(Look(number).spends for number in range(1, 60)))
     assert spent[0] == ERROR / 2
     assert spent == sorted(spent)
     assert all(total <= ERROR for total in spent)
@@ -22,16 +22,23 @@ def test_half_for_the_first_and_never_more_than_there_is():
 
 
 def test_attacks_and_limits_share_the_error_of_a_rejection():
-    assert Errors.at(1) == FIRST_LOOK == Errors(ERROR / 2, ERROR / 2)
-    shared = Errors.at(3, n_judged=12)
-    assert shared.high == error_of_look(3)
-    assert shared.low == pytest.approx(error_of_look(3) / 12)
+    assert Errors.at(FIRST_LOOK) == FIRST_ERRORS == Errors(ERROR / 2, ERROR / 2)
+    shared = Errors.at(Look(3), n_judged=12)
+    assert shared.high == ERROR / 8
+    assert shared.low == pytest.approx(ERROR / 8 / 12)
+
+
+def test_confirmations_share_the_error_of_a_look():
+    look = Look(2, shared=9)
+    assert 9 * look.error == pytest.approx(look.spends)
+    assert look.spends == Look(2).error
+    assert look.next == Look(3, shared=9)
 
 
 def test_refusals():
-    for look in (0, -1):
+    for wrong in ({"number": 0}, {"number": -1}, {"shared": 0}):
         with pytest.raises(InputError, match="counted from 1"):
-            error_of_look(look)
+            Look(**wrong)
     with pytest.raises(InputError, match="at least one limit"):
         Errors.at(1, n_judged=0)
 
@@ -48,7 +55,7 @@ def accepted_at_some_look(error, rng):
 
 def test_extending_until_it_accepts_is_wrong_no_more_often(rng):
     """In at most 2.5 %: more than 16 of 300 would be so by chance for one seed in 500."""
-    assert accepted_at_some_look(error_of_look, rng) <= 16
+    assert accepted_at_some_look(lambda number: Look(number).error, rng) <= 16
 
 
 def test_without_spending_this_would_be_seen(rng):

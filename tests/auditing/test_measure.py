@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.certified_eps import eps_ceiling
+from whosthere.auditing.looks import Look
 from whosthere.auditing.measure import control_holds, measure, per_target
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
@@ -238,7 +239,7 @@ class TestWhatIsMeasured:
         rows = scores("a", noise)
 
         def ends(look):
-            found = measure(table(rows), table([]), seed=0, look=look)
+            found = measure(table(rows), table([]), seed=0, look=Look(look))
             return by_metric(found, "a")
 
         first, second = ends(1), ends(2)

@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest, norm, spearmanr, t
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 from whosthere.auditing.certified_eps import empirical_eps, eps_ceiling
-from whosthere.auditing.looks import Errors
+from whosthere.auditing.looks import Errors, Look
 from whosthere.auditing.metrics import (
     Estimate,
     _low_quantile,
@@ -409,7 +409,7 @@ class TestTprAtFpr:
         assert (renamed.low, renamed.high) == pytest.approx((found.low, found.high), abs=0.02)
         assert found.low < found.value < found.high
         looks = [
-            tpr_at_fpr(scores, labels, targets, 0.4, errors=Errors.at(look))
+            tpr_at_fpr(scores, labels, targets, 0.4, errors=Errors.at(Look(look)))
             for look in (1, 2, 5, 10, 40)
         ]
         lows = [found.low, *(one.low_to_decide for one in looks)]

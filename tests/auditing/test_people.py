@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri, softmax
 
 from whosthere.auditing import people
-from whosthere.auditing.looks import Errors
+from whosthere.auditing.looks import Errors, Look
 from whosthere.auditing.metrics import clopper_pearson
 from whosthere.auditing.people import risk_percentile, share_exposed
 from whosthere.errors import InputError
@@ -109,7 +109,7 @@ class TestShareExposed:
         assert 0 <= found.low <= found.value <= found.high <= 1
         shares = [share_exposed(aucs, 10, 10, limit).high for limit in (0.6, 0.75, 0.9, 0.97)]
         assert shares == sorted(shares, reverse=True)
-        looks = [share_exposed(aucs, 10, 10, 0.7, errors=Errors.at(n)) for n in (1, 2, 5)]
+        looks = [share_exposed(aucs, 10, 10, 0.7, errors=Errors.at(Look(n))) for n in (1, 2, 5)]
         lows, highs = ([getattr(one, f"{end}_to_decide") for one in looks] for end in ENDS)
         assert lows == sorted(lows, reverse=True)
         assert highs == sorted(highs)
@@ -178,9 +178,9 @@ class TestRiskPercentile:
             ends = [getattr(one, end) for one in found]
             assert ends == sorted(ends)
         assert risk_percentile(rng.permutation(aucs), 20, 20, 0.9) == found[-1]
-        later = risk_percentile(aucs, 20, 20, 0.9, errors=Errors.at(5))
+        later = risk_percentile(aucs, 20, 20, 0.9, errors=Errors.at(Look(5)))
         assert later.low_to_decide < found[-1].low
-        later = risk_percentile(aucs, 20, 20, 0.3, errors=Errors.at(5))
+        later = risk_percentile(aucs, 20, 20, 0.3, errors=Errors.at(Look(5)))
         assert later.high_to_decide > found[0].high
 
     def test_refusals(self):

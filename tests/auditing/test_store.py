@@ -11,6 +11,7 @@ import pytest
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing import store
+from whosthere.auditing.looks import Look
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan import Contest, Plan
 from whosthere.auditing.run import prepare_audit
@@ -123,7 +124,7 @@ class TestManifest:
 
     def test_knows_how_often_it_was_judged(self, folder):
         """The same scores are one look; whatever differs in them is the next."""
-        assert folder.look_at(PLAN) == 1
+        assert folder.look_at(PLAN) == Look(1)
         folder.begin(IDENTITY)
         larger = replace(PLAN, targets=(*PLAN.targets, 9))
         seen = [
@@ -134,14 +135,14 @@ class TestManifest:
             (larger.with_releases_of(PLAN.attacks[0], PLAN.releases + 2), ()),
         ]
         for look, (plan, failed) in enumerate(seen, 1):
-            assert folder.look_at(plan, failed) == look
-            assert folder.note_look(plan, failed) == look
-            assert folder.note_look(*seen[0]) == 1
+            assert folder.look_at(plan, failed) == Look(look)
+            assert folder.note_look(plan, failed) == Look(look)
+            assert folder.note_look(*seen[0]) == Look(1)
         # The controls are about the audit, and no verdict rests on how many there are.
-        assert folder.look_at(replace(PLAN, control_releases=PLAN.control_releases + 2)) == 1
+        assert folder.look_at(replace(PLAN, control_releases=PLAN.control_releases + 2)) == Look(1)
         assert len(strict(folder.path / "manifest.json")["looks"]) == len(seen)
         folder.begin(IDENTITY)
-        assert folder.look_at(PLAN, PLAN.tasks[1:2]) == len(seen) + 1
+        assert folder.look_at(PLAN, PLAN.tasks[1:2]) == Look(len(seen) + 1)
 
     def test_looks_that_are_none(self, begun):
         manifest = strict(begun.path / "manifest.json")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.auditing.looks import FIRST_LOOK
+from whosthere.auditing.looks import FIRST_ERRORS
 from whosthere.auditing.metrics import Estimate, least_share
 from whosthere.auditing.samples import alike, error_per_side, flags, in_and_out
 from whosthere.errors import InputError
@@ -26,7 +26,7 @@ def empirical_eps(
     held_out: ArrayLike,
     delta: float = 0.0,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return a lower bound on the eps with which the releases can have been published.
 

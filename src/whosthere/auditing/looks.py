@@ -8,7 +8,7 @@ more than there is, however many they are and whatever decides that there is ano
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from whosthere.errors import InputError
@@ -17,11 +17,43 @@ ERROR = 0.025
 """The chance of a wrong acceptance over all looks at an audit, and that of a wrong rejection."""
 
 
-def error_of_look(look: int) -> float:
-    """Return the part of `ERROR` that a look spends; looks are counted from 1."""
-    if look < 1:
-        raise InputError(f"looks are counted from 1, not from {look}")
-    return ERROR / 2.0**look
+@dataclass(frozen=True)
+class Look:
+    """One time at which scores are judged.
+
+    Attributes
+    ----------
+    number
+        Which look it is, from 1.
+    shared
+        Among how many verdicts its error is divided, of which the best is chosen: the confirmations
+        of a search. An audit gives a verdict on each of its settings, none of which is chosen.
+    """
+
+    number: int = 1
+    shared: int = 1
+
+    def __post_init__(self) -> None:
+        if self.number < 1 or self.shared < 1:
+            raise InputError(f"looks are counted from 1, and shared by at least 1, not {self}")
+
+    @property
+    def spends(self) -> float:
+        """The part of `ERROR` that the look spends: half of what is left."""
+        return ERROR / 2.0**self.number
+
+    @property
+    def error(self) -> float:
+        """The chance of error of one verdict."""
+        return self.spends / self.shared
+
+    @property
+    def next(self) -> Look:
+        """The look that would follow."""
+        return replace(self, number=self.number + 1)
+
+
+FIRST_LOOK = Look()
 
 
 @dataclass(frozen=True)
@@ -34,12 +66,12 @@ class Errors:
         The chance that the lower end is above the truth, and that the upper end is below it.
     """
 
-    low: float = error_of_look(1)
-    high: float = error_of_look(1)
+    low: float = FIRST_LOOK.error
+    high: float = FIRST_LOOK.error
 
     @classmethod
-    def at(cls, look: int, *, n_judged: int = 1) -> Self:
-        """Return the errors of a look.
+    def at(cls, look: Look, *, n_judged: int = 1) -> Self:
+        """Return the errors of a verdict at a look.
 
         To reject, one of the attacks and limits that are judged together is enough, so they share
         the error of the lower end (Bonferroni). To accept, all must be kept, so that each upper end
@@ -47,8 +79,8 @@ class Errors:
         """
         if n_judged < 1:
             raise InputError(f"at least one limit is judged, not {n_judged}")
-        return cls(error_of_look(look) / n_judged, error_of_look(look))
+        return cls(look.error / n_judged, look.error)
 
 
-FIRST_LOOK = Errors()
+FIRST_ERRORS = Errors()
 """Those of the first look, where one attack is judged by one limit."""

@@ -20,7 +20,7 @@ from whosthere.auditing.control import (
 )
 from whosthere.auditing.finding import Finding
 from whosthere.auditing.guaranteed import guarantee_findings
-from whosthere.auditing.looks import FIRST_LOOK, Errors
+from whosthere.auditing.looks import FIRST_ERRORS, FIRST_LOOK, Errors
 from whosthere.auditing.scores import (
     RELEASES_FOR_UTILITY,
     comparable_scores,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.metrics import Estimate
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 
@@ -56,7 +57,7 @@ def measure(
     seed: int,
     n_limits: int = 1,
     n_attacks: int | None = None,
-    look: int = 1,
+    look: Look = FIRST_LOOK,
     n_controls: int | None = None,
     guaranteed: Mapping[str, GuaranteeForAll] | None = None,
 ) -> list[Finding]:
@@ -211,7 +212,7 @@ class _Measured:
 
     rows: pl.DataFrame
     seed: int
-    errors: Errors = FIRST_LOOK
+    errors: Errors = FIRST_ERRORS
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtr, ndtri, stdtrit
 
-from whosthere.auditing.looks import FIRST_LOOK
+from whosthere.auditing.looks import FIRST_ERRORS
 from whosthere.auditing.mean_bound import lower_bound, upper_bound
 from whosthere.auditing.samples import alike, error_per_side, finite_numbers, flags, in_and_out
 from whosthere.data.arrays import frozen
@@ -93,7 +93,7 @@ def mean_over_targets(
     *,
     unseen: tuple[float, float],
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the mean of one value per target, with an interval for the mean over all people.
 
@@ -183,7 +183,7 @@ def accuracy(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return how often the attacker is right: the mean over targets, as by `mean_over_targets`.
 
@@ -207,7 +207,7 @@ def advantage(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return TPR minus FPR: the mean over targets, as by `mean_over_targets`.
 
@@ -223,7 +223,7 @@ def pooled_auc(
     targets: ArrayLike,
     *,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the AUC over the releases of all targets together.
 
@@ -261,7 +261,7 @@ def tpr_at_fpr(
     confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = 10_000,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of IN releases above a threshold that few OUT releases exceed.
 

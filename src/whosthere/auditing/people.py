@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, owens_t
 
-from whosthere.auditing.looks import FIRST_LOOK
+from whosthere.auditing.looks import FIRST_ERRORS
 from whosthere.auditing.metrics import Estimate, least_people, least_share
 from whosthere.auditing.samples import error_per_side, finite_numbers
 from whosthere.data.arrays import frozen
@@ -58,7 +58,7 @@ def share_exposed(
     limit: float = 0.9,
     *,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of people whose true AUC is `limit` or more.
 
@@ -113,7 +113,7 @@ def risk_percentile(
     q: float,
     *,
     confidence: float = 0.95,
-    errors: Errors = FIRST_LOOK,
+    errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the true AUC that a share `q` of people do not exceed.
 

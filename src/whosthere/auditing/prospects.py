@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.auditing.looks import FIRST_LOOK
 from whosthere.auditing.measure import measure
 from whosthere.auditing.sample_size import obstacles
 from whosthere.auditing.verdict import judge
@@ -22,6 +23,7 @@ from whosthere.display import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.setting import Setting
@@ -60,7 +62,9 @@ class Prospects:
         return "can hardly decide anything" if self.accept or self.reject else "can decide nothing"
 
 
-def prospects(plan: Plan, setting: Setting, policy: Policy, *, look: int = 1) -> Prospects:
+def prospects(
+    plan: Plan, setting: Setting, policy: Policy, *, look: Look = FIRST_LOOK
+) -> Prospects:
     """Return what a plan can decide about one of its settings by a policy, at a look."""
     attacks = plan.attacks_in(setting)
     releases = [plan.releases_by(attack) for attack in attacks]
@@ -99,7 +103,7 @@ def _sample(n_targets: int, releases: int) -> str:
 
 @cache
 def _how_often(
-    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int, *, look: int
+    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int, *, look: Look
 ) -> float:
     """Return how often a sample of this size leads to a decision, by the attack that suits it."""
     label = np.arange(releases) % 2 == 0

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from whosthere.auditing.extension import Scored
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
@@ -52,13 +53,13 @@ class PreparedAudit:
     cost
         What they are expected to cost; None if it was not asked for.
     look
-        Which look at the audit its verdicts will be, from 1, if no task fails.
+        Which look at the audit its verdicts will be, if no task fails.
     """
 
     plan: Plan
     left: tuple[Task, ...]
     cost: Cost | None
-    look: int
+    look: Look
     _job: Job
     _folder: RunFolder
     _closer: CloserLook

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtri
 
-from whosthere.auditing.looks import error_of_look
+from whosthere.auditing.looks import FIRST_LOOK
 from whosthere.auditing.vocabulary import METRICS, RATES, STRONGEST
 from whosthere.display import counted
 from whosthere.errors import InputError
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from whosthere.auditing.finding import Finding
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.policy import Limit, Policy
 
 _MOST_TARGETS = 100_000
 
 
-def least_sample(limit: float, *, look: int = 1) -> int:
+def least_sample(limit: float, *, look: Look = FIRST_LOOK) -> int:
     """Return how many trials are needed to show a share of at most `limit` at a look.
 
     It is the smallest n for which the upper end of Clopper and Pearson for 0 successes in n trials
@@ -29,7 +30,7 @@ def least_sample(limit: float, *, look: int = 1) -> int:
     """
     if not 0 < limit <= 1:
         raise InputError(f"no sample shows a share of {limit:g}")
-    log_tail = math.log(error_of_look(look))
+    log_tail = math.log(look.error)
     if limit == 1:
         return 1
     guess = math.ceil(log_tail / math.log1p(-limit))
@@ -38,13 +39,13 @@ def least_sample(limit: float, *, look: int = 1) -> int:
     return next(near, guess + 1)
 
 
-def what_would_help(finding: Finding, limit: Limit, *, look: int = 1) -> str:
+def what_would_help(finding: Finding, limit: Limit, *, look: Look = FIRST_LOOK) -> str:
     """Say how many targets would decide at the next look, if what was measured stays as it is."""
     is_share = limit.metric == "share_auc_90" or limit.metric.startswith("tpr_")
     if is_share:
         if limit.most == 0:
             return "No number of targets can show exactly 0."
-        least = least_sample(limit.most, look=look + 1)
+        least = least_sample(limit.most, look=look.next)
         if finding.n_targets < least:
             return (
                 f"Too few targets ({finding.n_targets}): the next look needs at least {least} to "
@@ -62,7 +63,7 @@ def what_would_help(finding: Finding, limit: Limit, *, look: int = 1) -> str:
     )
 
 
-def targets_needed(finding: Finding, limit: Limit, *, look: int = 1) -> int | None:
+def targets_needed(finding: Finding, limit: Limit, *, look: Look = FIRST_LOOK) -> int | None:
     """Return how many targets would bring the interval to one side of a limit at the next look.
 
     Intervals shrink with the square root of their number, or with the number itself above a share
@@ -76,7 +77,7 @@ def targets_needed(finding: Finding, limit: Limit, *, look: int = 1) -> int | No
     away = abs(finding.estimate - limit.most)
     if away <= 0:
         return None
-    now, then = error_of_look(look), error_of_look(look + 1)
+    now, then = look.error, look.next.error
     if finding.estimate:
         needed = finding.n_targets * (reach / away * float(ndtri(then) / ndtri(now))) ** 2
     else:
@@ -96,7 +97,7 @@ def obstacles(
     releases: int,
     control_releases: int,
     by_hand: bool = False,
-    look: int = 1,
+    look: Look = FIRST_LOOK,
 ) -> list[str]:
     """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.looks import Look
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.population import Population
 from whosthere.auditing.recommendation import SEARCHER, Candidate, Recommendation
@@ -59,6 +60,8 @@ class PreparedSearch:
         How many checks and confirmations follow if none of them fails.
     cost
         What all these are expected to cost; None if it was not asked for.
+    look
+        Which search in its folder it is; its confirmations share the error.
     """
 
     families: tuple[Family, ...]
@@ -66,6 +69,7 @@ class PreparedSearch:
     trials_to_search: int
     trials_at_last: int
     cost: Cost | None
+    look: Look
     _terms: Terms
     _job: Job
     _folder: TrialsFolder | None
@@ -124,7 +128,7 @@ class PreparedSearch:
             most = self.trials_to_search + self.trials_at_last
             trials = Trials(folder, self._job, at_work, most, on_progress)
             stack.enter_context(_explained(trials, kept=self._folder is not None))
-            return self._found(Tester(self._terms, judged_by, trials))
+            return self._found(Tester(self._terms, judged_by, trials, self.look))
 
     def _found(self, tester: Tester) -> Recommendation:
         ladders = [_Ladder(tester, family) for family in self.families]
@@ -187,6 +191,10 @@ def prepare_search(
         sum(map(_most_bisections, terms.families)),
         n_checks + 1,
         _cost(terms, n_checks) if estimate else None,
+        Look(
+            1 if folder is None else folder.number_of_look(terms.seen),
+            shared=terms.most_confirmations,
+        ),
         terms,
         job,
         folder,

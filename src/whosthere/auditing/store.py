@@ -17,6 +17,7 @@ import polars as pl
 from whosthere._version import __version__
 from whosthere.auditing.extension import NOTHING, Scored, joined, obstacle
 from whosthere.auditing.lock import LOCK, only_one
+from whosthere.auditing.looks import Look
 from whosthere.auditing.scores import tests_and_controls
 from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import (
@@ -179,14 +180,13 @@ class RunFolder:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
         return json_object(self._manifest).get(name) if self._manifest.exists() else None
 
-    def look_at(self, plan: Plan, failed: Collection[Task] = ()) -> int:
-        """Return which look it is to judge the scores of a plan, from 1."""
-        looks = _looks_in(self._manifest) if self._manifest.exists() else []
-        return _place_of_look(looks, _seen(plan, failed))
+    def look_at(self, plan: Plan, failed: Collection[Task] = ()) -> Look:
+        """Return which look it is to judge the scores of a plan."""
+        return Look(number_of_look(self._manifest, _seen(plan, failed)))
 
-    def note_look(self, plan: Plan, failed: Collection[Task] = ()) -> int:
+    def note_look(self, plan: Plan, failed: Collection[Task] = ()) -> Look:
         """Return the same, and keep in mind that these scores are judged."""
-        return note_look(self._manifest, _seen(plan, failed))
+        return Look(note_look(self._manifest, _seen(plan, failed)))
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from working in the folder; a killed one leaves no trace."""
@@ -290,23 +290,26 @@ def _seen(plan: Plan, failed: Collection[Task]) -> dict[str, Any]:
 
 def _looks_in(manifest: Path) -> list[object]:
     """Return what was seen at each look so far."""
+    if not manifest.exists():
+        return []
     looks = json_object(manifest).get("looks")
     if not isinstance(looks, list):
         raise FileError("does not say what was judged", where=manifest, fix="Name a new folder")
     return looks
 
 
-def _place_of_look(looks: Sequence[object], seen: object) -> int:
+def number_of_look(manifest: Path, seen: object) -> int:
     """Return which look it is to judge what is seen, from 1; the same again is the same look."""
+    looks = _looks_in(manifest)
     return looks.index(seen) + 1 if seen in looks else len(looks) + 1
 
 
 def note_look(manifest: Path, seen: object) -> int:
-    """Return which look it is to judge what is seen, and add it to those in a manifest."""
+    """Return the same, and add what is seen to the looks in a manifest."""
     looks = _looks_in(manifest)
     if seen not in looks:
         write_json(manifest, json_object(manifest) | {"looks": [*looks, seen]})
-    return _place_of_look(looks, seen)
+    return number_of_look(manifest, seen)
 
 
 def write_json(path: Path, value: object) -> None:

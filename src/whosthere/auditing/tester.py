@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.finding import Finding
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
@@ -69,7 +70,18 @@ class Terms:
         # Each attack has two, and each protection that of its law besides.
         controls = 2 * len(self.attacks) + 1
         members = sum(len(family.members()) for family in self.families)
-        return controls * (members + MOST_CONFIRMATIONS * len(self.families))
+        return controls * (members + self.most_confirmations)
+
+    @cached_property
+    def most_confirmations(self) -> int:
+        """How many confirmations there can be."""
+        return MOST_CONFIRMATIONS * len(self.families)
+
+    @cached_property
+    def seen(self) -> dict[str, Any]:
+        """What tells what is confirmed from what another search confirms."""
+        families = [family.template for family in self.families]
+        return {"families": families, **self.any_plan.to_json()}
 
     @cached_property
     def confirmation_seed(self) -> int:
@@ -131,11 +143,15 @@ class Tester:
         The limits to judge by.
     trials
         Who does them.
+    look
+        Which search it is, whose error the confirmations share. Other trials are judged alike, so
+        that what passes is likely to be confirmed.
     """
 
     terms: Terms
     policy: Policy
     trials: Trials
+    look: Look
 
     def searched(self, family: Family, member: Member) -> Tried:
         """Try a member of a family with the searcher alone."""
@@ -170,12 +186,13 @@ class Tester:
         plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
         trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
         scores = self.trials.scores(plan, trial)
-        verdict, findings = self._judged(*scores, plan, look=self.trials.note_look(plan))
+        self.trials.note_look(self.terms.seen)
+        verdict, findings = self._judged(*scores, plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)
 
     def _judged(
-        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan, *, look: int = 1
+        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
     ) -> tuple[Verdict, tuple[Finding, ...]]:
         findings = measure(
             tests,
@@ -183,7 +200,7 @@ class Tester:
             seed=plan.seed,
             n_limits=len(self.policy.limits),
             n_attacks=len(self.terms.attacks),
-            look=look,
+            look=self.look,
             n_controls=self.terms.most_controls,
             guaranteed=guaranteed(plan, self.terms.tested),
         )
@@ -197,7 +214,7 @@ class Tester:
             knows={str(one): one.knowledge.words for one in plan.settings},
             choice=self.terms.any_plan.choice,
             together=self.terms.together,
-            look=look,
+            look=self.look,
         )
         return verdict, tuple(findings)
 

@@ -17,6 +17,7 @@ from whosthere.auditing.store import (
     identity_of,
     json_object,
     note_look,
+    number_of_look,
     write_json,
 )
 from whosthere.data.files import refuse_existing
@@ -127,16 +128,17 @@ class TrialsFolder:
 
     def of(self, plan: Plan) -> RunFolder:
         """Return the folder of a trial."""
-        return RunFolder(self.path / "trials" / _name(plan))
+        text = json.dumps(plan.to_json(), sort_keys=True)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return RunFolder(self.path / "trials" / name)
 
-    def note_look(self, plan: Plan) -> int:
-        """Return which of all confirmations in the folder a trial is, from 1, and remember it."""
-        return note_look(self._manifest, _name(plan))
+    def number_of_look(self, seen: object) -> int:
+        """Return which of the searches in the folder it is to confirm what is seen, from 1."""
+        return number_of_look(self._manifest, seen)
 
-
-def _name(plan: Plan) -> str:
-    text = json.dumps(plan.to_json(), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    def note_look(self, seen: object) -> None:
+        """Keep in mind that a search confirms."""
+        note_look(self._manifest, seen)
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -201,9 +203,9 @@ class Trials:
         )
         return folder.collect(plan)
 
-    def note_look(self, plan: Plan) -> int:
-        """Return which confirmation a trial is, from 1; the same trial again is the same one."""
-        return self._folder.note_look(plan)
+    def note_look(self, seen: object) -> None:
+        """Keep in mind that a search confirms."""
+        self._folder.note_look(seen)
 
 
 def _fail(task: Task, why: str) -> NoReturn:

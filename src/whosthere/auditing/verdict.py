@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from whosthere.auditing.looks import ERROR, error_of_look
+from whosthere.auditing.looks import ERROR, FIRST_LOOK
 from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.vocabulary import (
     CEILING,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from whosthere.auditing.finding import Finding
+    from whosthere.auditing.looks import Look
     from whosthere.auditing.policy import Limit, Policy
     from whosthere.auditing.target_choice import TargetChoice
     from whosthere.auditing.together import Together
@@ -192,7 +193,7 @@ def judge(
     knows: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
-    look: int = 1,
+    look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
@@ -247,7 +248,7 @@ def judge(
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
                 who=who,
                 knows=known.get(setting),
-                look=look,
+                look=look.number,
             )
         )
     return verdicts
@@ -265,11 +266,11 @@ class _Case:
     excess: dict[str, bool]
     by_hand: bool
     incomplete: bool
-    look: int
+    look: Look
 
     @classmethod
     def of(
-        cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool, look: int
+        cls, findings: Iterable[Finding], *, by_hand: bool, incomplete: bool, look: Look
     ) -> _Case:
         everything = tuple(findings)
         telling = [finding for finding in everything if finding.holds is None]
@@ -522,14 +523,14 @@ def _as_shares(found: Finding) -> str:
     return f" ({found.low:.1%} to {found.high:.1%})"
 
 
-def _looks_before(look: int) -> list[str]:
+def _looks_before(look: Look) -> list[str]:
     """Say that there were verdicts before, and what that means for errors."""
-    if look == 1:
+    if look.number == 1:
         return []
     return [
-        f"This is look {look}: there were verdicts on other scores before. Over all looks, the "
-        f"chance of a wrong acceptance is at most {100 * ERROR:g} %, and so is that of a wrong "
-        f"rejection. This look may spend {100 * error_of_look(look):.2g} %."
+        f"This is look {look.number}: there were verdicts on other scores before. Over all looks, "
+        f"the chance of a wrong acceptance is at most {100 * ERROR:g} %, and so is that of a wrong "
+        f"rejection. This look may spend {100 * look.spends:.2g} %."
     ]
 
 

@@ -242,8 +242,8 @@ def _show_obstacles(prepared: PreparedAudit, policy: Policy) -> None:
     """Say beforehand what the plan can decide, and if not everything, what would help."""
     from whosthere.auditing.prospects import prospects
 
-    if prepared.look > 1:
-        console.say(f"This will be look {prepared.look} at this audit.")
+    if prepared.look.number > 1:
+        console.say(f"This will be look {prepared.look.number} at this audit.")
     groups: dict[Prospects, list[str]] = {}
     for setting in prepared.plan.settings:
         found = prospects(prepared.plan, setting, policy, look=prepared.look)

@@ -25,7 +25,6 @@ from whosthere.display import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.recommendation import Candidate, Recommendation
     from whosthere.auditing.search import PreparedSearch
@@ -145,7 +144,7 @@ def recommend(
         )
     if talk:
         _show_search(prepared, n, cluster)
-        _show_obstacles(prepared.plan, judged_by)
+        _show_obstacles(prepared, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
@@ -197,11 +196,12 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     )
 
 
-def _show_obstacles(plan: Plan, policy: Policy) -> None:
+def _show_obstacles(prepared: PreparedSearch, policy: Policy) -> None:
     """Say beforehand if nothing can be accepted, and what would help."""
     from whosthere.auditing.prospects import prospects
 
-    found = prospects(plan, plan.settings[0], policy)
+    plan = prepared.plan
+    found = prospects(plan, plan.settings[0], policy, look=prepared.look)
     if not found.why_not:
         return
     hardly = "hardly accept anything" if found.accept else "accept nothing"
