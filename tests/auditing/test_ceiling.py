@@ -87,7 +87,8 @@ class TestGuarantee:
         few = CHOSEN | {"targets": 4, "releases": 4, "min_visits": 5}
         audit = wt.audit(city, mechanisms=USER, **few)
         rows = {one.metric: one for one in audit.findings if one.attack == GUARANTEE}
-        assert rows["auc"].n_targets == (city.visits_per_user() >= 5).sum()
+        # In steps of 5: a number of people that depends on what they did.
+        assert 0 <= rows["auc"].n_targets - (city.visits_per_user() >= 5).sum() < 5
         assert rows["odds_factor"].n_targets == city.n_users
 
     @pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)"])

@@ -186,7 +186,7 @@ class TestSettings:
 class TestScales:
     @pytest.mark.parametrize("scale", SCALES)
     def test_fills_in_what_is_left_open(self, traces, plan, scale):
-        twice = traces.select(np.tile(np.arange(20, 40), 3))
+        twice = traces.select(np.tile(np.arange(20, 40), 4))
         options = AuditOptions.of(mechanisms="raw", group_sizes=10, scale=scale)
         made = make_plan(options, twice)
         assert (len(made.targets), made.releases) == SCALES[scale][:2]
