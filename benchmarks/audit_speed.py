@@ -23,12 +23,12 @@ from tempfile import TemporaryDirectory
 
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.population import Population
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.scene import Scene
-from whosthere.auditing.search import prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
+from whosthere.game.population import Population
+from whosthere.game.rounds import Scene
+from whosthere.search.search import prepare_search
 
 ALL = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)", "laplace(eps=1, unit=event)"),

@@ -31,12 +31,12 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from whosthere.auditing import metrics, people
+from whosthere.inference import exposed, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from whosthere.auditing.metrics import Estimate
+    from whosthere.inference.metrics import Estimate
 
 SCALES = {"quick": (55, 10), "paper": (50, 50), "large": (400, 10)}
 ONLY_LARGE = "miscalibrated"
@@ -186,13 +186,13 @@ def estimates(scenario: Scenario, scale: str, seed: int) -> dict[str, Estimate]:
         "pooled_auc": metrics.pooled_auc(scores, labels, targets),
         "accuracy": metrics.accuracy(called, labels, targets),
         "advantage": metrics.advantage(called, labels, targets),
-        "share_auc_90": people.share_exposed(aucs, each, each),
+        "share_auc_90": exposed.share_exposed(aucs, each, each),
     }
     found |= {
         name: metrics.tpr_at_fpr(scores, labels, targets, fpr, n_resamples=N_RESAMPLES)
         for name, fpr in RATES.items()
     }
-    found |= {name: people.risk_percentile(aucs, each, each, q) for name, q in PERCENTILES.items()}
+    found |= {name: exposed.risk_percentile(aucs, each, each, q) for name, q in PERCENTILES.items()}
     return found
 
 

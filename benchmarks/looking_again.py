@@ -29,18 +29,18 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np
 from scipy.special import ndtri
 
-from whosthere.auditing.finding import Finding
-from whosthere.auditing.looks import ERROR, Errors, Look
-from whosthere.auditing.metrics import mean_over_targets, tpr_at_fpr
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.tester import MOST_CONFIRMATIONS
 from whosthere.auditing.verdict import judge
-from whosthere.auditing.vocabulary import STRONGEST
+from whosthere.inference.finding import Finding
+from whosthere.inference.looks import ERROR, Errors, Look
+from whosthere.inference.metrics import mean_over_targets, tpr_at_fpr
+from whosthere.inference.vocabulary import STRONGEST
+from whosthere.search.tester import MOST_CONFIRMATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from whosthere.auditing.metrics import Estimate
+    from whosthere.inference.metrics import Estimate
 
 LOOKS = (55, 75, 110, 150, 210, 290, 410, 570, 800)
 LOOKS_AT_TPR = LOOKS[:6]

@@ -30,15 +30,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import whosthere as wt
-from whosthere.auditing.checks import Checks
-from whosthere.auditing.control import impossible_values
-from whosthere.auditing.measure import control_holds, measure
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.population import Population
-from whosthere.auditing.scene import Scene, score_task
-from whosthere.auditing.scores import tests_and_controls
 from whosthere.data.group import Group
+from whosthere.game.checks import Checks
+from whosthere.game.population import Population
+from whosthere.game.rounds import Scene
+from whosthere.game.scoring import score_task, tests_and_controls
+from whosthere.inference.control import impossible_values
+from whosthere.inference.measure import control_holds, measure
 from whosthere.kernels.threads import one_thread
 from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism

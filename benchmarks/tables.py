@@ -15,9 +15,9 @@ from pathlib import Path
 
 import polars as pl
 
-from whosthere.auditing.metrics import accuracy_by_target, auc_by_target
-from whosthere.auditing.scores import shared_releases
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.inference.metrics import accuracy_by_target, auc_by_target
+from whosthere.inference.scores import shared_releases
+from whosthere.inference.vocabulary import CEILING
 
 
 def by_target(scores: pl.DataFrame) -> pl.DataFrame:

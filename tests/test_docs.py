@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.options import Scale
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
@@ -25,6 +24,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.verdict import Verdict
 from whosthere.cli.main import app, main
 from whosthere.data.cities import simulate
+from whosthere.inference.finding import Finding
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

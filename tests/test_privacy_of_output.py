@@ -11,7 +11,7 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.familiarity import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.attacks import (
     ATTACKS,
@@ -22,11 +22,11 @@ from whosthere.attacks import (
     TrainedAttack,
     attack,
 )
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.options import Block
-from whosthere.auditing.population import Population
-from whosthere.auditing.scene import Scene
 from whosthere.auditing.verdict import Verdict
+from whosthere.game.population import Population
+from whosthere.game.rounds import Scene
+from whosthere.inference.finding import Finding
 from whosthere.mechanisms import PRESETS, Family, Suppress
 
 SECRET = "secret-user-"

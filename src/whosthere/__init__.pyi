@@ -4,10 +4,10 @@ from .auditing.options import AuditOptions, Block
 from .auditing.policy import Policy
 from .auditing.result import AuditResult
 from .data.cities import simulate
-from .data.columns import Columns
 from .data.epochs import Epochs
-from .data.queries import Query
-from .data.read import Filters, read_records
+from .data.reading.columns import Columns
+from .data.reading.queries import Query
+from .data.reading.read import Filters, read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError

@@ -21,14 +21,14 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
     attack,
 )
-from whosthere.adversary.familiarity import (
+from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
+from whosthere.adversary.knowledge_rules import (
     FAMILIARITIES,
     AllVisits,
     Familiarity,
     OnlyRegions,
     ShareOfVisits,
 )
-from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.adversary.targets import read_target, write_target
 from whosthere.privacy.facts import Facts
 from whosthere.specs import NUMBER, WHOLE, YES_NO, OneOf, parameter

@@ -19,10 +19,8 @@ from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.recommendation import Recommendation
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.auditing.work import local_workers
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
@@ -41,13 +39,15 @@ from whosthere.reporting.report import (
     recommendation_report,
     refuse_page,
 )
+from whosthere.search.recommendation import Recommendation
+from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from whosthere.adversary.attacks import Attack, PastRelease
-    from whosthere.adversary.familiarity import Familiarity
+    from whosthere.adversary.knowledge_rules import Familiarity
     from whosthere.auditing.work import Workers
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication

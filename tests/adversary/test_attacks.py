@@ -28,9 +28,9 @@ from whosthere.adversary.attacks import (
 from whosthere.adversary.attacks.loc_mia import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
-from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.null_scores import NullScores
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces

@@ -18,7 +18,7 @@ from whosthere.adversary.classifiers import (
     classifier,
     youden_threshold,
 )
-from whosthere.adversary.count_matrix import CountMatrix
+from whosthere.adversary.pair_counts import CountMatrix
 from whosthere.errors import InputError
 
 

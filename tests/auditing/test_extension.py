@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.auditing.extension import NOTHING, Scored, obstacle
-from whosthere.auditing.looks import Look
+from whosthere.auditing.extension import obstacle
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
+from whosthere.game.scoring import NOTHING, Scored
+from whosthere.inference.looks import Look
 
 FEW = "groups=20, validation=10"
 CHOSEN = {

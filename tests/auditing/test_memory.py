@@ -10,8 +10,8 @@ import pytest
 from whosthere.auditing.memory import bytes_of_worker
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.population import Population
 from whosthere.data.cities import simulate
+from whosthere.game.population import Population
 
 # Not `getrusage`, whose peak a process inherits from the one that started it.
 ONE_TASK = """

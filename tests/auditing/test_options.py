@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import Attack, LikelihoodRatio, ZeroKnowledge
-from whosthere.adversary.familiarity import AllVisits, ShareOfVisits
+from whosthere.adversary.knowledge_rules import AllVisits, ShareOfVisits
 from whosthere.auditing.options import (
     DEFAULT_ATTACKS,
     SCALES,
@@ -17,9 +17,9 @@ from whosthere.auditing.options import (
     several,
 )
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.population import Population
-from whosthere.auditing.scene import score_task
 from whosthere.errors import GroupError, InputError
+from whosthere.game.population import Population
+from whosthere.game.scoring import score_task
 from whosthere.privacy.mechanism import Mechanism
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from whosthere.auditing.policy import Floor, Limit, Policy
 from whosthere.auditing.sample_size import least_sample
-from whosthere.auditing.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, glossary
 from whosthere.errors import FileError, InputError
+from whosthere.inference.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, glossary
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
 LIMITABLE = [name for name, metric in METRICS.items() if metric.can_be_limited]

@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.result import SHOWN, shown
-from whosthere.auditing.vocabulary import GUARANTEE, METRICS
+from whosthere.inference.vocabulary import GUARANTEE, METRICS
 
 ATTACKS = ("likelihood-ratio", "contradiction-rule")
 

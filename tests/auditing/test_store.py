@@ -11,12 +11,8 @@ import pytest
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing import store
-from whosthere.auditing.looks import Look
 from whosthere.auditing.options import AuditOptions
-from whosthere.auditing.plan import Contest, Plan
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.scores import SCHEMA
-from whosthere.auditing.setting import Scheme, Setting
 from whosthere.auditing.store import (
     FORMAT_VERSION,
     RunFolder,
@@ -24,9 +20,13 @@ from whosthere.auditing.store import (
     json_object,
     write_json,
 )
-from whosthere.auditing.vocabulary import OF_UTILITY
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
+from whosthere.game.plan import Contest, Plan
+from whosthere.game.setting import Scheme, Setting
+from whosthere.inference.looks import Look
+from whosthere.inference.scores import SCHEMA
+from whosthere.inference.vocabulary import OF_UTILITY
 from whosthere.privacy.mechanism import Mechanism
 
 PLAN = Plan(

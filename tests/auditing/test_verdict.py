@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from whosthere.auditing.finding import Finding
-from whosthere.auditing.looks import Look
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
-from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import Verdict, judge
-from whosthere.auditing.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 from whosthere.errors import InputError
+from whosthere.game.target_choice import TargetChoice
+from whosthere.inference.finding import Finding
+from whosthere.inference.looks import Look
+from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 
 AUC = Policy("only AUC", (Limit("auc", 0.6),))
 BOTH = Policy("two limits", (Limit("auc", 0.6), Limit("share_auc_90", 0.1)))

@@ -7,15 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing import leaks
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.population import Population
 from whosthere.auditing.run import InterruptedAudit, prepare_audit
-from whosthere.auditing.scene import Scene
 from whosthere.auditing.verdict import Verdict
-from whosthere.auditing.vocabulary import OF_UTILITY, UTILITY
 from whosthere.auditing.what_if import (
     MOST_SETTINGS,
     WhatIf,
@@ -28,6 +23,11 @@ from whosthere.data.cities import simulate
 from whosthere.data.coarsening import Coarsening
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
+from whosthere.game import leaks
+from whosthere.game.population import Population
+from whosthere.game.rounds import Scene
+from whosthere.inference.finding import Finding
+from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)"),

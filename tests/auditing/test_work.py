@@ -19,7 +19,6 @@ import whosthere as wt
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.vocabulary import CEILING
 from whosthere.auditing.work import (
     Job,
     LocalProcesses,
@@ -29,6 +28,7 @@ from whosthere.auditing.work import (
 )
 from whosthere.data.neighbours import as_graph
 from whosthere.errors import FileError, InputError
+from whosthere.inference.vocabulary import CEILING
 from whosthere.kernels.threads import usable_processors
 from whosthere.seeds import generator
 

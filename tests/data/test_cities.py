@@ -13,7 +13,7 @@ import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
 from whosthere.data.city.choices import Choices
-from whosthere.data.friendships import among
+from whosthere.data.reading.friendships import among
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 from whosthere.kernels.unicity import (
     ANYWHERE,
     CONNECTED,

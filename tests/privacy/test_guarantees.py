@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from whosthere.errors import InputError
-from whosthere.privacy.calibration import gaussian_eps, log_delta
 from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.gaussian_scale import gaussian_eps, log_delta
 from whosthere.privacy.guarantees import (
     ADD_OR_REMOVE,
     REPLACEMENT,

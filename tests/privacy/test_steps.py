@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from whosthere.errors import SpecError
-from whosthere.privacy.calibration import gaussian_sigma, log_delta
+from whosthere.privacy.gaussian_scale import gaussian_sigma, log_delta
 from whosthere.privacy.steps import (
     DiscreteLaplace,
     Gaussian,

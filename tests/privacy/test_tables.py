@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whosthere.data.columns import Columns
 from whosthere.data.epochs import Epochs
+from whosthere.data.reading.columns import Columns
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
 from whosthere.privacy.facts import Facts

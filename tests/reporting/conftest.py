@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.finished import FinishedAudit
-from whosthere.auditing.measure import measure, per_target
+from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.scores import OF_CHECKS, SCHEMA
-from whosthere.auditing.target_choice import TargetChoice
 from whosthere.auditing.verdict import judge
-from whosthere.auditing.vocabulary import OF_UTILITY
+from whosthere.game.target_choice import TargetChoice
+from whosthere.inference.finding import Finding
+from whosthere.inference.measure import measure, per_target
+from whosthere.inference.scores import OF_CHECKS, SCHEMA
+from whosthere.inference.vocabulary import OF_UTILITY
 from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.mechanism import Mechanism
@@ -79,7 +80,10 @@ def _audit(
     scores = _scores(settings, attacks, **sizes)
     by = policy or Policy.default()
     promised = {setting: PROMISED for setting in settings if "laplace" in setting}
-    findings = measure(scores, scores.clear(), seed=0, n_limits=len(by.limits), guaranteed=promised)
+    findings = [
+        *measure(scores, scores.clear(), seed=0, n_limits=len(by.limits)),
+        *guarantee_findings(promised),
+    ]
     control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)
     targets = scores["target"].unique(maintain_order=True).to_list()
     plan = {

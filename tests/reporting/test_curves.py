@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.metrics import pooled_auc
+from whosthere.inference.metrics import pooled_auc
 from whosthere.reporting.curves import RATES, roc_curve
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.target_choice import TargetChoice
-from whosthere.auditing.vocabulary import METRICS
 from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.game.target_choice import TargetChoice
+from whosthere.inference.finding import Finding
+from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.charts.dots import DotChart
 from whosthere.reporting.charts.tradeoff import TradeOff
 from whosthere.reporting.lookup import Lookup, group_size_of, words_of

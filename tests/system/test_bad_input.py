@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from whosthere.data.partition import RegionIds
-from whosthere.data.read import read_records
+from whosthere.data.reading.read import read_records
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 

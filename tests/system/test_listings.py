@@ -6,7 +6,7 @@ import pytest
 
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
-from whosthere.adversary.familiarity import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
 from whosthere.cli.hints import with_options
 
 

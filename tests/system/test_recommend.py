@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from whosthere.auditing import tester, work
-from whosthere.auditing.trials import TrialProgress
+from whosthere.auditing import work
 from whosthere.cli import console
 from whosthere.data.cities import simulate
+from whosthere.search import tester
+from whosthere.search.trials import TrialProgress
 
 BASE = (
     "recommend traces.parquet -m 50 -F laplace(eps=?,unit=event) -a likelihood-ratio "

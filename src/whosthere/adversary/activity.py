@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 from whosthere.errors import InputError, suggestion
 from whosthere.spec_text import quoted
 

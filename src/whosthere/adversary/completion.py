@@ -23,7 +23,7 @@ import numpy as np
 
 from whosthere import kernels
 from whosthere.adversary.count_tables import count_tables
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

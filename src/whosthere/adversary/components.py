@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.linalg import eigh
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

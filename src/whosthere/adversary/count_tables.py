@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 from whosthere import kernels
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.privacy.probability import log_probability
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar,
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.count_matrix import CountMatrix
-from whosthere.data.arrays import own
+from whosthere.adversary.pair_counts import CountMatrix
+from whosthere.arrays import own
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
 

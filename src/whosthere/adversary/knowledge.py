@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 from whosthere.display import counted
 from whosthere.errors import InputError, suggestion
 

@@ -11,7 +11,7 @@ import numpy as np
 from whosthere.adversary.activity import Activity, Exponential
 from whosthere.adversary.corrections import log_compressed, power_transformed
 from whosthere.adversary.synthetic import SamePeople, UnicityModel, usual_haunts
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from whosthere.adversary.completion import Completion, completion
 from whosthere.adversary.components import find_components, log_share, no_components
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ import numpy as np
 
 from whosthere import kernels
 from whosthere.adversary.activity import even_shares
-from whosthere.data.arrays import frozen, own
+from whosthere.arrays import frozen, own
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from whosthere.auditing.leaks import (
+from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
+from whosthere.game.leaks import (
     LEAKS,
     MARGINALS,
     REGIONS,
@@ -19,7 +20,6 @@ from whosthere.auditing.leaks import (
     others_to_look_at,
     rarely_visited,
 )
-from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.what_if import WhatIf
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
+    from whosthere.game.plan import Plan, Task
     from whosthere.progress import Move
 
 

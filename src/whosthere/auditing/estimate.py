@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from threadpoolctl import threadpool_limits
 
 from whosthere.auditing.memory import bytes_of_worker
-from whosthere.auditing.plan import Task
-from whosthere.auditing.scene import Scene
+from whosthere.game.plan import Task
+from whosthere.game.rounds import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from whosthere.auditing.plan import Plan
-    from whosthere.auditing.population import Population
-    from whosthere.auditing.setting import Scheme
+    from whosthere.game.plan import Plan
+    from whosthere.game.population import Population
+    from whosthere.game.setting import Scheme
 
 SECONDS_TO_TRY = 15.0
 """Settings are tried until so many seconds are over; the others are taken to be like them."""

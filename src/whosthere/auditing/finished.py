@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from whosthere.auditing.finding import Finding
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.store import versions
-from whosthere.auditing.target_choice import TargetChoice
-from whosthere.auditing.together import Together
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.files import existing
-from whosthere.data.source import readable
+from whosthere.data.reading.source import readable
 from whosthere.errors import FileError, InputError
+from whosthere.game.target_choice import TargetChoice
+from whosthere.game.together import Together
+from whosthere.inference.finding import Finding
 
 if TYPE_CHECKING:
     import os

@@ -6,16 +6,16 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.finding import Finding
-from whosthere.auditing.vocabulary import GUARANTEE, RATES
 from whosthere.data.floor import in_fives
+from whosthere.inference.finding import Finding
+from whosthere.inference.vocabulary import GUARANTEE, RATES
 from whosthere.privacy.guarantee_for_all import guarantee_for_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from whosthere.auditing.plan import Plan
     from whosthere.data.traces import Traces
+    from whosthere.game.plan import Plan
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
     from whosthere.privacy.mechanism import Mechanism
 
@@ -42,9 +42,13 @@ def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
     return {name: found for name, found in by_setting.items() if found is not None}
 
 
-def guarantee_findings(setting: str, found: GuaranteeForAll) -> Iterator[Finding]:
-    """Return what is guaranteed in a setting as findings, which rest on people and no release."""
+def guarantee_findings(by_setting: Mapping[str, GuaranteeForAll]) -> Iterator[Finding]:
+    """Return what settings guarantee as findings, which rest on people and no release."""
+    for setting, found in by_setting.items():
+        yield from _findings(setting, found)
 
+
+def _findings(setting: str, found: GuaranteeForAll) -> Iterator[Finding]:
     def finding(metric: str, value: float, people: int) -> Finding:
         # Somebody with many visits can have odds beyond any number, which JSON cannot hold.
         known = math.isfinite(value)

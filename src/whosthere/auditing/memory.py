@@ -14,10 +14,10 @@ from whosthere.adversary.classifiers import ExactL1
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.auditing.plan import Plan
-    from whosthere.auditing.population import Population
-    from whosthere.auditing.setting import Scheme
     from whosthere.data.traces import Traces
+    from whosthere.game.plan import Plan
+    from whosthere.game.population import Population
+    from whosthere.game.setting import Scheme
 
 _MB = 1_000_000
 # The interpreter with all libraries, before and after the compiled kernels are loaded.

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from whosthere.adversary.attacks import Attack, attack
-from whosthere.adversary.familiarity import Familiarity, familiarity
+from whosthere.adversary.knowledge_rules import Familiarity, familiarity
 from whosthere.auditing.allotment import allotted, check_balanced
-from whosthere.auditing.plan import Contest
-from whosthere.auditing.setting import Scheme, Setting
 from whosthere.errors import GroupError, InputError, suggestion
+from whosthere.game.plan import Contest
+from whosthere.game.setting import Scheme, Setting
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class AuditOptions:
         decides.
     control_releases
         Further ones with a stand-in for the target, 0 for none; see
-        `whosthere.auditing.control`.
+        `whosthere.inference.control`.
     reference_size
         How many people an attacker has real traces of; half of all by default.
     past_releases

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.adversary.attacks import NotApplicableError
-from whosthere.auditing.plan import Plan, Task
-from whosthere.auditing.population import Population
-from whosthere.auditing.scene import Scene
-from whosthere.auditing.target_choice import TargetChoice
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
+from whosthere.game.plan import Plan, Task
+from whosthere.game.population import Population
+from whosthere.game.rounds import Scene
+from whosthere.game.target_choice import TargetChoice
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
-    from whosthere.auditing.plan import Contest
     from whosthere.data.traces import Traces
+    from whosthere.game.plan import Contest
 
 
 def make_plan(options: AuditOptions, traces: Traces) -> Plan:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from whosthere.auditing.vocabulary import CEILING, METRICS, NOT_ATTACKS
 from whosthere.errors import InputError, suggestion
+from whosthere.inference.vocabulary import CEILING, METRICS, NOT_ATTACKS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field
 
 from whosthere.auditing.toml import TomlTable, read_toml
-from whosthere.auditing.vocabulary import METRICS
 from whosthere.errors import InputError, suggestion
+from whosthere.inference.vocabulary import METRICS
 
 if TYPE_CHECKING:
     import os

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.auditing.looks import FIRST_LOOK
-from whosthere.auditing.measure import measure
 from whosthere.auditing.sample_size import obstacles
 from whosthere.auditing.verdict import judge
-from whosthere.auditing.vocabulary import STRONGEST
 from whosthere.display import counted
+from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.measure import measure
+from whosthere.inference.vocabulary import STRONGEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.auditing.looks import Look
-    from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.setting import Setting
+    from whosthere.game.plan import Plan
+    from whosthere.game.setting import Setting
+    from whosthere.inference.looks import Look
 
 # How far scores with the target are from those without, in deviations. An attack that is never
 # wrong is not the clearest case: a sample in which all are alike may have missed those who differ.

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.leaks import LEAKS, MARGINALS, REGIONS
-from whosthere.auditing.vocabulary import METRICS, OF_UTILITY, UTILITY
 from whosthere.display import in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
+from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
+from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.target_choice import TargetChoice
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.what_if import WhatIf
+    from whosthere.game.plan import Plan, Task
+    from whosthere.game.target_choice import TargetChoice
+    from whosthere.inference.finding import Finding
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
 """The metrics that a first look at an audit shows."""
@@ -48,7 +48,7 @@ class AuditResult:
         Tasks that could not be done; the findings rest on the others.
     scores
         One row for each test release that an attack scored; the columns are described in
-        `whosthere.auditing.scores`. Targets are rows of the traces.
+        `whosthere.inference.scores`. Targets are rows of the traces.
     targets
         The AUC of every attack on every target.
     folder
@@ -57,7 +57,7 @@ class AuditResult:
         The regions that leaks and marginals are about: index, id, and position where it is known.
     leaks, marginals
         Where and when people are found, and what an attacker sees of where and when people are;
-        the columns are described in `whosthere.auditing.leaks`. Empty if a part of it failed.
+        the columns are described in `whosthere.game.leaks`. Empty if a part of it failed.
     what_if
         What larger regions and longer epochs would change for the riskiest settings.
     """

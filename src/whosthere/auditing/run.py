@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.closer_look import CloserLook
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
-from whosthere.auditing.guaranteed import guaranteed
-from whosthere.auditing.measure import control_holds, measure, per_target
+from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.population import Population
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.scores import OF_CHECKS
 from whosthere.auditing.store import RunFolder, identity_of, write_json
-from whosthere.auditing.together import Together, together
 from whosthere.auditing.verdict import judge
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
+from whosthere.game.population import Population
+from whosthere.game.together import Together, together
+from whosthere.inference.measure import control_holds, measure, per_target
+from whosthere.inference.scores import OF_CHECKS
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping
 
-    from whosthere.auditing.extension import Scored
-    from whosthere.auditing.looks import Look
     from whosthere.auditing.options import AuditOptions
-    from whosthere.auditing.plan import Plan, Task
     from whosthere.auditing.work import Outcome
+    from whosthere.game.plan import Plan, Task
+    from whosthere.game.scoring import Scored
+    from whosthere.inference.looks import Look
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
     from whosthere.progress import Move
 
@@ -247,16 +247,8 @@ def _measured(
     tests, controls = folder.collect(plan)
     # Nothing is seen of an audit in which every task failed.
     look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
-    findings = tuple(
-        measure(
-            tests,
-            controls,
-            seed=plan.seed,
-            n_limits=len(policy.limits),
-            look=look,
-            guaranteed=promised,
-        )
-    )
+    measured = measure(tests, controls, seed=plan.seed, n_limits=len(policy.limits), look=look)
+    findings = (*measured, *guarantee_findings(promised))
     tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtri
 
-from whosthere.auditing.looks import FIRST_LOOK
-from whosthere.auditing.vocabulary import METRICS, RATES, STRONGEST
 from whosthere.display import counted
 from whosthere.errors import InputError
+from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.looks import Look
     from whosthere.auditing.policy import Limit, Policy
+    from whosthere.inference.finding import Finding
+    from whosthere.inference.looks import Look
 
 _MOST_TARGETS = 100_000
 

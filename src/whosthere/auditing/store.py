@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere._version import __version__
-from whosthere.auditing.extension import NOTHING, Scored, joined, obstacle
+from whosthere.auditing.extension import joined, obstacle
 from whosthere.auditing.lock import LOCK, only_one
-from whosthere.auditing.looks import Look
-from whosthere.auditing.scores import tests_and_controls
 from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import (
     existing,
@@ -29,13 +27,15 @@ from whosthere.data.files import (
     write_table,
 )
 from whosthere.errors import FileError
+from whosthere.game.scoring import NOTHING, Scored, tests_and_controls
+from whosthere.inference.looks import Look
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from whosthere.auditing.plan import Plan, Task
+    from whosthere.game.plan import Plan, Task
 
 KIND = "audit task"
 MANIFEST = "manifest.json"

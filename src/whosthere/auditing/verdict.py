@@ -6,7 +6,7 @@ interval that decides, which lies further out than the one that is shown. To acc
 must keep every limit, so that a wrong acceptance needs the riskiest of them to be wrong. To reject,
 one broken limit is enough, so that the lower ends are taken at a level that holds for all attacks
 and limits of a setting together. Both kinds of error have a chance of at most 2.5 % over all looks
-at an audit (`whosthere.auditing.looks`).
+at an audit (`whosthere.inference.looks`).
 
 An acceptance also needs the strongest attack known, no failed task, all controls, and targets that
 were drawn at random: people named by hand do not speak for all others. A rejection needs no sample:
@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from whosthere.auditing.looks import ERROR, FIRST_LOOK
 from whosthere.auditing.sample_size import what_would_help
-from whosthere.auditing.vocabulary import (
+from whosthere.inference.looks import ERROR, FIRST_LOOK
+from whosthere.inference.vocabulary import (
     CEILING,
     CONTROL,
     EXCESS,
@@ -43,11 +43,11 @@ from whosthere.privacy.guarantees import HARDLY_ANY
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.looks import Look
     from whosthere.auditing.policy import Limit, Policy
-    from whosthere.auditing.target_choice import TargetChoice
-    from whosthere.auditing.together import Together
+    from whosthere.game.target_choice import TargetChoice
+    from whosthere.game.together import Together
+    from whosthere.inference.finding import Finding
+    from whosthere.inference.looks import Look
 
 Decision: TypeAlias = Literal["accept", "reject", "cannot tell"]
 

@@ -17,26 +17,26 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.auditing.measure import per_target
-from whosthere.auditing.metrics import mean_over_targets
-from whosthere.auditing.plan import Contest
-from whosthere.auditing.scores import tests_and_controls
-from whosthere.auditing.vocabulary import OF_UTILITY, UTILITY
 from whosthere.data.coarsening import Coarsening
 from whosthere.data.epochs import format_length
+from whosthere.game.plan import Contest
+from whosthere.game.scoring import tests_and_controls
+from whosthere.inference.measure import per_target
+from whosthere.inference.metrics import mean_over_targets
+from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.plan import Plan
-    from whosthere.auditing.setting import Setting
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.work import Job, Workers
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
+    from whosthere.game.plan import Plan
+    from whosthere.game.setting import Setting
+    from whosthere.inference.finding import Finding
 
 ATTACK = LikelihoodRatio()
 METRIC = "auc"

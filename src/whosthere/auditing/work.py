@@ -20,14 +20,13 @@ from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from whosthere.auditing.extension import NOTHING, Scored
-from whosthere.auditing.leaks import look_closer
-from whosthere.auditing.population import Population
-from whosthere.auditing.scene import score_task
 from whosthere.auditing.store import fingerprint, versions
 from whosthere.data.coarsening import AS_IT_IS, Coarsening
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
+from whosthere.game.leaks import look_closer
+from whosthere.game.population import Population
+from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from whosthere.auditing.plan import Plan, Task
+    from whosthere.game.plan import Plan, Task
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -57,7 +56,7 @@ class Job:
         Of the software, so that no worker uses another one.
     others
         Whom to look at besides each target of the plan, if the tasks are a closer look
-        (`whosthere.auditing.leaks`); None if they are to be scored.
+        (`whosthere.game.leaks`); None if they are to be scored.
     coarsening
         A change of regions and epochs to try; none by default.
     done

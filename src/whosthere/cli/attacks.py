@@ -18,7 +18,7 @@ def attacks() -> None:
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
     from whosthere.adversary.classifiers import CLASSIFIERS
-    from whosthere.adversary.familiarity import FAMILIARITIES
+    from whosthere.adversary.knowledge_rules import FAMILIARITIES
 
     console.heading("Attacks (--attack)")
     for kind in ATTACKS.kinds.values():

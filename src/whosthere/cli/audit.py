@@ -24,10 +24,10 @@ from whosthere.cli.results import show_audit, show_named_targets
 from whosthere.display import counted
 
 if TYPE_CHECKING:
-    from whosthere.auditing.plan import Plan
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.prospects import Prospects
     from whosthere.auditing.run import PreparedAudit
+    from whosthere.game.plan import Plan
 
 SOMETHING_FAILED = 1
 

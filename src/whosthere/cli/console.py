@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from whosthere.auditing.trials import TrialProgress
     from whosthere.progress import Move
+    from whosthere.search.trials import TrialProgress
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)

@@ -70,12 +70,12 @@ def import_table(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from whosthere.data.columns import Columns
     from whosthere.data.epochs import parse_length
     from whosthere.data.files import refuse_existing
-    from whosthere.data.numbers import THOUSANDS
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.numbers import THOUSANDS
+    from whosthere.data.reading.times import clock_change as known_change
     from whosthere.data.regions import Regions
-    from whosthere.data.times import clock_change as known_change
     from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import description_path

@@ -16,10 +16,10 @@ from whosthere.errors import FileError, InputError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from whosthere.data.columns import Columns
-    from whosthere.data.ledger import Ledger
     from whosthere.data.partition import Partition
-    from whosthere.data.queries import Query
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.ledger import Ledger
+    from whosthere.data.reading.queries import Query
 
 _REGIONS = "Regions (one of these)"
 _SQL = "Databases"
@@ -191,11 +191,11 @@ def ingest(
     Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
     --timezone America/Bogota --out traces.parquet`
     """
-    from whosthere.data.columns import Columns
     from whosthere.data.epochs import parse_length
     from whosthere.data.files import refuse_existing
-    from whosthere.data.read import Filters, read_records
-    from whosthere.data.times import clock_change as known_change
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.read import Filters, read_records
+    from whosthere.data.reading.times import clock_change as known_change
 
     if out.suffix != ".parquet":
         raise FileError("has an ending that is not known", where=out, fix="Use .parquet")
@@ -266,7 +266,7 @@ def _origin(
     records: Path | None, sql: str | None, database: str | None, encoding: str | None
 ) -> Path | Query:
     """Return what to read: files, or a query."""
-    from whosthere.data.queries import Query
+    from whosthere.data.reading.queries import Query
 
     if (records is None) == (sql is None):
         given = "both records and --sql are" if sql is not None else "neither records nor --sql is"

@@ -13,7 +13,7 @@ from whosthere.cli.options import Json
 
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
-    from whosthere.data.source import Source
+    from whosthere.data.reading.source import Source
     from whosthere.privacy.release import Release
 
 _RECORDS = "table of another program, or records"
@@ -87,8 +87,8 @@ def _audit(folder: Path, *, json: bool) -> None:
 def _traces(file: Path) -> dict[str, Any]:
     import numpy as np
 
-    from whosthere.auditing.together import together
     from whosthere.data.traces import Traces
+    from whosthere.game.together import together
 
     traces = Traces.load(file)
     shared = together(traces)
@@ -141,8 +141,8 @@ def _guarantee(release: Release) -> dict[str, Any] | str | None:
 
 def _tables(file: Path, kind: str) -> dict[str, Any]:
     """Say what is in other tables: one, or those of a folder or an archive."""
-    from whosthere.data.columns import refuse_data_as_names
-    from whosthere.data.sources import open_sources
+    from whosthere.data.reading.columns import refuse_data_as_names
+    from whosthere.data.reading.sources import open_sources
 
     opened = open_sources(file)
     alike: dict[frozenset[str], list[Source]] = {}
@@ -178,8 +178,8 @@ def _names(sources: list[Source], below: Path) -> str:
 
 def _columns_used(source: Source) -> dict[str, str]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
-    from whosthere.data.columns import Columns
-    from whosthere.data.layout import Arranger
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.table_columns import Arranger
     from whosthere.errors import RecordsError
 
     found: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
-    from whosthere.auditing.together import Together
+    from whosthere.game.together import Together
     from whosthere.privacy.guarantees import GuaranteeLedger
 
     rows: list[tuple[str, object]] = []

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.recommendation import Candidate, Recommendation
-    from whosthere.auditing.search import PreparedSearch
+    from whosthere.search.recommendation import Candidate, Recommendation
+    from whosthere.search.search import PreparedSearch
 
 SOMETHING_FAILED = 1
 
@@ -107,12 +107,12 @@ def recommend(
     """
     from whosthere.auditing.options import AuditOptions, merged
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.search import DEFAULT_FAMILIES, prepare_search
     from whosthere.auditing.store import write_json
-    from whosthere.auditing.trials import TrialFailedError
     from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
+    from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
+    from whosthere.search.trials import TrialFailedError
 
     if report is not None:
         refuse_page(report, force=force)
@@ -226,7 +226,7 @@ _COLUMNS_OF_UTILITY = {
 
 
 def _show(found: Recommendation) -> None:
-    from whosthere.auditing.recommendation import CHOSEN_BECAUSE_IT_PASSED
+    from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):

@@ -10,10 +10,10 @@ from whosthere.display import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.what_if import Interval, WhatIf
+    from whosthere.inference.finding import Finding
 
 _HEADS = {
     "auc": "mean AUC",
@@ -33,14 +33,14 @@ _HEADS_OF_UTILITY = {
 
 def head_of(metric: str) -> str:
     """Return what a metric is called in the head of a column of a terminal."""
-    from whosthere.auditing.vocabulary import METRICS
+    from whosthere.inference.vocabulary import METRICS
 
     return _HEADS.get(metric, METRICS[metric].words)
 
 
 def show_audit(result: AuditResult | FinishedAudit) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
-    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
 
     for verdict in result.verdicts:
         own = [finding for finding in result.findings if finding.setting == verdict.setting]
@@ -83,7 +83,7 @@ def _show_targets(result: AuditResult | FinishedAudit) -> None:
 
 def show_named_targets(result: AuditResult) -> None:
     """Print a line for each target that was asked for by name, by number and not by name."""
-    from whosthere.auditing.vocabulary import CEILING
+    from whosthere.inference.vocabulary import CEILING
 
     numbers = {row: i for i, row in enumerate(result.plan.targets, start=1)}
     rows = [
@@ -112,7 +112,7 @@ def _what_if(one: WhatIf | Mapping[str, Any]) -> WhatIf:
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:
     from whosthere.auditing.result import shown
-    from whosthere.auditing.vocabulary import CEILING, GUARANTEE, UTILITY
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY
 
     by_metric = {(finding.attack, finding.metric): finding for finding in findings}
     attacks = dict.fromkeys(one.attack for one in findings if one.attack != UTILITY)
@@ -129,7 +129,7 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
 def _row_of_utility(findings: Sequence[Finding]) -> list[str]:
     """Return what is left to publish as the cells of a row; none where it was not measured."""
     from whosthere.auditing.result import shown
-    from whosthere.auditing.vocabulary import UTILITY
+    from whosthere.inference.vocabulary import UTILITY
 
     own = {finding.metric: finding for finding in findings if finding.attack == UTILITY}
     cells = [shown(own.get(metric), between="\n") for metric in _HEADS_OF_UTILITY]

@@ -34,7 +34,7 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.familiarity import familiarity
+    from whosthere.adversary.knowledge_rules import familiarity
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 
 from whosthere import kernels
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.data.city.friends import draw_friends
 from whosthere.data.city.models import CITIES, CityModel
-from whosthere.data.city.people import People, draw_people, joined
 from whosthere.data.city.places import Places, check_regions, make_places
 from whosthere.data.city.records import draw_events
+from whosthere.data.city.residents import People, draw_people, joined
 from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import kernels
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from whosthere.data.traces import Traces

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError
 

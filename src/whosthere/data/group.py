@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from whosthere.data.arrays import frozen, own
+from whosthere.arrays import frozen, own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import frozen, own
+from whosthere.arrays import frozen, own
 from whosthere.display import in_one_line
 from whosthere.errors import InputError
 

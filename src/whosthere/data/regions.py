@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from whosthere.data.arrays import frozen, own
-from whosthere.data.columns import Columns, parts_of, refuse_data_as_names
+from whosthere.arrays import frozen, own
 from whosthere.data.files import new_file
-from whosthere.data.layout import joined_ids, single
 from whosthere.data.neighbours import Neighbours, delaunay, project
-from whosthere.data.numbers import degrees_of
-from whosthere.data.sources import read_single
+from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
+from whosthere.data.reading.numbers import degrees_of
+from whosthere.data.reading.sources import read_single
+from whosthere.data.reading.table_columns import joined_ids, single
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import InputError, RecordsError, listed
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from whosthere.adversary.corrections import log_compressed, power_transformed
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.data.group import Group
 from whosthere.paper.judging import Asked, Judgement, bounded, judge
 from whosthere.privacy.mechanism import Mechanism

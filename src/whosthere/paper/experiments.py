@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from whosthere.adversary.attacks import attack
-from whosthere.adversary.familiarity import familiarity
+from whosthere.adversary.knowledge_rules import familiarity
 from whosthere.auditing.options import AuditOptions, Block
-from whosthere.auditing.setting import Scheme, Setting
 from whosthere.errors import InputError, suggestion
+from whosthere.game.setting import Scheme, Setting
 from whosthere.paper.steps import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism

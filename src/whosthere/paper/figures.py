@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.experiments import KK, LR, MADE_UP, NOISY_GROUP_SIZES, ZK, named
 from whosthere.paper.results import Place
 

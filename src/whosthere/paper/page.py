@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from whosthere._version import __version__
-from whosthere.auditing.vocabulary import CEILING
+from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, named
 from whosthere.paper.judging import Status
 from whosthere.paper.notes import notes_on

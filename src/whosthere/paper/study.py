@@ -30,8 +30,8 @@ from whosthere.reporting.report import REPORT, audit_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from whosthere.auditing.plan import Task
     from whosthere.auditing.work import Job, Outcome
+    from whosthere.game.plan import Task
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment
     from whosthere.paper.outcome import StudyResult

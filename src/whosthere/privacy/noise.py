@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
-from whosthere.privacy.calibration import gaussian_sigma
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
+from whosthere.privacy.gaussian_scale import gaussian_sigma
 from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.step import Correction, Draw, Outcomes, Step, Tabulated
 from whosthere.privacy.trade_off import NormalShift, Walk

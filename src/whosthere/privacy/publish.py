@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.data.group import Group
 from whosthere.display import in_one_line
 from whosthere.errors import GroupError

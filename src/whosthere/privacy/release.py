@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from whosthere.data.arrays import frozen
+from whosthere.arrays import frozen
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing, new_file, read_table, write_table
+from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
-from whosthere.data.times import to_utc_micros
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.specs import write
 

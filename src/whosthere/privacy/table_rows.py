@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.columns import missing, parts_of
-from whosthere.data.layout import Arranger, find_forms, joined_ids
-from whosthere.data.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
+from whosthere.data.reading.columns import missing, parts_of
+from whosthere.data.reading.table_columns import Arranger, find_forms, joined_ids
+from whosthere.data.reading.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
 from whosthere.errors import EmptyError, listed
 
 if TYPE_CHECKING:
-    from whosthere.data.columns import Columns
-    from whosthere.data.source import Source
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.source import Source
 
 _TOTALS = ("total", "totals", "grandtotal", "sum", "subtotal", "all", "overall", "gesamt", "summe",
            "totale", "totaal", "insgesamt", "ensemble")  # fmt: skip

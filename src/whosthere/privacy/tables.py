@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.columns import Columns
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.labels import sorted_order
-from whosthere.data.numbers import whole_numbers_of
+from whosthere.data.reading.columns import Columns
+from whosthere.data.reading.labels import sorted_order
+from whosthere.data.reading.numbers import whole_numbers_of
+from whosthere.data.reading.sources import open_sources, single
+from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
-from whosthere.data.sources import open_sources, single
-from whosthere.data.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
@@ -28,7 +28,7 @@ from whosthere.privacy.table_rows import Rows, rows_of
 if TYPE_CHECKING:
     import os
 
-    from whosthere.data.source import Source
+    from whosthere.data.reading.source import Source
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.

@@ -22,7 +22,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from whosthere.errors import InputError
-from whosthere.privacy.calibration import gaussian_eps
+from whosthere.privacy.gaussian_scale import gaussian_eps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.auditing.scores import comparable_scores
+from whosthere.inference.scores import comparable_scores
 from whosthere.reporting.charts.roc import Curve
 from whosthere.seeds import generator
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
+from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.verdict import Verdict
+    from whosthere.inference.finding import Finding
 
 FOUND = "tpr_at_fpr_1pct"
 _SIZE = re.compile(r", m=(\d+)(?=$|, knows )")

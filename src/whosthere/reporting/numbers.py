@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finding import Finding
+    from whosthere.inference.finding import Finding
 
 LONGEST_NAME = 120
 _TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"

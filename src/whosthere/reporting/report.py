@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.recommendation import Recommendation
+    from whosthere.search.recommendation import Recommendation
 
 REPORT = "report.html"
 """The name of the report in the folder of an audit."""

@@ -6,7 +6,6 @@ from typing import cast
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
-    RULED_OUT,
     Answer,
     Attack,
     Auxiliary,
@@ -26,6 +25,7 @@ from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
 from whosthere.adversary.attacks.trained import TrainedAttack
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
+from whosthere.inference.scores import RULED_OUT
 
 __all__ = [
     "ATTACKS",

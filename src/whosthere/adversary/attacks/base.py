@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from whosthere import specs
 from whosthere.errors import InputError
+from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
-# The score of a release that cannot hold the target: below any other, and still finite.
-RULED_OUT = -1e9
 # Below this many times the group's size, groups made of a reference overlap too much.
 _PLENTY = 2
 

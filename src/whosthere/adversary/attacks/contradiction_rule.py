@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from whosthere.adversary.attacks.base import (
-    RULED_OUT,
     Answer,
     Attack,
     Auxiliary,
@@ -16,6 +15,7 @@ from whosthere.adversary.attacks.base import (
     needed,
 )
 from whosthere.adversary.bounding import may_be_dropped
+from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
     import numpy as np

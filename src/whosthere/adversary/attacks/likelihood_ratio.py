@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
-    RULED_OUT,
     Answer,
     Attack,
     Auxiliary,
@@ -27,6 +26,7 @@ from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.lines import Levels, Lines
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.errors import InputError, suggestion
+from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

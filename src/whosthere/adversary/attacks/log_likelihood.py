@@ -18,8 +18,8 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import checked_groups, sampler_over
-from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import youden_threshold
+from whosthere.adversary.null_scores import NullScores
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:

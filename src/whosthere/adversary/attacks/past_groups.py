@@ -18,7 +18,7 @@ from whosthere.adversary.attacks.base import (
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
-from whosthere.adversary.count_matrix import CountMatrix
+from whosthere.adversary.pair_counts import CountMatrix
 from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 

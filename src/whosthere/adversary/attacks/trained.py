@@ -9,7 +9,6 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack, flat_counts
-from whosthere.adversary.calibration import NullScores
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     Classifier,
@@ -19,6 +18,7 @@ from whosthere.adversary.classifiers import (
     youden_threshold,
 )
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
+from whosthere.adversary.null_scores import NullScores
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
 from whosthere.privacy.parameters import check_integer

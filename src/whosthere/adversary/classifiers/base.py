@@ -13,7 +13,7 @@ from whosthere import specs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.count_matrix import CountMatrix
+    from whosthere.adversary.pair_counts import CountMatrix
 
 
 class Decision(ABC):

@@ -15,7 +15,7 @@ from whosthere.privacy.parameters import check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.count_matrix import CountMatrix
+    from whosthere.adversary.pair_counts import CountMatrix
 
 # Cells that join the set to work on each time, at least; later on as many as are in use.
 _LEAST_ROOM = 128

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from whosthere.data.neighbours import Neighbours, as_graph
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.data.city.people import People
+    from whosthere.data.city.residents import People
 
 
 def draw_friends(people: People, *, mean_friends: float, rng: np.random.Generator) -> Neighbours:

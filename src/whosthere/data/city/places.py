@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.arrays import own
+from whosthere.arrays import own
 from whosthere.data.city.choices import Choices
 from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.regions import Regions

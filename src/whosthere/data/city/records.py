@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.data.city.choices import Choices
-from whosthere.data.city.people import mean_one
+from whosthere.data.city.residents import mean_one
 from whosthere.data.epochs import DAYS_A_WEEK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.city.models import CityModel
-    from whosthere.data.city.people import People
     from whosthere.data.city.places import Places
+    from whosthere.data.city.residents import People
 
 DAY_SECONDS = 24 * 60 * 60
 _HOUR_SECONDS = 60 * 60

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.labels import Labels
+from whosthere.data.reading.labels import Labels
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, MissingExtraError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whosthere.data.geojson import geojson_features
 from whosthere.data.partition.base import NOWHERE, Box, Locator, Places
+from whosthere.data.reading.geojson import geojson_features
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, MissingExtraError, RecordsError
 

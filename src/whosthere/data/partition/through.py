@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.labels import Labels
 from whosthere.data.partition.base import NOWHERE, UNKNOWN, Box, Locator, Partition, Places
+from whosthere.data.reading.labels import Labels
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:

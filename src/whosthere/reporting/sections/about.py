@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.lookup import words_of
 from whosthere.reporting.numbers import shortened
 from whosthere.reporting.sections.chosen import said_of_targets

@@ -10,8 +10,8 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.auditing.target_choice import TargetChoice
     from whosthere.auditing.verdict import Verdict
+    from whosthere.game.target_choice import TargetChoice
     from whosthere.reporting.lookup import Lookup
 
 _NAMED = 4

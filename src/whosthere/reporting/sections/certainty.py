@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.auditing.vocabulary import (
+from whosthere.display import counted
+from whosthere.inference.vocabulary import (
     CEILING,
     EXCESS,
     GUARANTEE,
     MUST_BE,
     UTILITY,
 )
-from whosthere.display import counted
 from whosthere.reporting.charts.roc import RocChart
 from whosthere.reporting.charts.scatter import Scatter
 from whosthere.reporting.curves import roc_curve
@@ -25,8 +25,8 @@ from whosthere.reporting.sections.places import riskiest
 from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, name_cell
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.finished import FinishedAudit
+    from whosthere.inference.finding import Finding
 
 _SHOWN = (
     *("auc", "pooled_auc", "accuracy", "advantage", "tpr_at_fpr_10pct", FOUND),

@@ -8,7 +8,7 @@ from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.target_choice import TargetChoice
+    from whosthere.game.target_choice import TargetChoice
 
 
 def said_of_targets(topic: str, audit: FinishedAudit) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.vocabulary import METRICS
+from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
 from whosthere.reporting.lookup import (
     Lookup,
@@ -28,8 +28,8 @@ from whosthere.reporting.sections.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.finished import FinishedAudit
+    from whosthere.inference.finding import Finding
 
 _LETTERS = 40
 

@@ -21,10 +21,10 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.finding import Finding
-    from whosthere.auditing.recommendation import Candidate, Recommendation
     from whosthere.auditing.verdict import Verdict
+    from whosthere.inference.finding import Finding
     from whosthere.reporting.sections.tables import Table
+    from whosthere.search.recommendation import Candidate, Recommendation
 
 _PATTERN = "pattern_correlation"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whosthere.auditing.verdict import in_a_group
-from whosthere.auditing.vocabulary import METRICS, UTILITY
 from whosthere.display import counted
+from whosthere.inference.vocabulary import METRICS, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
 from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint

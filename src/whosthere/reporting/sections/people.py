@@ -18,7 +18,7 @@ from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.together import Together
+    from whosthere.game.together import Together
 
 _METRICS = (
     *("auc_p90", "auc_p99", "share_auc_90", "auc_fewest_visits", "auc_most_visits"),

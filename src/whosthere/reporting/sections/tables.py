@@ -12,8 +12,8 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from whosthere.auditing.finding import Finding
     from whosthere.auditing.verdict import Decision, Verdict
+    from whosthere.inference.finding import Finding
 
 
 _FITS_PAPER = 12

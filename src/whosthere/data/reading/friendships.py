@@ -1,0 +1,87 @@
+"""Tables of who knows whom: a pair of user ids in each row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.neighbours import Neighbours, as_graph
+from whosthere.data.reading.columns import refuse_data_as_names
+from whosthere.data.reading.ledger import FriendEntry
+from whosthere.data.reading.sources import read_single
+from whosthere.data.reading.table_columns import joined_ids
+from whosthere.errors import EmptyError, RecordsError, listed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+COLUMNS = ("user", "friend")
+_NOBODY = -1
+
+
+def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a table of pairs of user ids.
+
+    The ids stand in the columns user and friend or, where these names are missing, in the first
+    two columns.
+
+    Returns
+    -------
+    Columns user and friend, text, a row for each row of the table.
+    """
+    path = Path(path)
+    table = read_single(path)
+    by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
+    named = [by_lower_case[name] for name in COLUMNS if name in by_lower_case]
+    chosen = named if len(named) == len(COLUMNS) else table.columns[: len(COLUMNS)]
+    if len(named) < len(COLUMNS):
+        refuse_data_as_names(table.columns, where=path, header=",".join(COLUMNS))
+    if len(chosen) < len(COLUMNS):
+        raise RecordsError(
+            f"has no two columns of user ids (found {listed(table.columns)})",
+            where=path,
+            fix="Give a table with the columns user and friend",
+        )
+    if not table.height:
+        raise EmptyError("has no rows", where=path)
+    try:
+        ids = [joined_ids([name], table.schema) for name in chosen]
+    except RecordsError as error:
+        raise RecordsError(error.problem, where=path, fix=error.fix) from error
+    return table.select(
+        expr.cast(pl.String).alias(role) for role, expr in zip(COLUMNS, ids, strict=True)
+    )
+
+
+def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
+    """Make a graph over the given users of the pairs that join two of them.
+
+    Parameters
+    ----------
+    pairs
+        What `read_pairs` returned.
+    users
+        Distinct ids; their order numbers the graph's vertices.
+    """
+    ids = pl.Series(users, dtype=pl.String)
+    rows = pl.int_range(ids.len(), dtype=pl.Int32, eager=True)
+    edges = np.column_stack(
+        [
+            pairs[role].replace_strict(ids, rows, default=_NOBODY, return_dtype=pl.Int32).to_numpy()
+            for role in COLUMNS
+        ]
+    )
+    known = (edges != _NOBODY).all(axis=1)
+    graph = as_graph(edges[known], len(users))
+    n_known = int(known.sum())
+    entry = FriendEntry(
+        rows_read=pairs.height,
+        unknown=pairs.height - n_known,
+        repeated=n_known - graph.n_edges,
+        kept=graph.n_edges,
+    )
+    return graph, entry

@@ -1,0 +1,166 @@
+"""Records of a database, by a query that DuckDB runs; needs the `sql` extra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whosthere.data.files import existing
+from whosthere.data.reading.source import BATCH_ROWS, Source
+from whosthere.data.reading.sources import Opened
+from whosthere.errors import InputError, MissingExtraError, RecordsError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SERVER = "whosthere_server"
+_URLS = {"postgres": ("postgres://", "postgresql://")}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query whose rows are records.
+
+    Parameters
+    ----------
+    sql
+        A SELECT, in the words of DuckDB.
+    database
+        A file of DuckDB, or the address of a PostgreSQL server, such as
+        ``postgresql://user@host/name``. None for queries that name files themselves.
+    """
+
+    # An address may hold a password, and a query the ids of users.
+    sql: str = field(repr=False)
+    database: str | None = field(default=None, repr=False)
+
+    def open(self) -> Opened:
+        """Ask the database for the columns of the query."""
+        connection = self._connect()
+        try:
+            described = connection.sql(self._as_table(limit=0))
+            if described is None:
+                raise InputError("the query gives no table", where="--sql", fix="Write a SELECT")
+            schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
+        except _module().Error as error:
+            raise _refusal(error) from error
+        source = QuerySource(
+            path=Path("the query"),
+            schema=schema,
+            connection=connection,
+            sql=self._as_table(),
+            is_server=self._server is not None,
+        )
+        return Opened([source])
+
+    @property
+    def _server(self) -> str | None:
+        """The kind of server that the address leads to, None for a file."""
+        address = self.database or ""
+        return next((kind for kind, starts in _URLS.items() if address.startswith(starts)), None)
+
+    def _as_table(self, limit: int | None = None) -> str:
+        query = self.sql.strip().rstrip(";")
+        # On lines of its own, so that a comment at its end closes nothing.
+        return f"SELECT * FROM (\n{query}\n)" + ("" if limit is None else f" LIMIT {limit}")
+
+    def _connect(self) -> Any:  # noqa: ANN401 - duckdb is untyped where it is missing
+        duckdb = _module()
+        server = self._server
+        # Extensions would be downloaded while data are read.
+        config = {"autoinstall_known_extensions": "false"}
+        try:
+            if self.database is None or server is not None:
+                connection = duckdb.connect(config=config)
+            else:
+                path = existing(Path(self.database))
+                connection = duckdb.connect(str(path), read_only=True, config=config)
+            if server is not None:
+                _attach(connection, server, str(self.database))
+        except duckdb.Error as error:
+            raise _refusal(error, where=None if server else self.database) from error
+        return connection
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuerySource(Source):
+    """The rows of a query, which stream: memory does not grow with their number."""
+
+    connection: Any
+    sql: str
+    is_server: bool = False
+
+    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+        """Run the query and read expressions over its columns, `rows` rows at a time."""
+        duckdb = _module()
+        try:
+            for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
+                yield pl.DataFrame(batch).select(chosen)
+        except duckdb.Error as error:
+            raise _refusal(error) from error
+
+    def head(self, n: int) -> pl.DataFrame:
+        """Run the query for its first rows."""
+        return self._run(f"{self.sql} LIMIT {n}")
+
+    def whole(self) -> pl.DataFrame:
+        """Run the query, and read all of it."""
+        return self._run(self.sql)
+
+    def count(self) -> int:
+        """Let the database count the rows."""
+        return int(self._run(f"SELECT count(*) FROM ({self.sql})").item())
+
+    def _cursor(self) -> Any:  # noqa: ANN401
+        cursor = self.connection.cursor()
+        return cursor.execute(f"USE {_SERVER}") if self.is_server else cursor
+
+    def _run(self, sql: str) -> pl.DataFrame:
+        duckdb = _module()
+        try:
+            return pl.DataFrame(self._cursor().execute(sql).to_arrow_table())
+        except duckdb.Error as error:
+            raise _refusal(error) from error
+
+
+def _module() -> Any:  # noqa: ANN401
+    try:
+        import duckdb  # noqa: PLC0415 - optional
+        import pyarrow  # noqa: F401, PLC0415 - what duckdb hands rows over by
+    except ImportError as error:
+        raise MissingExtraError("Reading from a database", "sql") from error
+    return duckdb
+
+
+def _attach(connection: Any, server: str, url: str) -> None:  # noqa: ANN401
+    try:
+        connection.execute(f"LOAD {server}")
+    except _module().Error as error:
+        raise InputError(
+            f"DuckDB reaches {server} by an extension that is not installed",
+            where="--database",
+            fix=f"Install it once, with a connection to the internet: duckdb -c 'INSTALL {server}'",
+        ) from error
+    quoted = url.replace("'", "''")
+    connection.execute(f"ATTACH '{quoted}' AS {_SERVER} (TYPE {server}, READ_ONLY)")
+    connection.execute(f"USE {_SERVER}")
+
+
+def _refusal(error: Exception, where: str | None = None) -> InputError:
+    reason = shown_reason(str(error))
+    return RecordsError(
+        f"the database refused ({reason})",
+        where=where or "--sql",
+        fix="Correct the query or the address",
+    )
+
+
+def shown_reason(text: str) -> str:
+    """Return the first line of what a database said, without addresses and passwords."""
+    line = next((line for line in text.splitlines() if line.strip()), "no reason given")
+    if "://" in line or "password" in line.lower():
+        return "the connection failed"
+    return " ".join(shown(word) for word in line.rstrip(".").split())

@@ -1,0 +1,304 @@
+"""Whether test releases are what they claim to be, found out anew by paths of their own.
+
+A release claims a group: m different people, the target among them if it is labelled IN. Its true
+counts are added up once more from the visits of these people, or from those that bounding kept of
+them. Two things follow:
+
+- Its own random numbers must turn these counts into what was published, exactly.
+- Each published value must lie in the mechanism's law given its true count like a draw from it.
+
+The second needs many values. A value between F(a - 1) and F(a), the chances of less and of no more
+than it, stands for all numbers in between (its probability integral transform). Such numbers are
+spread evenly if the law is right. The sums of Legendre polynomials over them then have mean 0: the
+first sees a shift, the second a wrong spread, two more a wrong shape.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+
+from whosthere import kernels
+from whosthere.inference.control import MOMENTS, ROLES
+from whosthere.privacy.probability import log_probability
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.data.group import Group
+    from whosthere.game.rounds import Scene, Trial
+    from whosthere.privacy.mechanism import Mechanism, Noise
+    from whosthere.privacy.publish import Publication
+
+# Polynomials are rounded to this, so that their sums are exact in whatever order they are added.
+_FINE = 2.0**20
+# Integrates polynomials up to the fifth degree exactly.
+_NODES, _WEIGHTS = leggauss(3)
+# Logarithm of a chance so small that no audit sees such a value, however many it looks at.
+_IMPOSSIBLE = -60.0
+# Where so many times as many pairs of counts can occur as there are cells, they are sorted instead.
+_MOST_SPAN = 4
+# Pairs that are kept before they are sorted.
+_MANY = 2**20
+# What chance repeats more often than once in exp(this) says nothing if it is repeated.
+_LEAST_SURPRISE = 45.0
+
+
+class Seen(NamedTuple):
+    """What was seen of one release: what is wrong with it, and numbers for what was drawn for it.
+
+    `fault` is None for a sound release. `noise` stands for its random numbers, `others` for its
+    people besides the target. Releases that share what was drawn share these numbers, and hardly
+    any others do. They are None where chance alone repeats it.
+    """
+
+    fault: str | None
+    noise: int | None
+    others: int | None
+
+
+class Checks:
+    """The checks of the releases of one task: a target under a scheme.
+
+    Parameters
+    ----------
+    scene
+        What releases are claimed to be made of: the target, the traces, the people of the pool, how
+        many of them, and by which mechanism.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, scheme = scene, scene.task.scheme
+        self._mechanism, self._m = scheme.mechanism, scheme.group_size
+        self._tallies = tuple(_Tally() for _ in ROLES)
+        self._in_pool = np.zeros(scene.traces.n_users, np.bool_)
+        self._in_pool[scene.pool] = True
+        self._repeats_people = _log_choices(scene.pool.size, self._m) < _LEAST_SURPRISE
+
+    def see(self, trial: Trial) -> Seen:
+        """Check one test release; where its values lie in their law is kept for `sums`."""
+        publication = trial.publication
+        counts = self._recounted(publication)
+        fault = self._fault(publication, counts, holds_target=trial.put_in)
+        # Values beyond 0..m have no place in the law, and are a fault already.
+        published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
+        own = self._scene.cells_of_target(trial)
+        everywhere, within, without = self._tallies
+        everywhere.add_many(counts, published)
+        (within if trial.put_in else without).add(counts[own], published[own])
+        drawn = np.sort(fingerprints(publication.noise))
+        if (drawn[1:] == drawn[:-1]).any():
+            fault = fault or "the noise of some cells was used for others"
+        noise = int(drawn[0]) if drawn.size else None
+        return Seen(fault, noise, self._others(publication.group))
+
+    def fault_of_control(self, trial: Trial) -> str | None:
+        """Return what is wrong with a control release, which never holds the target."""
+        counts = self._recounted(trial.publication)
+        return self._fault(trial.publication, counts, holds_target=False)
+
+    def sums(self) -> list[float]:
+        """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
+
+        For each of `ROLES`: how many values there were and how many of them are impossible, the sum
+        of each polynomial, and of its square.
+        """
+        return [number for tally in self._tallies for number in self._sums(*tally.counted())]
+
+    def _sums(
+        self, true: NDArray[np.int64], published: NDArray[np.int64], times: NDArray[np.int64]
+    ) -> list[float]:
+        where, impossible = places(self._mechanism, true, published, self._m)
+        sums, squares = times @ where, times @ where**2
+        return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
+
+    def _recounted(self, publication: Publication) -> NDArray[np.int32]:
+        """Return true counts of the claimed group, or of what bounding kept of its visits."""
+        return recounted(
+            publication.counted if self._mechanism.bounds_visits else publication.group
+        )
+
+    def _others(self, group: Group) -> int | None:
+        """Return a number for the people of a group besides the target, in whatever order."""
+        if self._repeats_people:
+            return None
+        others = group.rows[group.rows != self._scene.task.target]
+        return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
+
+    def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
+        """Tell whether a group is m people, each of them once, and who may be in it."""
+        if group.everybody is not self._scene.traces or group.n_users != self._m:
+            return False
+        different = np.zeros(self._in_pool.size, np.bool_)
+        different[group.rows] = True
+        return np.count_nonzero(different) == self._m and bool(self._in_pool[others].all())
+
+    def _fault(
+        self, publication: Publication, counts: NDArray[np.int32], *, holds_target: bool
+    ) -> str | None:
+        """Return the first thing that is wrong with a release."""
+        group, mechanism, m = publication.group, self._mechanism, self._m
+        is_target = group.rows == self._scene.task.target
+        if is_target[-1] != holds_target or is_target[:-1].any():
+            return "the label is not that of the group"
+        if not self._is_drawn(group, group.rows[~is_target]):
+            return "the group is not as many different people of the pool as it should be"
+        if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
+            return "other visits were counted than the bound allows"
+        if not np.array_equal(counts, publication.counts.reshape(-1)):
+            return "the true counts are not those of the group"
+        if not _follows(publication, counts, mechanism, m):
+            return "the published counts do not follow from the true ones"
+        return None
+
+
+def recounted(group: Group) -> NDArray[np.int32]:
+    """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
+    cells, _ = _visits(group)
+    return np.bincount(cells, minlength=group.everybody.n_cells).astype(np.int32)
+
+
+def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
+    """Tell whether each person was counted for visits of their own, as many as the bound allows."""
+    if publication.counted.n_users != publication.group.n_users:
+        return False
+    n_cells = publication.group.everybody.n_cells
+    epochs = publication.release.facts.epochs
+    (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
+    # Both are sorted by person and cell.
+    made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
+    place = np.searchsorted(made_at, kept_at)
+    if not np.array_equal(made_at.take(place, mode="clip"), kept_at):
+        return False
+    units = [unit for unit in mechanism.units if unit.bounds_visits]
+    for unit in units:
+        period = np.asarray(unit.period(epochs))
+        n = int(period.max(initial=0)) + 1
+        unit_of = people * n + period[cells % epochs.n]
+        made, counted = (
+            np.bincount(own, minlength=publication.group.n_users * n)
+            for own in (unit_of, unit_of[place])
+        )
+        most = np.minimum(made, unit.most_visits)
+        # Another unit may have dropped more, but nobody keeps more than any of them allows.
+        if (counted > most).any() or (len(units) == 1 and (counted < most).any()):
+            return False
+    return True
+
+
+def fingerprints(noise: Noise) -> NDArray[np.int64]:
+    """Return a number for the random numbers of each block of neighbouring cells.
+
+    Blocks are as small as they can be without chance repeating one. Where all cells are too few for
+    that, there is none. Releases that share all noise share all numbers, and the least of them.
+    Those that share a part of it share the least with a chance of at least half that part.
+    """
+    drawn = np.concatenate([np.empty(0, np.uint64), *map(_as_words, noise)])
+    # The chance that two releases draw the same in a cell, seen in neighbouring cells.
+    alike = float(np.count_nonzero(drawn[1:] == drawn[:-1]) + 1) / max(drawn.size, 1)
+    surprise = -math.log(min(alike, 1.0))
+    if surprise * drawn.size < _LEAST_SURPRISE:
+        return np.empty(0, np.int64)
+    # A power of 2, which is nearly always the same for all releases of a mechanism.
+    width = min(2 ** math.ceil(math.log2(_LEAST_SURPRISE / surprise)), drawn.size)
+    whole = drawn[: drawn.size // width * width].reshape(-1, width)
+    return np.asarray((whole @ _weights(width)).view(np.int64))
+
+
+def places(
+    mechanism: Mechanism, true: NDArray[np.int64], published: NDArray[np.int64], m: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return where published values lie in their laws, and which of them are impossible.
+
+    Returns
+    -------
+    where : NDArray[np.float64]
+        The mean of each of the Legendre polynomials 1 to 4 between F(a - 1) and F(a), on -1 to 1,
+        shape (n_values, 4); mean 0 and at most 1 in size if the law is right.
+    impossible : NDArray[np.bool_]
+        Shape (n_values,).
+    """
+    given = true.astype(np.int32)
+    log_chance = log_probability(mechanism.steps, given, published, published, m)
+    less = np.maximum(published - 1, 0)
+    log_below = log_probability(mechanism.steps, given, np.zeros_like(less), less, m)
+    chance, below = np.exp(log_chance), np.where(published > 0, np.exp(log_below), 0.0)
+    middle = np.minimum(2 * below + chance, 2.0) - 1
+    points = np.clip(middle[:, None] + chance[:, None] * _NODES, -1, 1)
+    where = _WEIGHTS @ legvander(points, len(MOMENTS))[..., 1:] / 2
+    return np.round(where * _FINE) / _FINE, log_chance < _IMPOSSIBLE
+
+
+class _Tally:
+    """How often each pair of a true and a published count was seen."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[np.integer], ...]] = []
+
+    def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
+        """Add what was seen in some cells."""
+        self._parts.append((true, published, np.ones(true.size, np.int64)))
+        if sum(part[0].size for part in self._parts) > _MANY:
+            self._parts = [self.counted()]
+
+    def add_many(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
+        """Add what was seen in many cells, counted at once where few pairs can occur."""
+        width = int(published.max(initial=0)) + 1
+        span = (int(true.max(initial=0)) + 1) * width
+        if span > _MOST_SPAN * true.size:
+            self.add(true, published)
+            return
+        times = kernels.count_pairs(true, published, width, span)
+        seen = np.flatnonzero(times)
+        self._parts.append((seen // width, seen % width, times[seen]))
+
+    def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the true and the published count of each pair, and how often it was seen."""
+        true, published, times = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        width = np.int64(published.max(initial=0)) + 1
+        distinct, place = np.unique(true * width + published, return_inverse=True)
+        n = np.bincount(place, times, distinct.size).astype(np.int64)
+        return distinct // width, distinct % width, n
+
+
+def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cell of each visit of a group, and which member made it, shape (n_visits,)."""
+    indptr = group.everybody.indptr
+    starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
+    member = np.repeat(np.arange(group.n_users), sizes)
+    before = np.cumsum(sizes) - sizes
+    at = np.arange(member.size) + (starts - before)[member]
+    return group.everybody.cells[at].astype(np.int64), member
+
+
+def _follows(
+    publication: Publication, counts: NDArray[np.int32], mechanism: Mechanism, m: int
+) -> bool:
+    """Tell whether a release is what its own random numbers make of true counts."""
+    noise = tuple(draw.reshape(-1) for draw in publication.noise)
+    if len(noise) != len(mechanism.random_steps):
+        return False
+    return np.array_equal(
+        publication.release.counts.reshape(-1), mechanism.publish(counts, noise, m)
+    )
+
+
+def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:
+    """Return an array of numbers as whole numbers that differ where they do."""
+    whole = draw.view(f"u{draw.itemsize}") if draw.dtype.kind == "f" else draw
+    return whole.reshape(-1).astype(np.uint64)
+
+
+def _log_choices(n: int, m: int) -> float:
+    """Return the logarithm of the number of ways to choose m of n."""
+    return math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
+
+
+@lru_cache(maxsize=4)
+def _weights(n: int) -> NDArray[np.uint64]:
+    """Return random numbers of 64 bits, always the same."""
+    return np.random.default_rng(n).integers(2**64, size=n, dtype=np.uint64)

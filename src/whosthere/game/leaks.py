@@ -1,0 +1,256 @@
+"""Where and when people are found: what regions and hours add to the scores of an attacker.
+
+The score of the likelihood ratio is a sum over the cells that are known of a person. What a cell
+leaks is how much larger its part of the sum is on average with the person than without. A closer
+look takes these parts for one person, and holds where that one was: it is kept in memory alone.
+What is written are sums over many people, and none over too few of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
+from whosthere.adversary.rates import fit_rates
+from whosthere.data.floor import hidden_places
+from whosthere.game.rounds import Scene
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.data.traces import Traces
+    from whosthere.game.plan import Plan, Task
+    from whosthere.game.population import Population
+
+    Floats = NDArray[np.float64]
+
+PEOPLE_TO_LOOK_AT = 400
+"""How many people are looked at: the targets of the audit and, as a map needs more, others."""
+RELEASES_TO_LOOK_AT = 2
+"""How many test releases are looked at for each person and scheme, half of them with the person."""
+# A cell that rules a person out is as good as proof, which would drown all other cells.
+_LEAST_TERM = math.log(1e-3)
+_PLACE = {"setting": pl.String(), "axis": pl.String(), "index": pl.Int32()}
+MARGINALS = _PLACE | {"truth": pl.Float64(), "estimated": pl.Float64()}
+"""Columns of `marginals.parquet`: which share of all visits is in a region or an hour of the week,
+in truth and as the likelihood ratio estimates it from a release, mean over releases. Both are null
+where too few people were, or where the truth would follow from the others.
+"""
+LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
+"""Columns of `leaks.parquet`: how much a region (its row) or an hour of the week (0 is Monday
+00:00, local time) adds to the distance between scores with and without a person.
+
+`leak` is a sum over the people who were there as far as the attacker knows, in natural logarithms
+of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_PEOPLE`, or
+where the sum would tell that of so few.
+"""
+REGIONS = {"index": pl.Int32(), "id": pl.String(), "lon": pl.Float64(), "lat": pl.Float64()}
+"""Columns of `regions.parquet`: the regions that the others name by their rows."""
+_LOOK = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
+
+
+def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]:
+    """Return whom to look at besides each target: people drawn at random, everybody once.
+
+    They made at least as many visits as the target who made the fewest.
+    """
+    visits = tested.visits_per_user()
+    enough = np.flatnonzero(visits >= visits[list(plan.targets)].min())
+    others = np.setdiff1d(enough, plan.targets)
+    n = len(plan.targets)
+    drawn = generator(plan.seed, "closer look").permutation(others)[: max(PEOPLE_TO_LOOK_AT - n, 0)]
+    return tuple(tuple(drawn[i::n].tolist()) for i in range(n))
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """A way to group cells into places: by their region, or by the hour of their epoch.
+
+    Attributes
+    ----------
+    name
+        Of the axis.
+    index
+        What each place is called in tables, shape (n_places,).
+    place
+        The place of each region, or of each epoch.
+    dimension
+        Which of the two it is: 0 for regions, 1 for epochs.
+    n_epochs
+        How many epochs there are.
+    """
+
+    name: str
+    index: NDArray[np.int64]
+    place: NDArray[np.int64]
+    dimension: int
+    n_epochs: int
+
+    @classmethod
+    def both(cls, traces: Traces) -> tuple[_Axis, _Axis]:
+        """Return regions and hours of the week; of these only those in which epochs begin."""
+        n_regions, n_epochs = traces.shape
+        regions = np.arange(n_regions)
+        hours, hour_of_epoch = np.unique(traces.epochs.hours_of_week, return_inverse=True)
+        return (
+            cls("region", regions, regions, 0, n_epochs),
+            cls("hour", hours.astype(np.int64), hour_of_epoch, 1, n_epochs),
+        )
+
+    def shares(self, counts: NDArray[np.int32] | Floats) -> Floats:
+        """Return which share of counts, shape (n_regions, n_epochs), is in each place."""
+        sums = counts.sum(axis=1 - self.dimension, dtype=np.float64)
+        by_place = np.bincount(self.place, sums, self.index.size)
+        return np.asarray(by_place / max(float(by_place.sum()), 1e-300))
+
+    def places(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the place of each of some cells."""
+        return self.place[np.divmod(cells, self.n_epochs)[self.dimension]]
+
+    def sums(self, cells: NDArray[np.int32], terms: Floats) -> Floats:
+        """Add up the terms of some cells in each place; NaN where there are none."""
+        place = self.places(cells)
+        added = np.bincount(place, terms, self.index.size)
+        return np.where(np.bincount(place, minlength=self.index.size) > 0, added, np.nan)
+
+
+def look_closer(
+    population: Population, plan: Plan, task: Task, others: Sequence[int]
+) -> pl.DataFrame:
+    """Look at a target of the plan and at some others, with the likelihood ratio.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each person and setting of the scheme a row for each place, with `person`, `setting`,
+        `axis`, `index` and `leak`, which is NaN where the person is not known to have been. Others
+        than the target have rows only where they were. The rows of the target have the columns of
+        `MARGINALS` as well, which are null in all others.
+    """
+    looks = [_look_at(population, plan, task, whole=True)]
+    looks += [_look_at(population, plan, replace(task, target=row), whole=False) for row in others]
+    return pl.concat(looks, how="diagonal")
+
+
+def _look_at(population: Population, plan: Plan, task: Task, *, whole: bool) -> pl.DataFrame:
+    """Look at one person; with all rows and the marginals only if `whole`."""
+    scene = Scene(population, plan, task)
+    axes = _Axis.both(scene.traces)
+    known = {
+        setting: scene.knowledge(setting.knowledge)
+        for setting in plan.settings
+        if setting.scheme == task.scheme
+    }
+    estimated = [np.zeros(axis.index.size) for axis in axes]
+    leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
+    for i in range(RELEASES_TO_LOOK_AT):
+        trial = scene.test(i)
+        rates = fit_rates(trial.release)
+        # Releases take turns with and without the person, so that each kind is half of them.
+        weight = (1 if trial.put_in else -1) / (RELEASES_TO_LOOK_AT / 2)
+        for setting, knowledge in known.items():
+            cells, terms = terms_by_cell(trial.release, knowledge, rates)
+            for axis in axes:
+                added = axis.sums(cells, np.maximum(terms, _LEAST_TERM))
+                leaks[setting, axis] += weight * added
+        if whole:
+            dense = rates.dense()
+            for place, axis in enumerate(axes):
+                estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
+    there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
+    table = pl.DataFrame(
+        {
+            "person": task.target,
+            "setting": [str(setting) for (setting, _), rows in there.items() for _ in rows],
+            "axis": [axis.name for (_, axis), rows in there.items() for _ in rows],
+            "index": np.concatenate([axis.index[rows] for (_, axis), rows in there.items()]),
+            "leak": np.concatenate([leaks[place][rows] for place, rows in there.items()]),
+        },
+        schema=_LOOK,
+    )
+    if not whole:
+        return table
+    counts, times = scene.traces.counts(), len(known)
+    return table.with_columns(
+        truth=np.tile(np.concatenate([axis.shares(counts) for axis in axes]), times),
+        estimated=np.tile(np.concatenate(estimated), times),
+    )
+
+
+def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
+    """Tell which places of each axis are hidden, given where everybody was."""
+    people = np.repeat(np.arange(traces.n_users), traces.visits_per_user())
+    hidden = {}
+    for axis in _Axis.both(traces):
+        place, n = axis.places(traces.cells), axis.index.size
+        person, place = np.divmod(np.unique(people * n + place), n)
+        hidden[axis.name] = hidden_places(place, person, n)
+    return hidden
+
+
+def add_up(
+    plan: Plan, looks: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add up closer looks over all people, in the order of the plan, whose tasks must all be there.
+
+    Parameters
+    ----------
+    plan, looks
+        What was planned, and what was seen.
+    hidden
+        As by `rarely_visited`: of which places no share of visits is told.
+
+    Returns
+    -------
+    tuple[pl.DataFrame, pl.DataFrame]
+        The leaks with the columns `LEAKS`, and the marginals with the columns `MARGINALS`.
+    """
+    rows = pl.concat([looks[task] for task in plan.tasks])
+    parts = rows.partition_by("setting", "axis", as_dict=True, maintain_order=True)
+    leaks, marginals = [], []
+    for setting in plan.settings:
+        for axis in ("region", "hour"):
+            part = parts[str(setting), axis]
+            of_targets = part.filter(pl.col("person").is_in(plan.targets))
+            places = of_targets.filter(person=plan.targets[0]).select(list(_PLACE))
+            leaks.append(_summed(places, part.drop_nans("leak")))
+            marginals.append(_averaged(places, of_targets, hidden[axis]))
+    return pl.concat(leaks), pl.concat(marginals)
+
+
+def _summed(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    place, person = _place_of(rows, places), rows["person"].to_numpy()
+    shown = pl.Series(~hidden_places(place, person, places.height))
+    # Not by groups of polars, whose order of adding up is its own.
+    leak = np.bincount(place, rows["leak"].to_numpy(), places.height)
+    targets = np.bincount(place, minlength=places.height)
+    return places.with_columns(
+        targets=pl.when(shown).then(pl.Series(targets, dtype=pl.Int32)),
+        leak=pl.when(shown).then(pl.Series(leak, dtype=pl.Float64)),
+    )
+
+
+def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: NDArray[np.bool_]) -> pl.DataFrame:
+    place, n = _place_of(rows, places), rows["person"].n_unique()
+    means = {
+        name: pl.Series(np.bincount(place, rows[name].to_numpy(), places.height) / n)
+        for name in ("truth", "estimated")
+    }
+    # Estimates from raw counts are the truth, or close to it.
+    shown = pl.Series(~hidden)
+    return places.with_columns(
+        pl.when(shown).then(mean).alias(name) for name, mean in means.items()
+    )
+
+
+def _place_of(rows: pl.DataFrame, places: pl.DataFrame) -> NDArray[np.int64]:
+    """Return where rows stand among the places, which are in order."""
+    return np.searchsorted(places["index"].to_numpy(), rows["index"].to_numpy())

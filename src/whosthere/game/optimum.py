@@ -1,0 +1,133 @@
+"""The optimum of the membership game: what nobody who knows the others can exceed.
+
+A release without the target holds somebody else in the target's place. Whoever knows the other
+m - 1 people, what of theirs was counted, and the pool that the m-th comes from, has nothing left to
+estimate. With L(x) how much likelier the release is with person x added to these others than with
+nobody, the release is
+
+    L(target)                    times as likely if the target is in,
+    mean of L(x) over the pool   times as likely if somebody else is,
+
+so that the best test (Neyman and Pearson) is the logarithm of their quotient. It is a ceiling for
+every attack on the same releases, and its score is comparable between targets.
+
+Where a mechanism drops visits beyond a bound, this attacker is taken to know which visits of each
+person would be kept, and so is stronger still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whosthere.inference.scores import RULED_OUT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.data.group import Group
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import Publication
+
+# The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
+_PROVED = 1e9
+# Numbers that reach further than this many times their number are sorted and not looked up: a
+# table of all that are possible would take gigabytes where a cell holds many thousand people.
+_MOST_SPAN = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The people who may be the m-th of a group, with what of theirs would be counted.
+
+    Attributes
+    ----------
+    people
+        Who they are; the last one is the target.
+    counted
+        The same people with the visits that would be counted.
+    """
+
+    people: Group
+    counted: Group
+
+    def sums(self, values: NDArray[np.float64], which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Add up values by cell over the counted visits of some candidates, shape (n_which,)."""
+        return self.counted.everybody.sums(values, self.counted.rows[which])
+
+
+def optimal_score(publication: Publication, candidates: Candidates) -> float:
+    """Return the log of the best test's ratio for a release; above 0 it speaks for the target.
+
+    Parameters
+    ----------
+    publication
+        The release, and the visits that were counted in it. The last member of its group is the
+        one whom the attacker does not know.
+    candidates
+        Everybody who may be the last member, the target included; others of the group may be
+        among them.
+    """
+    members, rows = publication.group.rows, candidates.people.rows
+    last = publication.counted.trace(-1)
+    others = publication.counts.reshape(-1).copy()
+    others[last] -= 1
+    ratios = log_ratios(
+        publication.release.mechanism,
+        publication.release.counts.reshape(-1),
+        others,
+        publication.group.n_users,
+    )
+
+    def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
+        found = candidates.sums(ratios, which)
+        # The one who is really in is known by the visits that were really counted.
+        found[rows[which] == members[-1]] = ratios[last].sum()
+        return found
+
+    (target,) = sums(np.array([rows.size - 1]))
+    if np.isneginf(target):
+        return RULED_OUT
+    known = np.zeros(candidates.people.everybody.n_users, np.bool_)
+    known[members[:-1]] = True
+    pool = sums(np.flatnonzero(~known[rows[:-1]]))
+    most = pool.max(initial=-np.inf)
+    if np.isneginf(most):
+        return _PROVED
+    return float(target - most - np.log(np.exp(pool - most).mean()))
+
+
+def log_ratios(
+    mechanism: Mechanism, published: NDArray[np.int32], others: NDArray[np.int32], m: int
+) -> NDArray[np.float64]:
+    """Return log P(published | others + 1) - log P(published | others) by cell, shape (n_cells,).
+
+    Minus infinity where one person more cannot have been there.
+    """
+    # Few pairs of counts occur, and each needs its chances once.
+    width = int(others.max(initial=0)) + 1
+    pair = published.astype(np.int64) * width + others
+    values, place = _distinct(pair)
+    a, n = (part.astype(np.int32) for part in np.divmod(values, width))
+    # What is there already leaves room for one more in a group of m.
+    with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
+    with np.errstate(invalid="ignore"):
+        ratio = with_one - without
+    # Impossible either way: several noise steps can make a chance too small for a number.
+    by_pair = np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
+    return np.asarray(by_pair[place])
+
+
+def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    """Return the distinct ones of numbers from 0 on, sorted, and where among them each one is."""
+    span = int(numbers.max(initial=0)) + 1
+    if span > _MOST_SPAN * numbers.size:
+        return np.unique(numbers, return_inverse=True)
+    seen = np.zeros(span, np.bool_)
+    seen[numbers] = True
+    values = np.flatnonzero(seen)
+    place = np.empty(span, np.int32)
+    place[values] = np.arange(values.size)
+    return values, place[numbers]

@@ -1,0 +1,1 @@
+"""From scores to numbers with intervals; knows neither traces nor files."""

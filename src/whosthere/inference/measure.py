@@ -1,0 +1,335 @@
+"""From scores to findings: every metric of every attack in every setting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.inference import certified_eps, exposed, metrics
+from whosthere.inference.control import (
+    above_ceiling,
+    control_auc,
+    impossible_values,
+    law_control,
+)
+from whosthere.inference.finding import Finding
+from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors
+from whosthere.inference.scores import (
+    RELEASES_FOR_UTILITY,
+    RULED_OUT,
+    comparable_scores,
+    shared_releases,
+)
+from whosthere.inference.vocabulary import (
+    CEILING,
+    CONTROL,
+    EXCESS,
+    FAULTS,
+    LAW_CONTROL,
+    NOT_ATTACKS,
+    OF_UTILITY,
+    RATES,
+    SHARED_AUC,
+    UTILITY,
+)
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.inference.looks import Look
+    from whosthere.inference.metrics import Estimate
+
+
+def measure(
+    tests: pl.DataFrame,
+    controls: pl.DataFrame,
+    *,
+    seed: int,
+    n_limits: int = 1,
+    n_attacks: int | None = None,
+    look: Look = FIRST_LOOK,
+    n_controls: int | None = None,
+) -> list[Finding]:
+    """Measure everything.
+
+    Parameters
+    ----------
+    tests, controls
+        Scores of test and of control releases, as in `whosthere.inference.scores.SCHEMA`.
+    seed
+        Of the bootstrap.
+    n_limits, n_attacks
+        How many limits and attacks a verdict will look at, which share the chance of a wrong
+        rejection; by default the attacks of each setting.
+    look
+        Which look at the scores this is, which says how much error the ends that decide may spend.
+    n_controls
+        How many controls share the chance of a false alarm; by default those given here.
+    """
+    parts = _by_setting_and_attack(tests)
+    shared_parts = _by_setting_and_attack(shared_releases(tests))
+    uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
+    control_parts = _by_setting_and_attack(controls)
+    ceilings = {setting: rows for (setting, name), rows in parts.items() if name == CEILING}
+    # Each attack has a control and is compared with the ceiling, which has that of the law.
+    n_controls = n_controls or len(control_parts) + sum(place[0] in ceilings for place in parts)
+    found: list[Finding] = []
+    for (setting, attack), rows in parts.items():
+        here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
+        n_judged = max((n_attacks or here) * n_limits, 1)
+        measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
+        if attack == CEILING:
+            found += measured.line()
+            found += _left_to_publish(measured)
+            own = pl.col("setting") == setting
+            found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
+        else:
+            found += measured.findings()
+        if setting in uneven:
+            found.append(replace(measured, rows=shared_parts[setting, attack]).shared_auc())
+        if (setting, attack) in control_parts:
+            found.append(_control(rows, control_parts[setting, attack], n_controls))
+        if setting in ceilings and attack != CEILING:
+            found.append(_excess(measured, ceilings[setting], n_controls))
+    return found
+
+
+def per_target(tests: pl.DataFrame) -> pl.DataFrame:
+    """Return AUC and accuracy of every attack on every target, with what is known of the target."""
+    parts = [
+        measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness")
+        .len("releases")
+        .sort("target")
+        .with_columns(auc=measured.aucs, accuracy=measured.accuracies)
+        for measured in (_Measured(rows, 0) for rows in _by_setting_and_attack(tests).values())
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def control_holds(findings: Sequence[Finding]) -> bool | None:
+    """Tell whether the controls found what they must in a sound audit; None without any.
+
+    The checks of releases are no substitute for control releases, but a fault is one in any case.
+    """
+    controls = [finding for finding in findings if finding.holds is not None]
+    if not all(finding.holds for finding in controls):
+        return False
+    return True if any(finding.metric == CONTROL for finding in controls) else None
+
+
+def _by_setting_and_attack(frame: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    parts = frame.partition_by("setting", "attack", as_dict=True, maintain_order=True)
+    return {(str(setting), str(attack)): rows for (setting, attack), rows in parts.items()}
+
+
+def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Finding:
+    """Compare releases with a stand-in to those without the target, of one attack and setting."""
+    rows = pl.concat([controls, tests.filter(~pl.col("label"))])
+    scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
+    estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
+    note = f"99 % interval for all {n_controls} controls together"
+    return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
+
+
+def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Finding:
+    """Compare an attack with the best test, on pairs of releases that both scored."""
+    best = ceiling.select("target", "release", best="score")
+    rows = measured.rows.join(best, on=("target", "release"), maintain_order="left")
+    # Releases take turns with and without the target.
+    pairs = rows.with_columns(pair=pl.col("release") // 2)
+    both = pairs.filter("label").join(
+        pairs.filter(~pl.col("label")), on=("target", "pair"), maintain_order="left"
+    )
+    attack, optimum = (both[name, f"{name}_right"].to_numpy() for name in ("score", "best"))
+    rng = generator(measured.seed, "ties", str(rows["setting"][0]), str(rows["attack"][0]))
+    estimate = above_ceiling(attack, optimum, rng, n_controls=n_controls)
+    note = f"lower bound at 99 % for all {n_controls} controls together"
+    return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
+
+
+def _checked(
+    ceiling: _Measured, tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int
+) -> Iterator[Finding]:
+    """Say whether the releases of a setting are what they claim to be."""
+    rows = ceiling.rows
+    if "law" not in rows.columns or not (laws := rows["law"].drop_nulls().to_list()):
+        return
+    sums = np.sum(laws, axis=0)
+    yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+    # Each attack has a row of its own for a control release.
+    of_controls = controls.unique(["target", "release"])["fault"].drop_nulls()
+    faults = Counter([*rows["fault"].drop_nulls(), *of_controls])
+    faults["a published value is impossible"] = int(impossible_values(sums) > 0)
+    repeated = {"noise": "noise was used before", "others": "the same people were counted before"}
+    for name, what in repeated.items():
+        faults[what] = int(rows[name].drop_nulls().is_duplicated().sum())
+    ruled_out = pl.col("label") & (pl.col("score") <= RULED_OUT)
+    faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
+    n = sum(faults.values())
+    note = ", ".join(f"{what} ({times:,} times)" for what, times in faults.items() if times)
+    yield ceiling.finding(FAULTS, metrics.Estimate(float(n), float(n), float(n), note or None))
+
+
+def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
+    """Return what the protection leaves of the true counts, mean over the targets."""
+    compared = replace(
+        measured, rows=measured.rows.filter(pl.col("release") < RELEASES_FOR_UTILITY)
+    )
+    for metric in OF_UTILITY:
+        values = compared.per_target(metric)
+        known = values[~np.isnan(values)]
+        if known.size:
+            yield replace(compared.finding(metric, _mean_kept(known)), attack=UTILITY)
+
+
+def _mean_kept(values: NDArray[np.float64]) -> Estimate:
+    """Return a mean over targets whose groups are drawn from the same people."""
+    if values.size > 1 and np.ptp(values) == 0:
+        # A protection treats all groups alike: there is nobody rare whom a sample could miss.
+        value, note = float(values[0]), f"the same for all {values.size} targets"
+        return metrics.Estimate(value, value, value, note, 0.0)
+    return metrics.mean_over_groups(values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """The test scores of one attack in one setting."""
+
+    rows: pl.DataFrame
+    seed: int
+    errors: Errors = FIRST_ERRORS
+
+    @cached_property
+    def labels(self) -> NDArray[np.bool_]:
+        return self.rows["label"].to_numpy()
+
+    @cached_property
+    def targets(self) -> NDArray[np.int32]:
+        return self.rows["target"].to_numpy()
+
+    @cached_property
+    def says_in(self) -> NDArray[np.bool_]:
+        """The attacker's decisions, at its own threshold."""
+        return (self.rows["score"] > self.rows["threshold"]).to_numpy()
+
+    @cached_property
+    def calibrated(self) -> NDArray[np.float64]:
+        """Scores on the scale of the attacker's own null, which makes targets comparable."""
+        return comparable_scores(self.rows)
+
+    @cached_property
+    def aucs(self) -> NDArray[np.float64]:
+        """AUC of each target, by ascending row."""
+        return metrics.auc_by_target(self.rows["score"].to_numpy(), self.labels, self.targets)[1]
+
+    @cached_property
+    def accuracies(self) -> NDArray[np.float64]:
+        """Share of right decisions about each target, by ascending row."""
+        return metrics.accuracy_by_target(self.says_in, self.labels, self.targets)[1]
+
+    @property
+    def n_each(self) -> tuple[int, int]:
+        """How many releases with and without the target an AUC rests on, at least."""
+        n_in = np.unique_counts(self.targets[self.labels]).counts
+        n_out = np.unique_counts(self.targets[~self.labels]).counts
+        return int(n_in.min()), int(n_out.min())
+
+    def per_target(self, column: str) -> NDArray[np.float64]:
+        """Return what is the same for all releases of a target, by ascending row."""
+        firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
+        return firsts[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def shared_auc(self) -> Finding:
+        return self.finding(SHARED_AUC, self.mean(self.aucs))
+
+    def line(self) -> Iterator[Finding]:
+        """Return what is shown of a line that is no attack."""
+        yield self.finding("auc", self.mean(self.aucs))
+        yield self.finding("pooled_auc", self._pooled_auc())
+        for name, fpr in RATES.items():
+            yield self.finding(name, self._tpr(fpr))
+        yield self.finding("share_auc_90", self._share())
+
+    def findings(self) -> Iterator[Finding]:
+        yield self.finding("auc", self.mean(self.aucs))
+        yield self.finding("pooled_auc", self._pooled_auc())
+        decided = self.says_in, self.labels, self.targets
+        for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
+            yield self.finding(name, metric(*decided, errors=self.errors))
+        for name, fpr in RATES.items():
+            yield self.finding(name, self._tpr(fpr))
+        yield from self._empirical_eps()
+        yield self.finding("share_auc_90", self._share())
+        for name, q in (("auc_p90", 0.9), ("auc_p99", 0.99)):
+            risk = exposed.risk_percentile(self.aucs, *self.n_each, q, errors=self.errors)
+            yield self.finding(name, risk)
+        yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
+        yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
+
+    def _pooled_auc(self) -> Estimate:
+        return metrics.pooled_auc(self.calibrated, self.labels, self.targets, errors=self.errors)
+
+    def _tpr(self, fpr: float) -> Estimate:
+        return metrics.tpr_at_fpr(
+            self.calibrated, self.labels, self.targets, fpr, seed=self.seed, errors=self.errors
+        )
+
+    def _share(self) -> Estimate:
+        return exposed.share_exposed(self.aucs, *self.n_each, 0.9, errors=self.errors)
+
+    def _empirical_eps(self) -> Iterator[Finding]:
+        # Releases take turns with and without the target: pairs of them go to either half.
+        held_out = (self.rows["release"].to_numpy() // 2) % 2 == 0
+        judged = _Measured(self.rows.filter(~held_out), self.seed)
+        n_in, n_out = int(judged.labels.sum()), int((~judged.labels).sum())
+        if not min(n_in, n_out):
+            nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
+            yield self.finding("empirical_eps", nothing)
+            return
+        bound = certified_eps.empirical_eps(
+            self.calibrated, self.labels, held_out=held_out, errors=self.errors
+        )
+        yield judged.finding("empirical_eps", bound)
+        most = certified_eps.eps_ceiling(n_in, n_out)
+        yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
+
+    def _risk(self, column: str, halves: tuple[str, str]) -> Iterator[Finding]:
+        """Relate the risk of targets to what is special about them."""
+        values, targets = self.per_target(column), self.rows["target"].unique().sort()
+        correlation = metrics.rank_correlation(values, self.aucs, seed=self.seed)
+        yield self.finding(f"risk_{column}_correlation", correlation)
+        order = np.argsort(values, kind="stable")
+        for name, places in zip(halves, np.array_split(order, 2), strict=True):
+            if places.size:
+                own = self.rows.filter(pl.col("target").is_in(targets[places].implode()))
+                half = _Measured(own, self.seed)
+                yield half.finding(name, half.mean(half.aucs))
+
+    def mean(self, values: NDArray[np.float64]) -> Estimate:
+        return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
+
+    def finding(self, metric: str, estimate: Estimate) -> Finding:
+        n_in = int(self.labels.sum())
+        return Finding(
+            self.rows["setting"][0],
+            self.rows["attack"][0],
+            metric,
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            self.rows["target"].n_unique(),
+            n_in,
+            self.labels.size - n_in,
+            estimate.note,
+            estimate.standard_error,
+            estimate.low_to_decide,
+            estimate.high_to_decide,
+        )

@@ -1,0 +1,1 @@
+"""The weakest protection that passes."""

@@ -1,0 +1,200 @@
+"""What a search for a protection found, as values to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.auditing.result import shown
+from whosthere.display import paragraph, stacked, table
+from whosthere.inference.vocabulary import METRICS, UTILITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.verdict import Verdict
+    from whosthere.inference.finding import Finding
+
+SEARCHER = LikelihoodRatio()
+"""The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
+CHOSEN_BECAUSE_IT_PASSED = (
+    "It was chosen because it passed, which makes the numbers of the search look too good: quote "
+    "those of the confirmation."
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A protection that was tried.
+
+    Attributes
+    ----------
+    family, choice
+        The family's template, and what was chosen, such as ``k=3``.
+    mechanism
+        The spec of the mechanism.
+    verdict
+        By the policy; where `checked`, on all attacks, else on the searcher alone.
+    findings
+        That the verdict rests on.
+    checked
+        Whether all attacks that were chosen were tried.
+    confirmation
+        The verdict on fresh releases, by all attacks; None where that was not tried.
+    confirmation_findings
+        That the confirmation rests on.
+    """
+
+    family: str
+    choice: str
+    mechanism: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    checked: bool
+    confirmation: Verdict | None = None
+    confirmation_findings: tuple[Finding, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Whether the policy accepts it, as often as it was tried."""
+        return self.verdict.decision == "accept" and self.last_verdict.decision == "accept"
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the policy accepted it again, on fresh releases."""
+        return self.confirmation is not None and self.passes
+
+    @property
+    def last_verdict(self) -> Verdict:
+        """The confirmation if there was one, else the verdict of the search."""
+        return self.confirmation or self.verdict
+
+    @property
+    def last_findings(self) -> tuple[Finding, ...]:
+        """What the last verdict rests on."""
+        return self.confirmation_findings if self.confirmation else self.findings
+
+    @property
+    def useless(self) -> bool:
+        """Whether it leaves less than a floor of the policy, in the search or its confirmation."""
+        return self.verdict.useless or self.last_verdict.useless
+
+    def strongest(self, metric: str, *, confirmed: bool = False) -> Finding | None:
+        """Return a metric of the strongest attack, of the search or of its confirmation."""
+        verdict = self.last_verdict if confirmed else self.verdict
+        findings = self.last_findings if confirmed else self.findings
+        own = (one for one in findings if one.attack == verdict.strongest)
+        return next((one for one in own if one.metric == metric), None)
+
+    @property
+    def utility(self) -> dict[str, float | None]:
+        """What is left to publish by each measure, as the search found it."""
+        return {one.metric: one.estimate for one in self.findings if one.attack == UTILITY}
+
+    @property
+    def pattern_kept(self) -> float:
+        """Correlation of published and true counts over cells; 0 if nobody knows."""
+        return self.utility.get("pattern_correlation") or 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the candidate as a JSON object."""
+        return {
+            "family": self.family,
+            "mechanism": self.mechanism,
+            "checked_by_all_attacks": self.checked,
+            "confirmed": self.confirmed,
+            "verdict": self.verdict.to_json(),
+            "utility": self.utility,
+            "findings": [finding.to_json() for finding in self.findings],
+            "confirmation": None if self.confirmation is None else self._confirmation_json(),
+        }
+
+    def _confirmation_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.last_verdict.to_json(),
+            "findings": [finding.to_json() for finding in self.confirmation_findings],
+        }
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What a search found.
+
+    Attributes
+    ----------
+    candidates
+        All protections that were tried, family by family, from weak to strong.
+    best
+        The weakest of each family that passes the policy, as far as it was tried.
+    policy
+        The limits that were judged by.
+    confirmation_seed
+        Of the fresh releases: an audit with this seed repeats the confirmation.
+    """
+
+    candidates: tuple[Candidate, ...]
+    best: tuple[Candidate, ...]
+    policy: Policy
+    confirmation_seed: int
+
+    @property
+    def recommended(self) -> Candidate | None:
+        """Of the best that were confirmed, the one that keeps most of the pattern.
+
+        None where nothing passes twice, or only what is safe, but useless.
+        """
+        fit = [one for one in self.best if one.confirmed and not one.useless]
+        return max(fit, key=lambda candidate: candidate.pattern_kept, default=None)
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing is recommended, as the beginning of a sentence."""
+        if any(one.useless for one in self.best):
+            return "Only what is useless, by the floors of the policy,"
+        if any(one.confirmation is not None for one in self.candidates):
+            return "Nothing that was tried again on fresh releases"
+        return "Nothing that was tried"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recommendation as a JSON object."""
+        chosen = self.recommended
+        return {
+            "recommended": None if chosen is None else chosen.mechanism,
+            "best_of_each_family": [candidate.mechanism for candidate in self.best],
+            "confirmation_seed": self.confirmation_seed,
+            "policy": self.policy.to_json(),
+            "candidates": [candidate.to_json() for candidate in self.candidates],
+        }
+
+    def __repr__(self) -> str:
+        chosen = self.recommended
+        what = "nothing passes" if chosen is None else chosen.mechanism
+        return f"<Recommendation: {what}, of {len(self.candidates)} tried>"
+
+    def _repr_html_(self) -> str:
+        """Show what is recommended, and all that was tried."""
+        chosen = self.recommended
+        said = [paragraph(f"{self.why_nothing} passes the policy.", strong="Recommended: nothing.")]
+        if chosen is not None:
+            said = [
+                paragraph(chosen.last_verdict.headline, strong="Recommended:"),
+                paragraph(CHOSEN_BECAUSE_IT_PASSED),
+                *map(paragraph, chosen.last_verdict.reasons),
+            ]
+        metrics = self.policy.metrics_to_show
+        rows = [row for one in self.candidates for row in _rows(one, metrics)]
+        words = (METRICS[metric].words for metric in metrics)
+        header = ("mechanism", "verdict", *words, "pattern kept")
+        return stacked(*said, table(header, rows))
+
+
+def _rows(one: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
+    """Return a row of what the search found, and one of the confirmation."""
+    alone = "" if one.checked else f" ({SEARCHER} alone)"
+    numbers = (shown(one.strongest(metric)) for metric in metrics)
+    yield [one.mechanism, one.verdict.decision + alone, *numbers, f"{one.pattern_kept:.2f}"]
+    if one.confirmation is not None:
+        numbers = (shown(one.strongest(metric, confirmed=True)) for metric in metrics)
+        yield [f"{one.mechanism}, confirmation", one.confirmation.decision, *numbers, ""]

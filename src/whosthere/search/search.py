@@ -1,0 +1,316 @@
+"""The weakest protection that passes a policy, and what it costs.
+
+Each family is bisected with a cheap attack. The most useful of what passes is checked by all
+attacks, and then confirmed: it was chosen because it passed, so that only fresh releases tell
+whether it passes by more than luck.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.work import Job, ThisProcess, Workers
+from whosthere.data.traces import Traces
+from whosthere.game.population import Population
+from whosthere.inference.looks import Look
+from whosthere.privacy.families import Family
+from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
+from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, Tried, by_only
+from whosthere.search.trials import TrialProgress, Trials, TrialsFolder
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from whosthere.adversary.attacks import Attack
+    from whosthere.auditing.options import AuditOptions
+    from whosthere.game.plan import Plan
+
+DEFAULT_FAMILIES = (
+    "suppress(k=?)",
+    "laplace(eps=?, unit=event)",
+    "laplace(eps=?, unit=user-day, max_visits=10)",
+)
+
+
+class InterruptedSearch(KeyboardInterrupt):
+    """The user stopped a search."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSearch:
+    """A search that was checked against its data and its folder, and can be run.
+
+    Attributes
+    ----------
+    families
+        What is searched.
+    plan
+        What some trial by all attacks does; the others differ in mechanism and attacks.
+    trials_to_search
+        How many trials the bisections take at most.
+    trials_at_last
+        How many checks and confirmations follow if none of them fails.
+    cost
+        What all these are expected to cost; None if it was not asked for.
+    look
+        Which search in its folder it is; its confirmations share the error.
+    """
+
+    families: tuple[Family, ...]
+    plan: Plan
+    trials_to_search: int
+    trials_at_last: int
+    cost: Cost | None
+    look: Look
+    _terms: Terms
+    _job: Job
+    _folder: TrialsFolder | None
+    _check_all: bool
+
+    @property
+    def attacks(self) -> tuple[Attack, ...]:
+        """Who attacks at last."""
+        return self._terms.attacks
+
+    @property
+    def kept(self) -> int:
+        """How many trials in the folder were begun before."""
+        return 0 if self._folder is None else self._folder.begun()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what would be tried, and what it is expected to cost, as a JSON object."""
+        return {
+            "families": {
+                family.template: [choice for choice, _ in family.members()]
+                for family in self.families
+            },
+            "attacks": [str(attack) for attack in self.attacks],
+            "targets": len(self.plan.targets),
+            "most_trials_to_search": self.trials_to_search,
+            "trials_to_check_and_confirm": self.trials_at_last,
+            "trials_begun_before": self.kept,
+            "seconds_of_one_processor": None if self.cost is None else self.cost.seconds,
+        }
+
+    def run(
+        self,
+        *,
+        policy: Policy | None = None,
+        workers: Workers | None = None,
+        on_progress: Callable[[TrialProgress], None] = lambda _progress: None,
+    ) -> Recommendation:
+        """Search, check and confirm.
+
+        Parameters
+        ----------
+        policy, workers
+            As for an audit.
+        on_progress
+            Called before each trial, and after each of its tasks.
+        """
+        judged_by = policy or Policy.default()
+        with ExitStack() as stack:
+            at_work = stack.enter_context(workers or ThisProcess())
+            folder = self._folder
+            if folder is None:
+                # The one engine keeps all it does; here for as long as the search goes on.
+                temporary = stack.enter_context(TemporaryDirectory())
+                folder = TrialsFolder(Path(temporary) / "search")
+            stack.enter_context(folder.opened(self._job))
+            most = self.trials_to_search + self.trials_at_last
+            trials = Trials(folder, self._job, at_work, most, on_progress)
+            stack.enter_context(_explained(trials, kept=self._folder is not None))
+            return self._found(Tester(self._terms, judged_by, trials, self.look))
+
+    def _found(self, tester: Tester) -> Recommendation:
+        ladders = [_Ladder(tester, family) for family in self.families]
+        waiting = [ladder for ladder in ladders if ladder.is_useful]
+        chosen = False
+        while waiting:
+            most_useful = max(waiting, key=_Ladder.pattern_kept)
+            if most_useful.check() and (chosen or most_useful.confirm()):
+                # What is checked after this one loses more, and is not recommended.
+                chosen = True
+                waiting = [one for one in waiting if self._check_all and one != most_useful]
+            elif not most_useful.is_useful:
+                waiting.remove(most_useful)
+        return Recommendation(
+            tuple(candidate for ladder in ladders for candidate in ladder.candidates),
+            tuple(ladder.best for ladder in ladders if ladder.best is not None),
+            tester.policy,
+            self._terms.confirmation_seed,
+        )
+
+
+def prepare_search(
+    traces: str | os.PathLike[str],
+    options: AuditOptions,
+    *,
+    families: Sequence[str] = DEFAULT_FAMILIES,
+    check_all: bool = False,
+    run: str | os.PathLike[str] | None = None,
+    estimate: bool = False,
+) -> PreparedSearch:
+    """Check everything that can be checked before any work is done.
+
+    Parameters
+    ----------
+    traces
+        File of the traces.
+    options
+        As for an audit; its mechanisms are not used, and its attacks are those of the last check.
+    families
+        Specs with ``?`` for the parameter to find.
+    check_all
+        Whether to try all attacks on the best of every family, and not only until one passes.
+    run
+        Folder that keeps all trials, so that an interrupted search resumes; None to keep nothing.
+    estimate
+        Whether to try each attack, to estimate time and memory.
+    """
+    path = Path(traces)
+    terms = Terms(tuple(map(Family, families)), Traces.load(path), options)
+    terms.check()
+    plan = terms.any_plan
+    job = Job.on(plan, path)
+    folder = None if run is None else TrialsFolder(Path(run))
+    if folder is not None:
+        folder.check(job)
+    n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
+    return PreparedSearch(
+        terms.families,
+        plan,
+        sum(map(_most_bisections, terms.families)),
+        n_checks + 1,
+        _cost(terms, n_checks) if estimate else None,
+        Look(
+            1 if folder is None else folder.number_of_look(terms.seen),
+            shared=terms.most_confirmations,
+        ),
+        terms,
+        job,
+        folder,
+        check_all,
+    )
+
+
+def _most_bisections(family: Family) -> int:
+    """Return how many members are tried at most to find the weakest that passes, or none."""
+    return len(family.members()).bit_length()
+
+
+def _cost(terms: Terms, n_checks: int) -> Cost:
+    """Try one member of each family with the searcher, and one with all others."""
+    people = Population.of(terms.everybody, terms.any_plan.first_epoch)
+    # The member in the middle is the first one that the bisection tries.
+    plans = [terms.plan(one.members()[len(one.members()) // 2].mechanism) for one in terms.families]
+    searches = [
+        estimate_cost(one, people, one.tasks)
+        for one in (by_only(plan, (SEARCHER,)) for plan in plans)
+    ]
+    by_others = by_only(plans[0], terms.attacks[1:])
+    check = Cost(0.0, 0)
+    if by_others.contests:
+        check = estimate_cost(by_others, people, by_others.tasks)
+    in_search = sum(
+        _most_bisections(family) * cost.seconds
+        for family, cost in zip(terms.families, searches, strict=True)
+    )
+    in_confirmation = fmean(cost.seconds for cost in searches) + check.seconds
+    return Cost(
+        in_search + n_checks * check.seconds + in_confirmation,
+        max(cost.bytes_per_worker for cost in (*searches, check)),
+    )
+
+
+@contextmanager
+def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
+    """Tell a user who stops the search what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        what = (
+            "all tasks that were done are kept. The same command resumes there"
+            if kept
+            else "nothing is kept, because no run folder was given"
+        )
+        where = f"in trial {trials.number} of at most {trials.most}"
+        raise InterruptedSearch(f"interrupted {where}; {what}") from None
+
+
+class _Ladder:
+    """The members of a family from weak to strong, and the weakest that passes so far."""
+
+    def __init__(self, tester: Tester, family: Family) -> None:
+        self._tester, self._family = tester, family
+        self._members = family.members()
+        self._tried: dict[int, Tried] = {}
+        self._confirmations_left = MOST_CONFIRMATIONS
+        self._place = self._bisected()
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All that were tried, from weak to strong."""
+        return [self._tried[place].candidate for place in sorted(self._tried)]
+
+    @property
+    def best(self) -> Candidate | None:
+        """The weakest that passes, None where none does."""
+        found = self._place < len(self._members)
+        return self._tried[self._place].candidate if found else None
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether some member passes that leaves enough to publish."""
+        return self.best is not None and not self.best.useless
+
+    def pattern_kept(self) -> float:
+        """Return what the best one keeps of the pattern."""
+        return 0.0 if self.best is None else self.best.pattern_kept
+
+    def check(self) -> bool:
+        """Try all attacks on the best; if it fails, the next one that passes is the best."""
+        self._tried[self._place] = self._tester.checked(self._tried[self._place])
+        return self._stands()
+
+    def confirm(self) -> bool:
+        """Try the best on fresh releases; if it fails, the next one that passes is the best."""
+        self._tried[self._place] = self._tester.confirmed(self._tried[self._place])
+        self._confirmations_left -= 1
+        return self._stands()
+
+    def _stands(self) -> bool:
+        """Tell whether the best still passes and leaves enough; if it fails, move on."""
+        if self._passes(self._place):
+            return self.is_useful
+        if not self._confirmations_left:
+            self._place = len(self._members)
+            return False
+        # The next one is searched, checked and confirmed.
+        self._tester.trials.expect_more(3)
+        while self._place < len(self._members) and not self._passes(self._place):
+            self._place += 1
+        return False
+
+    def _bisected(self) -> int:
+        weakest, strongest = 0, len(self._members)
+        while weakest < strongest:
+            middle = (weakest + strongest) // 2
+            if self._passes(middle):
+                strongest = middle
+            else:
+                weakest = middle + 1
+        return weakest
+
+    def _passes(self, place: int) -> bool:
+        if place not in self._tried:
+            self._tried[place] = self._tester.searched(self._family, self._members[place])
+        return self._tried[place].candidate.passes

@@ -1,0 +1,98 @@
+"""Ceiling and guarantee of small audits: what attacks cannot exceed."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import t as student
+
+import whosthere as wt
+from whosthere.inference.metrics import auc_by_target
+from whosthere.inference.vocabulary import CEILING, GUARANTEE
+
+# Each comparison of means below fails by chance in at most this share of seeds.
+FALSE_ALARM = 1e-4
+EVENT = "laplace(eps=1, unit=event)"
+USER = "laplace(eps=2, unit=user, max_visits=3)"
+CHOSEN = {
+    "group_size": 20,
+    "attacks": ("likelihood-ratio", "contradiction-rule", "log-likelihood"),
+    "targets": 24,
+    "releases": 30,
+    "seed": 3,
+    "workers": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def city():
+    return wt.simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
+
+
+@pytest.fixture(scope="module")
+def result(city):
+    done = {}
+
+    def audited(mechanism):
+        if mechanism not in done:
+            done[mechanism] = wt.audit(city, mechanisms=mechanism, **CHOSEN)
+        return done[mechanism]
+
+    return audited
+
+
+def aucs_of(result, attack):
+    """Return the AUC of each target, by ascending row."""
+    own = result.scores.filter(pl.col("attack") == attack)
+    columns = (own[name].to_numpy() for name in ("score", "label", "target"))
+    return auc_by_target(*columns)[1]
+
+
+def reach(differences):
+    """Return how far the mean of paired differences may be from its expectation."""
+    error = differences.std(ddof=1) / np.sqrt(differences.size)
+    return student.isf(FALSE_ALARM / 2, differences.size - 1) * error + 1e-9
+
+
+@pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)", EVENT])
+def test_no_attack_is_above_the_ceiling(result, mechanism):
+    audit = result(mechanism)
+    best = aucs_of(audit, CEILING)
+    attacks = set(audit.scores["attack"]) - {CEILING}
+    assert "likelihood-ratio" in attacks
+    for attack in attacks:
+        above = aucs_of(audit, attack) - best
+        assert above.mean() <= reach(above)
+
+
+class TestGuarantee:
+    def test_user_level_noise_has_one_and_nothing_exceeds_it(self, result):
+        audit = result(USER)
+        rows = {one.metric: one.estimate for one in audit.findings if one.attack == GUARANTEE}
+        assert rows["odds_factor"] >= 1
+        above = aucs_of(audit, CEILING) - rows["auc"]
+        assert above.mean() <= reach(above)
+        assert rows["auc"] <= rows["largest_auc"]
+        (verdict,) = audit.verdicts
+        assert "odds" in verdict.guaranteed[0]
+
+    def test_it_is_about_everybody_and_not_about_the_targets(self, city, result):
+        """The person with most visits, in whose place the next one is counted, decides."""
+        counted = np.sort(np.minimum(city.visits_per_user(), 3))
+        rows = {one.metric: one for one in result(USER).findings if one.attack == GUARANTEE}
+        most = np.exp(2 / 3 * counted[-2:].sum())
+        assert rows["odds_factor"].estimate == pytest.approx(most)
+        assert {one.n_targets for one in rows.values()} == {city.n_users}
+
+    def test_means_are_over_those_who_may_be_targets(self, city):
+        few = CHOSEN | {"targets": 4, "releases": 4, "min_visits": 5}
+        audit = wt.audit(city, mechanisms=USER, **few)
+        rows = {one.metric: one for one in audit.findings if one.attack == GUARANTEE}
+        # In steps of 5: a number of people that depends on what they did.
+        assert 0 <= rows["auc"].n_targets - (city.visits_per_user() >= 5).sum() < 5
+        assert rows["odds_factor"].n_targets == city.n_users
+
+    @pytest.mark.parametrize("mechanism", ["suppress(k=1)", "suppress(k=2)"])
+    def test_suppression_has_none(self, result, mechanism):
+        audit = result(mechanism)
+        assert not any(one.attack == GUARANTEE for one in audit.findings)
+        assert "guarantees nothing" in audit.verdicts[0].guaranteed[0]

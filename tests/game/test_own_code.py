@@ -1,0 +1,172 @@
+"""Which changes of a user's own code a plan notices."""
+
+import importlib
+import sys
+
+import pytest
+
+from whosthere.adversary.attacks import attack
+from whosthere.adversary.knowledge_rules import familiarity
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.game.own_code import own_code
+from whosthere.privacy.mechanism import Mechanism
+
+HELPERS = """
+POWER = 2
+NAMES = {"a", "b", "c", "d"}
+
+def strength(count):
+    return count ** POWER
+
+def unused(count):
+    return 0
+"""
+MINE = """
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import ClassVar
+import numpy as np
+from numba import njit
+import helpers
+from whosthere.attacks import Answer, Attack, FittedAttack
+from whosthere.mechanisms import Suppress
+
+SHIFT = 1
+TABLE = np.arange(3)
+
+@njit
+def compiled(x):
+    return x + 1
+
+@lru_cache
+def kept(x):
+    return x + 2
+
+def shown(answer):
+    \"\"\"Only to look at.\"\"\"
+    print(answer)
+
+def threshold(n, *, least=0.5):
+    inner = lambda x: max(x, least)
+    return inner(n)
+
+def score_of(cells):
+    return compiled(kept(helpers.strength(len(cells)))) + SHIFT + TABLE[0]
+
+class Milder(Suppress):
+    def describe(self):
+        return threshold(1)
+
+@dataclass(frozen=True)
+class Mine(Attack):
+    scale: float = 1.0
+
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "mine"
+
+    def _fit(self, facts, knowledge, auxiliary, seed):
+        return Fitted(knowledge.cells)
+
+@dataclass(frozen=True, eq=False)
+class Fitted(FittedAttack):
+    cells: object
+
+    @property
+    def level(self):
+        return partial(threshold, 3)()
+
+    def score(self, release):
+        return Answer(score_of(self.cells), self.level)  # as good as any
+"""
+
+
+@pytest.fixture
+def fingerprint(tmp_path, monkeypatch):
+    """Return the fingerprint of the attack in a user's modules, with something replaced."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def of(before="", after="", *, value="mine.Mine()"):
+        for name, source in {"helpers": HELPERS, "mine": MINE}.items():
+            changed = source.replace(before, after) if before else source
+            (tmp_path / f"{name}.py").write_text(changed)
+            sys.modules.pop(name, None)
+        assert not before or before in HELPERS + MINE
+        importlib.invalidate_caches()
+        return own_code(eval(value, {"mine": importlib.import_module("mine")}))
+
+    yield of
+    for name in ("helpers", "mine"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("count ** POWER", "count * POWER"),
+        ("POWER = 2", "POWER = 3"),
+        ("SHIFT = 1", "SHIFT = 2"),
+        ("np.arange(3)", "np.arange(1, 4)"),
+        ("return x + 1", "return x - 1"),
+        ("return x + 2", "return x - 2"),
+        ("max(x, least)", "min(x, least)"),
+        ("least=0.5", "least=0.6"),
+        ("partial(threshold, 3)", "partial(threshold, 4)"),
+        ("+ SHIFT + TABLE", "- SHIFT + TABLE"),
+        ("Answer(score_of", "Answer(-score_of"),
+        ("Fitted(knowledge.cells)", "Fitted(knowledge.cells[1:])"),
+        ("scale: float = 1.0", "scale: float = 2.0"),
+    ],
+)
+def test_whatever_a_score_rests_on_is_noticed(fingerprint, before, after):
+    assert fingerprint(before, after) != fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("as good as any", "a comment"),
+        ("SHIFT = 1", "\n\n\nSHIFT = 1"),
+        ("return 0", "return 1"),
+        ("print(answer)", "print(repr(answer))"),
+    ],
+)
+def test_nothing_else_is(fingerprint, before, after):
+    assert fingerprint(before, after) == fingerprint() is not None
+
+
+def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
+    value = "__import__('whosthere').Mechanism((mine.Milder(1),))"
+    assert fingerprint(value=value) is not None
+    assert fingerprint("max(x, least)", "min(x, least)", value=value) != fingerprint(value=value)
+
+
+def test_ours_have_none():
+    assert own_code(attack("zero-knowledge")) is None
+    assert own_code(Mechanism.parse("laplace(eps=1, unit=event) | suppress(k=1)")) is None
+    assert own_code(familiarity("share(0.1)")) is None
+
+
+def test_code_without_a_file(monkeypatch):
+    """As in a notebook, whose kernel is installed; and the same whenever it is run again."""
+    launcher = "lib/site-packages/ipykernel_launcher.py"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", launcher, raising=False)
+
+    def of(source):
+        space = {"__name__": "__main__"}
+        exec(source, space)
+        return own_code(space["Two"]())
+
+    source = "W = {{'a', 'b', 'c'}}\ndef f(x): return x in {{'u', 'v', 'w'}}, {}\nclass Two:\n"
+    source += "    def score(self): return f(W)\n"
+    assert of(source.format(1)) == of(source.format(1)) != of(source.format(2))
+
+
+def test_a_plan_tells_them_all(traces, fingerprint):
+    fingerprint()
+    mine = importlib.import_module("mine").Mine()
+    options = AuditOptions.of(
+        mechanisms="raw", group_sizes=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
+    )
+    assert make_plan(options, traces).to_json()["code"] == {"mine": own_code(mine)}
