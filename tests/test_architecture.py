@@ -100,3 +100,35 @@ def test_what_answers_at_once_loads_nothing_heavy(code):
 def _run(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_public_methods_say_what_they_are_for_unless_they_override():
+    classes = {}
+    for path in (ROOT / "src/whosthere").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(node)
+
+    def inherited(node):
+        names = {getattr(base, "id", getattr(base, "attr", None)) for base in node.bases}
+        above = [parent for name in names for parent in classes.get(name, []) if parent is not node]
+        return {item.name for parent in above for item in parent.body if _is_method(item)}.union(
+            *map(inherited, above)
+        )
+
+    silent = [
+        f"{node.name}.{item.name}"
+        for found in classes.values()
+        for node in found
+        if not node.name.startswith("_")
+        for item in node.body
+        if _is_method(item)
+        and not item.name.startswith("_")
+        and ast.get_docstring(item) is None
+        and item.name not in inherited(node)
+    ]
+    assert not silent
+
+
+def _is_method(node):
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -90,7 +90,6 @@ class OneOf(Value):
         return " or ".join(self.choices)
 
     def read(self, written: Written, key: str) -> str:
-        """Return the word, if it is one of the choices."""
         word = written.word()
         if word not in self.choices:
             raise UnreadableError(
@@ -115,7 +114,6 @@ class Text(Value):
     check: Callable[[str], object]
 
     def read(self, written: Written, key: str) -> str:  # noqa: ARG002
-        """Return the word, if it means something."""
         word = written.word()
         try:
             self.check(word)
@@ -136,11 +134,9 @@ class Nested(Value):
         return " or ".join(self.catalogue().kinds)
 
     def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
-        """Return what the spec describes."""
         return self.catalogue().make(written)
 
     def write(self, value: Any) -> str:  # noqa: ANN401
-        """Write the value as a spec."""
         return write(value)
 
 

@@ -67,11 +67,9 @@ class Exponential(Activity):
         _check_mean(self.mean)
 
     def with_mean(self, mean: float) -> Exponential:
-        """Return the exponential with another mean."""
         return Exponential(mean)
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the visits at some shares, rounded to the nearest whole number."""
         return _nearest(-self.mean * np.log1p(-shares))
 
 
@@ -85,14 +83,9 @@ class Constant(Activity):
         _check_mean(self.mean)
 
     def with_mean(self, mean: float) -> Constant:
-        """Return another constant."""
         return Constant(mean)
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the mean, rounded up for as many people as it takes to be the mean.
-
-        Rounding to the nearest would move everybody by up to half a visit in one direction.
-        """
         return np.floor(self.mean + shares).astype(np.int64)
 
 
@@ -118,11 +111,9 @@ class Lognormal(Activity):
             raise InputError(f"a log-normal spread of {self.sigma:g}", fix="Give it within 0 to 5")
 
     def with_mean(self, mean: float) -> Lognormal:
-        """Return the log-normal of the same spread with another mean."""
         return replace(self, mean=mean)
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the visits at some shares, rounded to the nearest whole number."""
         if self.mean == 0:
             return np.zeros(shares.shape, dtype=np.int64)
         location = math.log(self.mean) - self.sigma**2 / 2
@@ -152,14 +143,12 @@ class Sampled(Activity):
         object.__setattr__(self, "mean", float(self.values.mean()))
 
     def with_mean(self, mean: float) -> Sampled:
-        """Return the sample, stretched to another mean."""
         _check_mean(mean)
         if self.mean == 0:
             raise InputError("an activity sample without any visit cannot get another mean")
         return Sampled(self.values * (mean / self.mean))
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the visits at some shares, rounded to the nearest whole number."""
         places = (shares * self.values.size).astype(np.int64)
         return _nearest(np.sort(self.values)[places])
 

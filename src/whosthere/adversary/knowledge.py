@@ -104,23 +104,18 @@ class KnownVisits(Knowledge):
 
     @property
     def certain(self) -> NDArray[np.int32]:
-        """All of the known visits."""
         return self.cells
 
     def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:  # noqa: ARG002
-        """Return the known visits: nothing is added to what is known."""
         return self.cells
 
     def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:  # noqa: ARG002
-        """Return the known visits, each with a chance of 1."""
         return self.cells, np.ones(self.cells.size)
 
     def places(self, n_epochs: int) -> tuple[int, ...]:
-        """Return the regions of the known visits, in their order."""
         return tuple(np.unique(self.cells // n_epochs).tolist())
 
     def lies_within(self, facts: Facts) -> bool:
-        """Tell whether all visits lie in cells of the release."""
         return bool(self.cells[-1] < facts.n_cells)
 
 
@@ -164,11 +159,9 @@ class KnownRegions(Knowledge):
 
     @property
     def certain(self) -> NDArray[np.int32]:
-        """No cell at all."""
         return _NO_CELLS
 
     def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:
-        """Make a trace of the regions, as `guess` says."""
         if self.guess == "greedy":
             return np.sort(self._all_cells(habits.time_marginal().size))
         time = habits.time_marginal()
@@ -178,17 +171,14 @@ class KnownRegions(Knowledge):
         return np.unique(regions[:, None] * time.size + epochs).astype(np.int32)
 
     def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Spread a usual number of visits evenly over the regions, and over time as others do."""
         time, n = habits.time_marginal(), len(self.regions)
         chance = np.minimum(time * habits.mean_visits() / n, _MOST_LIKELY_VISIT)
         return self._all_cells(time.size), np.tile(chance, n)
 
     def places(self, n_epochs: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the known regions, most visited first."""
         return self.regions
 
     def lies_within(self, facts: Facts) -> bool:
-        """Tell whether all places are regions of the release."""
         return max(self.regions) < len(facts.regions)
 
     def _all_cells(self, n_epochs: int) -> NDArray[np.int32]:

@@ -45,11 +45,9 @@ class AllVisits(Familiarity):
 
     @property
     def words(self) -> str:
-        """What is known, in a sentence about several people."""
         return "all their visits"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
-        """Return the whole trace."""
         return KnownVisits(trace)
 
 
@@ -76,11 +74,9 @@ class ShareOfVisits(Familiarity):
 
     @property
     def words(self) -> str:
-        """What is known, in a sentence about several people."""
         return f"{100 * self.share:g} % of their visits"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
-        """Return some of the visits."""
         return KnownVisits.fraction(trace, self.share, rng)
 
 
@@ -110,14 +106,12 @@ class OnlyRegions(Familiarity):
 
     @property
     def words(self) -> str:
-        """What is known, in a sentence about several people."""
         which = (
             "regions they visited" if self.top is None else f"{self.top} regions they visit most"
         )
         return f"the {which}, without the times"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
-        """Return the most visited regions."""
         return KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
 
 

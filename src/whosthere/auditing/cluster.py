@@ -41,7 +41,6 @@ class DaskCluster(Workers):
             ) from error
 
     def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Run the tasks; another worker repeats those of a worker that is lost."""
         from distributed import as_completed  # noqa: PLC0415 - an optional extra
 
         task_of = {self._client.submit(work_on, job, task, pure=False): task for task in tasks}
@@ -54,5 +53,4 @@ class DaskCluster(Workers):
                 yield Outcome(task, None, _LOST if lost else str(future.exception()))
 
     def close(self) -> None:
-        """Leave the cluster; tasks that are still running there are cancelled."""
         self._client.close()

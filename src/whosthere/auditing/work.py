@@ -110,7 +110,6 @@ class ThisProcess(Workers):
     """Does one task after the other, here."""
 
     def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Do the tasks in their order."""
         for task in tasks:
             yield work_on(job, task)
 
@@ -134,7 +133,6 @@ class LocalProcesses(Workers):
         self._pool: ProcessPoolExecutor | None = None
 
     def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Do the tasks; one whose process dies is tried again, and then given up."""
         died: list[Task] = []
         for task, outcome in self._side_by_side(job, tasks, self._n):
             if outcome is None:
@@ -182,7 +180,6 @@ class LocalProcesses(Workers):
         return self._pool
 
     def close(self) -> None:
-        """End all processes, whatever they are doing."""
         if self._pool is not None:
             pool, self._pool = self._pool, None
             pool.shutdown(wait=True, kill_workers=True)

@@ -44,22 +44,18 @@ class EightBitLaplace(IntegerNoise):
 
     @property
     def scale(self) -> float:
-        """The unit's l1 sensitivity over eps, in people."""
         return self.unit.l1_sensitivity / self.eps
 
     @property
     def guarantee(self) -> Guarantee | None:  # type: ignore[override]
-        """None."""
         return None
 
     @property
     def window(self) -> tuple[int, int]:
-        """All 8-bit numbers."""
         return _LOWEST, _HIGHEST
 
     @property
     def randomness(self) -> Randomness:
-        """Not made to withstand anybody."""
         return Randomness.SYSTEM
 
     @cached_property
@@ -77,20 +73,16 @@ class EightBitLaplace(IntegerNoise):
         return np.asarray(np.where(away == 0, 2 * each, each).sum(axis=1))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw independent noise for an array of cells."""
         cut = np.trunc(rng.laplace(0, self.scale, shape)).astype(np.int64)
         return cut.astype(np.int8).astype(np.int32)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z <= z)."""
         return self.log_between(-np.inf, z)
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z > z)."""
         return self.log_between(np.asarray(z, np.float64) + 1, np.inf)
 
     def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(lo <= Z <= hi), summed from the side where chances are smaller."""
         below = np.append(0.0, np.cumsum(self._chances))
         above = np.append(np.cumsum(self._chances[::-1])[::-1], 0.0)
         first, end = np.broadcast_arrays(
@@ -124,28 +116,22 @@ class UnlimitedLaplace(Laplace):
 
     @property
     def window(self) -> tuple[int, int]:
-        """That of the noise, lifted."""
         lowest, highest = super().window
         return lowest + self.lift, highest + self.lift
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw lifted noise for an array of cells."""
         return super().draw(shape, rng) + np.int32(self.lift)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        """Draw lifted noise of exactly the stated law."""
         return super().draw_securely(shape) + np.int32(self.lift)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z <= z) of the lifted noise."""
         return super().log_cdf(np.asarray(z, np.float64) - self.lift)
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z > z) of the lifted noise."""
         return super().log_sf(np.asarray(z, np.float64) - self.lift)
 
     def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(lo <= Z <= hi) of the lifted noise, of its nearer tail."""
         plain = Laplace(self.eps, self.unit)
         return plain.log_between(
             np.asarray(lo, np.float64) - self.lift, np.asarray(hi, np.float64) - self.lift

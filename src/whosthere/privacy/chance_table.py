@@ -43,11 +43,9 @@ class ChanceTable(Step):
         """Return what counts in 0..m may become, and with what chances."""
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-        """Draw numbers between 0 and 1."""
         return rng.random(shape)
 
     def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
-        """Return the result that each cell's number chooses."""
         # There are mostly far fewer counts than cells.
         most = int(values.max(initial=0))
         if most < values.size:
@@ -72,7 +70,6 @@ class ChanceTable(Step):
         hi: NDArray[np.integer],
         m: int,
     ) -> NDArray[np.float64]:
-        """Return the log of the chance of all results in lo..hi."""
         results, chances = self.choices(values.astype(np.int32, copy=False), m)
         shape = np.broadcast_shapes(values.shape, lo.shape, hi.shape)
         total = np.zeros(shape)
@@ -83,7 +80,6 @@ class ChanceTable(Step):
             return np.log(total)
 
     def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:
-        """Yield all results and their chances."""
         results, chances = self.choices(values, m)
         with np.errstate(divide="ignore"):
             logs = np.log(chances)

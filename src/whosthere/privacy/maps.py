@@ -44,7 +44,6 @@ class Map(Step):
         """
 
     def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:  # noqa: ARG002
-        """Return the counts after this step."""
         return self.apply(values, m)
 
     def log_landing(
@@ -54,21 +53,17 @@ class Map(Step):
         hi: NDArray[np.integer],
         m: int,
     ) -> NDArray[np.float64]:
-        """Return 0 where a count lands in lo..hi, minus infinity elsewhere."""
         mapped = self.apply(values.astype(np.int32, copy=False), m)
         return np.where((lo <= mapped) & (mapped <= hi), 0.0, -np.inf)
 
     def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
-        """Yield the one result of each count."""
         mapped = self.apply(values, m)[..., None]
         yield Outcomes(mapped, np.zeros(mapped.shape))
 
     def pull_back(self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int) -> Iterator[Pulled]:
-        """Return the interval of counts that end up in lo..hi."""
         yield Pulled(0.0, *self.preimage(lo, hi, m))
 
     def tabulated(self, m: int) -> Tabulated:
-        """Return the results of all counts; nothing is added."""
         counts = np.arange(m + 1, dtype=np.int32)
         return Tabulated(0, np.ones(1), self.apply(counts, m).astype(np.int32, copy=False))
 
@@ -86,34 +81,28 @@ class Suppress(Map):
         object.__setattr__(self, "k", check_integer(self.k, "k", least=0))
 
     def apply(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:  # noqa: ARG002
-        """Return the counts, 0 in place of those up to `k`."""
         # A product is several times faster than np.where.
         return values * (values > self.k)
 
     def preimage(
         self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the interval of counts that end up in lo..hi."""
         first = np.where(lo <= 0, 0, np.maximum(lo, self.k + 1))
         return first, np.minimum(np.maximum(hi, self.k), m)
 
     @property
     def changes_counts(self) -> bool:
-        """Whether `k` is above 0."""
         return self.k > 0
 
     @property
     def correction(self) -> Correction:
-        """Quiet regions and epochs lose most."""
         return Correction.COMPRESS if self.changes_counts else Correction.NONE
 
     @property
     def window(self) -> tuple[int, int]:
-        """A count of `k` falls furthest."""
         return -self.k, 0
 
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
         return f"Counts of {self.k} or fewer are published as 0."
 
 
@@ -130,27 +119,22 @@ class Round(Map):
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
     def apply(self, values: NDArray[np.int32], m: int) -> NDArray[np.int32]:
-        """Return the rounded counts."""
         return np.minimum((values + self.to // 2) // self.to * self.to, m)
 
     def preimage(
         self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the interval of counts that end up in lo..hi."""
         return before_rounding(lo, hi, m, to=self.to, lift=self.to // 2)
 
     @property
     def changes_counts(self) -> bool:
-        """Whether `to` is above 1."""
         return self.to > 1
 
     @property
     def window(self) -> tuple[int, int]:
-        """About half of `to` down or up."""
         return -((self.to - 1) // 2), self.to // 2
 
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
         return f"Counts are rounded to the nearest multiple of {self.to}."
 
 

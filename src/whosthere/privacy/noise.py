@@ -79,17 +79,14 @@ class IntegerNoise(Step):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The differential privacy that this noise gives to true counts."""
         return Guarantee(self.eps, self.delta, self.unit)
 
     @property
     def correction(self) -> Correction:
-        """Noise that is limited to 0 adds to empty cells."""
         return Correction.STRETCH
 
     @property
     def window(self) -> tuple[int, int]:
-        """Lowest and highest noise; outside of it lies less than 1e-18 of the mass."""
         reach = math.ceil(self._reach * self.scale)
         return -reach - 1, reach
 
@@ -101,7 +98,6 @@ class IntegerNoise(Step):
         """
 
     def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
-        """Return the sums of counts and noise, limited to 0..m."""
         noisy = np.asarray(np.add(values, draw, dtype=np.int32))
         return np.clip(noisy, 0, m, out=noisy)
 
@@ -112,14 +108,12 @@ class IntegerNoise(Step):
         hi: NDArray[np.integer],
         m: int,
     ) -> NDArray[np.float64]:
-        """Return the log of the chance that the sum, limited to 0..m, lands in lo..hi."""
         # Whatever falls below 0 or above m is collected there.
         low = np.where(lo <= 0, -np.inf, lo - values)
         high = np.where(hi >= m, np.inf, hi - values)
         return np.where(lo > hi, -np.inf, self.log_between(low, high))
 
     def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:
-        """Yield the results of all noise that matters and keeps some count within 0..m."""
         lowest, highest = self.window
         first = max(lowest, -int(values.max(initial=0)))
         end = min(highest, m - int(values.min(initial=m))) + 1
@@ -132,7 +126,6 @@ class IntegerNoise(Step):
             yield Outcomes(np.clip(results, 0, m), logs)
 
     def tabulated(self, m: int) -> Tabulated | None:
-        """Return the chances of all noise that matters, unless it is too wide for a table."""
         lowest, highest = self.window
         if highest - lowest >= _WIDEST_TABLE:
             return None
@@ -172,7 +165,6 @@ class IntegerNoise(Step):
         return larger + _log1mexp(np.minimum(smaller - larger, 0))
 
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
         return (
             f"{self._kind} of scale {self.scale:.4g} is added to every count, and the sum is kept "
             "between 0 and the size of the group."
@@ -200,7 +192,6 @@ class _TwoSidedGeometric(IntegerNoise):
 
     @property
     def scale(self) -> float:
-        """The unit's l1 sensitivity over eps, in people."""
         return self.unit.l1_sensitivity / self.eps
 
     @property
@@ -213,7 +204,6 @@ class _TwoSidedGeometric(IntegerNoise):
         """Draw whether Z < 0."""
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw independent noise for an array of cells."""
         # An exponential variable rounded down is geometric, and drawn much faster than one.
         magnitude = rng.exponential(self.scale, shape).astype(np.int32)
         # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
@@ -221,26 +211,18 @@ class _TwoSidedGeometric(IntegerNoise):
         return np.bitwise_xor(magnitude, side, out=magnitude)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        """Draw noise of exactly the stated law; eps is taken as the decimal number it shows as."""
         rate = Fraction(repr(self.eps)) / self.unit.most_visits
         return two_sided_geometric(shape, rate, fair_sides=self._fair_sides)
 
     @property
     def randomness(self) -> Randomness:
-        """Exact."""
         return Randomness.EXACT
 
     def trade_off(self, differing: int) -> Walk:
-        """Return the best test, which is exact for cells that are far from 0 and m.
-
-        Counts that differ by one move the log ratio by 1 / scale, up or down. If both sides of the
-        noise are alike, noise of 0 and -1 is equally likely, which moves it nowhere.
-        """
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
         return Walk(1 / self.scale, still, differing)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
         below, above = self._log_sides
         steps = (np.asarray(z, np.float64) + 1) / self.scale
         with np.errstate(divide="ignore"):
@@ -248,7 +230,6 @@ class _TwoSidedGeometric(IntegerNoise):
         return np.where(steps <= 0, below + steps, high)
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
         below, above = self._log_sides
         steps = (np.asarray(z, np.float64) + 1) / self.scale
         with np.errstate(divide="ignore"):
@@ -325,33 +306,26 @@ class Gaussian(IntegerNoise):
 
     @cached_property
     def scale(self) -> float:
-        """The standard deviation sigma, in people."""
         return gaussian_sigma(self.eps, self.delta, self.unit.l2_sensitivity)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw independent noise for an array of cells."""
         noise = rng.normal(0, self.scale, shape)
         return np.floor(noise, out=noise).astype(np.int32)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        """Draw noise of exactly the stated law, with sigma as the number that `scale` is."""
         return floored_normal(shape, self.scale)
 
     @property
     def randomness(self) -> Randomness:
-        """Exact."""
         return Randomness.EXACT
 
     def trade_off(self, differing: int) -> NormalShift:
-        """Return the best test before rounding, which can only be better than after it."""
         return NormalShift(math.sqrt(differing) / self.scale)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
         return np.asarray(log_ndtr((np.asarray(z, np.float64) + 1) / self.scale))
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
         return np.asarray(log_ndtr(-(np.asarray(z, np.float64) + 1) / self.scale))
 
 

@@ -39,7 +39,6 @@ class RandomRound(ChanceTable):
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
     def choices(self, values: NDArray[np.int32], m: int) -> Choices:
-        """Return the multiples below and above each count."""
         remainder = values % self.to
         below = values - remainder
         # Subtracting first keeps the sum within 32 bits.
@@ -53,10 +52,6 @@ class RandomRound(ChanceTable):
     def pull_back(
         self, lo: NDArray[np.int64], hi: NDArray[np.int64], m: int
     ) -> Iterator[Pulled] | None:
-        """Yield one interval for each of the `to` ways to round that are equally likely.
-
-        Adding each of 0..to - 1 equally often before rounding down is the same step.
-        """
         if self.to > _MOST_WAYS:
             return None
         return (
@@ -65,7 +60,6 @@ class RandomRound(ChanceTable):
         )
 
     def tabulated(self, m: int) -> Tabulated | None:
-        """Return the same as in `pull_back`: each of 0..to - 1 is added equally often."""
         if self.to > _MOST_WAYS:
             return None
         sums = np.arange(m + self.to, dtype=np.int32)
@@ -74,16 +68,13 @@ class RandomRound(ChanceTable):
 
     @property
     def changes_counts(self) -> bool:
-        """Whether `to` is above 1."""
         return self.to > 1
 
     @property
     def window(self) -> tuple[int, int]:
-        """Just short of `to`, down or up."""
         return 1 - self.to, self.to - 1
 
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
         return (
             f"Counts are rounded at random to one of the multiples of {self.to} next to them, the "
             "nearer one being likelier."

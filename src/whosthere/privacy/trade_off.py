@@ -110,21 +110,17 @@ class Budget(TradeOff):
 
     @property
     def auc(self) -> float:
-        """It is e^eps / (1 + e^eps) for delta = 0; in floating point it is 1 from eps = 37."""
         return float(1 - (1 - self.delta) ** 2 * expit(-self.eps))
 
     def eps_at(self, delta: float) -> float:
-        """Return eps, or infinity for a delta below the budget's own."""
         return self.eps if delta >= self.delta else math.inf
 
     def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return delta from the budget's own eps on, and more below."""
         excess = -np.expm1(np.minimum(eps - self.eps, 0.0))
         return np.asarray(self.delta + (1 - self.delta) * expit(self.eps) * excess)
 
     @property
     def bends(self) -> NDArray[np.float64]:
-        """The one eps."""
         return np.array([min(self.eps, MOST_EPS)])
 
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -151,15 +147,12 @@ class NormalShift(TradeOff):
 
     @property
     def auc(self) -> float:
-        """The chance that a draw of the higher one is above a draw of the other."""
         return float(ndtr(self.mu / math.sqrt(2)))
 
     def eps_at(self, delta: float) -> float:
-        """Return the least eps, which is infinite for delta = 0."""
         return gaussian_eps(delta, self.mu)
 
     def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(N < mu / 2 - eps / mu) - e^eps P(N < -mu / 2 - eps / mu), N standard normal."""
         if self.mu in {0.0, math.inf}:
             return np.full(eps.shape, float(self.mu > 0))
         high, low = self.mu / 2 - eps / self.mu, -self.mu / 2 - eps / self.mu
@@ -167,7 +160,6 @@ class NormalShift(TradeOff):
 
     @property
     def bends(self) -> NDArray[np.float64]:
-        """Some of all, up to one that is nearly certain to be kept."""
         between = _power_of_two(min(self.mu / _LINES_A_DEVIATION, _BETWEEN_LINES))
         largest = min(self.mu**2 / 2 + 9 * self.mu, MOST_EPS)
         return np.arange(0, largest + between, between)
@@ -205,7 +197,6 @@ class Walk(TradeOff):
 
     @property
     def auc(self) -> float:
-        """The area under the curve, ties counting one half."""
         if self._too_long:
             return self._whole.auc
         law_in, law_out = _laws(self.eps, self.still, self.n)
@@ -220,11 +211,9 @@ class Walk(TradeOff):
         return np.minimum(np.interp(rates, fpr, tpr) + self._slack, limit)
 
     def eps_at(self, delta: float) -> float:  # noqa: ARG002
-        """Return the most that all steps together can amount to."""
         return self._whole.eps
 
     def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how much likelier sums beyond eps are with the person than e^eps times without."""
         limit = self._whole.delta_at(eps)
         if self._too_long:
             return limit
@@ -239,7 +228,6 @@ class Walk(TradeOff):
 
     @property
     def bends(self) -> NDArray[np.float64]:
-        """What the sum can be; only some of it where one step changes next to nothing."""
         deviation = math.sqrt(self.n) / _LINES_A_DEVIATION
         stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
         largest = min(self.n, math.ceil(MOST_EPS / self.eps))

@@ -21,7 +21,6 @@ class _UnitName(OneOf):
     """The name of a unit."""
 
     def write(self, value: Unit) -> str:
-        """Write the unit's name."""
         return value.name
 
 
@@ -31,11 +30,9 @@ class _UnitParameter(Parameter):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The name and the bound make sense only together."""
         return self.key, _BOUND
 
     def read(self, given: Mapping[str, Written]) -> Unit:
-        """Return the unit that was given."""
         name = self.value.read(given[self.key], self.key) if self.key in given else Event.name
         kind: Any = UNITS[name]
         takes_bound = bool(fields_of(kind))
@@ -55,7 +52,6 @@ class _UnitParameter(Parameter):
         return unit
 
     def write(self, value: Unit) -> str:
-        """Write the unit with its bound, if it has one."""
         return str(value)
 
 

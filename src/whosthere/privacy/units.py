@@ -103,28 +103,22 @@ class Event(Unit):
 
     @property
     def most_visits(self) -> int:
-        """One."""
         return 1
 
     @property
     def bounds_visits(self) -> bool:
-        """Never."""
         return False
 
     def period(self, epochs: Epochs) -> None:  # noqa: ARG002
-        """Return None: nothing is bounded."""
         return
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
-        """Return the traces themselves: a single visit needs no bound."""
         return traces
 
     def describe_bound(self) -> str:
-        """Say nothing: no visit is dropped."""
         return ""
 
     def describe_person(self) -> str:
-        """Say that visits add up."""
         return _adds_up("visit")
 
     def __str__(self) -> str:
@@ -145,20 +139,16 @@ class _Bounded(Unit):
 
     @property
     def most_visits(self) -> int:
-        """`max_visits`."""
         return self.max_visits
 
     @property
     def bounds_visits(self) -> bool:
-        """Always."""
         return True
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
-        """Keep a uniformly random `max_visits` of each unit's visits, all where fewer."""
         return traces.bounded(self.max_visits, per_day=self._per_day, rng=rng)
 
     def describe_bound(self) -> str:
-        """Say in one public sentence which visits are dropped."""
         return (
             f"At most {self.max_visits} visits of each {self._whose} are counted, chosen at random "
             "where there are more."
@@ -178,11 +168,9 @@ class UserDay(_Bounded):
     _per_day: ClassVar[bool] = True
 
     def period(self, epochs: Epochs) -> NDArray[np.int32]:
-        """Return the local day of each epoch."""
         return epochs.days
 
     def describe_person(self) -> str:
-        """Say that days add up."""
         return _adds_up("day with a visit")
 
 
@@ -197,11 +185,9 @@ class User(_Bounded):
     _per_day: ClassVar[bool] = False
 
     def period(self, epochs: Epochs) -> NDArray[np.int32]:
-        """Return 0 for each epoch: all of them are one period."""
         return np.zeros(epochs.n, dtype=np.int32)
 
     def describe_person(self) -> str:
-        """Say nothing: a unit is a person."""
         return ""
 
 

@@ -59,7 +59,6 @@ class ContradictionRule(Attack):
     )
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
-        """Refuse releases where a 0 proves nothing, and knowledge without times."""
         super().check(facts, knowledge, auxiliary)
         if not is_sound(facts, knowledge):
             raise NotApplicableError(
@@ -104,7 +103,6 @@ class RuleFirst(FittedAttack):
     otherwise: FittedAttack
 
     def score(self, release: Release) -> Answer:
-        """Score a release; one that the rule decides costs nothing."""
         if self.cells is not None and contradicts(self.cells, release):
             return Answer(RULED_OUT, 0.0)
         return self.otherwise.score(release)

@@ -39,13 +39,11 @@ class KnockKnock(TrainedAttack):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Real traces of others."""
         return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        """Train on groups of the reference, once for all releases with these facts."""
         rng = generator(seed, self.name)
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         trained = self.train(sampler, rng)

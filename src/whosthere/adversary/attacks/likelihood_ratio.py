@@ -81,7 +81,6 @@ class LikelihoodAnswer(Answer):
         return 1 / (1 + math.exp(-odds)) if odds > -500 else 0.0
 
     def explain(self, *, prior: float) -> list[str]:
-        """Return sentences on what the score means, given a probability of being in before."""
         said = [f"Probability of being in, from {prior:g} before: {self.posterior(prior):.3f}."]
         if self.p_value is not None:
             said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
@@ -93,7 +92,6 @@ class LikelihoodAnswer(Answer):
         return said
 
     def to_json(self, *, prior: float = 0.5) -> dict[str, Any]:
-        """Return the answer as a JSON object."""
         posterior = self.posterior(prior)
         return super().to_json() | {"p_value": self.p_value, "posterior": posterior}
 
@@ -133,7 +131,6 @@ class LikelihoodRatio(Attack):
         auxiliary: Auxiliary,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
-        """Make the mechanism's tables; the rates wait for the release."""
         completion(facts.mechanism, facts.group_size)
         low_rank = self.rates == "low-rank"
         return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
@@ -187,7 +184,6 @@ class LikelihoodRatioWithReference(LikelihoodRatio):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Real traces of others."""
         return frozenset({"reference"})
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:

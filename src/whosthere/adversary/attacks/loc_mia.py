@@ -37,11 +37,9 @@ class LocMia(TrainedAttack):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Real traces of others, and of friends."""
         return frozenset({"reference", "friends"})
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
-        """Refuse friends of whom nothing is known."""
         super().check(facts, None, auxiliary)
         if auxiliary.friends is None or not auxiliary.friends.n_visits:
             raise NotApplicableError("the target has no friends with a visit")
@@ -53,7 +51,6 @@ class LocMia(TrainedAttack):
         auxiliary: Auxiliary,
         seed: int,
     ) -> FittedAttack:
-        """Train on the stand-in."""
         if auxiliary.friends is None:
             raise NotApplicableError("there are no friends")
         rng = generator(seed, self.name)

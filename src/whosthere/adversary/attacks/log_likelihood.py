@@ -61,13 +61,11 @@ class LogLikelihood(Attack):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Real traces of others."""
         return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        """Take the frequencies of the reference, and tune the threshold on groups of it."""
         rng = generator(seed, self.name)
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)

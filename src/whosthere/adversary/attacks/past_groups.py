@@ -62,11 +62,9 @@ class PastGroups(Attack):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Past releases."""
         return frozenset({"past"})
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
-        """Refuse a past that cannot be learned from."""
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -84,7 +82,6 @@ class PastGroups(Attack):
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        """Train on the past releases."""
         smallest = np.min_scalar_type(max(past.release.group_size for past in auxiliary.past))
         counts: NDArray[np.unsignedinteger] = np.stack(
             [flat_counts(past.release).astype(smallest) for past in auxiliary.past]

@@ -101,7 +101,6 @@ class Trained(FittedAttack):
         return cls(decision, youden_threshold(scores, labels), NullScores.of(scores, labels))
 
     def score(self, release: Release) -> Answer:
-        """Score a release by the classifier."""
         counts = flat_counts(release)[None, self.decision.cells]
         score = float(self.decision(counts)[0])
         return Answer(score, self.threshold, self.null.calibrated(score))

@@ -120,16 +120,13 @@ class ZeroKnowledge(TrainedAttack):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Nothing, or an example release to train on."""
         return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
 
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
-        """Raise `NotApplicableError` where too few people are to be made up."""
         super().check(facts, knowledge, auxiliary)
         self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
 
     def cautions(self, facts: Facts, auxiliary: Auxiliary) -> list[str]:  # noqa: ARG002
-        """Return a sentence where few people are to be made up."""
         return self._cautions(facts.group_size, self._people(facts.group_size))
 
     def _people(self, m: int) -> int:
@@ -139,7 +136,6 @@ class ZeroKnowledge(TrainedAttack):
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        """Note the target; training waits for the release, unless an example stands in for it."""
         on_each = OnEachRelease(self, facts, needed(knowledge), seed)
         fitted: FittedAttack = on_each
         if self.fit_on in _EXAMPLES:
@@ -186,7 +182,6 @@ class OnEachRelease(FittedAttack):
     seed: int
 
     def score(self, release: Release) -> Answer:
-        """Make people up from this release, train on them, and score it."""
         return self.trained_on(release).score(release)
 
     def trained_on(self, release: Release) -> Trained:

@@ -48,7 +48,6 @@ class Linear(Decision):
     objective: float
 
     def __call__(self, counts: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return a score for each row of the counts of its cells, shape (n, k) -> (n,)."""
         return np.asarray(counts.astype(np.float64) @ self.weights + self.offset)
 
 
@@ -84,7 +83,6 @@ class ExactL1(Classifier):
             object.__setattr__(self, name, check_positive(getattr(self, name), name))
 
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Linear:
-        """Find the optimum for the counts of n groups and labels of shape (n,)."""
         n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
         mean, scale = _moments(n, *counts.sums())

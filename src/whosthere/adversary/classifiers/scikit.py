@@ -31,7 +31,6 @@ class Pipeline(Decision):
     model: Any
 
     def __call__(self, counts: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return a score for each row of the counts of its cells, shape (n, k) -> (n,)."""
         if hasattr(self.model, "decision_function"):
             return np.asarray(self.model.decision_function(counts))
         # The log of the odds, kept finite where a model is certain.
@@ -63,7 +62,6 @@ class PaperL1(Classifier):
         object.__setattr__(self, "most_iterations", most)
 
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("linear_model").LogisticRegression(
             l1_ratio=1,
             solver="liblinear",
@@ -87,7 +85,6 @@ class Forest(Classifier):
         object.__setattr__(self, "trees", check_integer(self.trees, "trees", least=1))
 
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("ensemble").RandomForestClassifier(self.trees, random_state=0)
         model.fit(counts.dense(), labels)
         return Pipeline(np.arange(counts.shape[1]), model)
@@ -105,7 +102,6 @@ class Perceptron(Classifier):
         object.__setattr__(self, "hidden", check_integer(self.hidden, "hidden", least=1))
 
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Pipeline:
-        """Learn from the counts of n groups and labels of shape (n,)."""
         model = _part("neural_network").MLPClassifier((self.hidden,), random_state=0)
         return _fitted(model, counts, labels)
 

@@ -72,7 +72,6 @@ class DelimitedSource(Source):
     constants: Mapping[str, str | None] = field(default_factory=dict)
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Read expressions over the columns, in order, about `rows` rows at a time."""
         done = 0
         if self.by_polars:
             try:
@@ -101,7 +100,6 @@ class DelimitedSource(Source):
             done = 0
 
     def head(self, n: int) -> pl.DataFrame:
-        """Read all columns of the first `n` rows."""
         if self.by_polars:
             try:
                 return self._scan().head(n).collect()
@@ -111,7 +109,6 @@ class DelimitedSource(Source):
         return self._empty() if first is None else first.drop(RAGGED).head(n)
 
     def whole(self) -> pl.DataFrame:
-        """Read all columns of all rows; a row with too many fields is refused."""
         done, frames = 0, [self._empty()]
         for frame in self.batches([column(name) for name in self.columns]):
             if RAGGED in frame.columns:
@@ -122,12 +119,10 @@ class DelimitedSource(Source):
         return pl.concat(frames)
 
     def count(self) -> int:
-        """Count the rows."""
         first = column(self.columns[0])
         return sum(frame.height for frame in self.batches([first]))
 
     def place(self, index: int) -> str:
-        """Name the line of a row; fields that go over several lines are taken into account."""
         try:
             with readable(self.path):
                 for number, (line, _) in enumerate(self._lines()):

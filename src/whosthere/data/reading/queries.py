@@ -94,7 +94,6 @@ class QuerySource(Source):
     is_server: bool = False
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Run the query and read expressions over its columns, `rows` rows at a time."""
         duckdb = _module()
         try:
             for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
@@ -103,15 +102,12 @@ class QuerySource(Source):
             raise _refusal(error) from error
 
     def head(self, n: int) -> pl.DataFrame:
-        """Run the query for its first rows."""
         return self._run(f"{self.sql} LIMIT {n}")
 
     def whole(self) -> pl.DataFrame:
-        """Run the query, and read all of it."""
         return self._run(self.sql)
 
     def count(self) -> int:
-        """Let the database count the rows."""
         return int(self._run(f"SELECT count(*) FROM ({self.sql})").item())
 
     def _cursor(self) -> Any:  # noqa: ANN401

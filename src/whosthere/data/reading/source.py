@@ -93,24 +93,20 @@ class FrameSource(Source):
     frame: pl.LazyFrame
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Read expressions over the columns, a bounded number of rows at a time."""
         with readable(self.path):
             yield from self.frame.select(chosen).collect_batches(
                 chunk_size=rows, maintain_order=True, engine="streaming"
             )
 
     def head(self, n: int) -> pl.DataFrame:
-        """Read all columns of the first `n` rows."""
         with readable(self.path):
             return self.frame.head(n).collect()
 
     def whole(self) -> pl.DataFrame:
-        """Read all columns of all rows."""
         with readable(self.path):
             return self.frame.collect()
 
     def count(self) -> int:
-        """Count the rows."""
         if self.rows is not None:
             return self.rows
         with readable(self.path):
