@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry, Ledger
-from whosthere.data.reading import source, sources, visits
+from whosthere.data.reading import opening, source, visits
 from whosthere.data.reading.batches import RowReader
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.partition.by_id import RegionIds
@@ -489,7 +489,7 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 
 
 def test_batches_show_no_user(records, tmp_path):
-    opened = sources.open_sources(_write_parquet(records, tmp_path))
+    opened = opening.open_sources(_write_parquet(records, tmp_path))
     [table] = RowReader().tables(opened.sources)
     [batch] = table.batches()
     assert "u0" not in repr(batch)

@@ -25,9 +25,9 @@ from whosthere.data.reading.labels import (
     n_with_controls,
     sorted_order,
 )
+from whosthere.data.reading.opening import Opened, open_sources
 from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, WORLD, Box, Locator, Partition
 from whosthere.data.reading.queries import Query
-from whosthere.data.reading.sources import Opened, open_sources
 from whosthere.data.reading.survey import Survey, Window, survey
 from whosthere.data.reading.times import SKIPPED, TWICE, ClockChange, time_form
 from whosthere.data.traces import Traces, check_cell_space

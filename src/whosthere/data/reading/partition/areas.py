@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from whosthere.data.files import existing
 from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.reading.geojson import geojson_features
 from whosthere.data.reading.labels import Labels
 from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, Places
+from whosthere.data.reading.source import Stored
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, MissingExtraError, RecordsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 # What shapely makes of a geometry that is none.
@@ -121,8 +122,9 @@ class Polygons(Partition):
             import shapely  # noqa: PLC0415 - optional
         except ImportError as error:
             raise MissingExtraError("Reading polygons", "geo") from error
+        features = geojson_features(Stored(existing(Path(self.path))))
         ids, shapes = [], []
-        for number, feature in enumerate(geojson_features(self.path), start=1):
+        for number, feature in enumerate(features, start=1):
             where = f"{self.path}, feature {number}"
             shapes.append(_shape(shapely, feature, where))
             ids.append(self._id(feature, number, where))

@@ -12,6 +12,7 @@ import polars as pl
 from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
 from whosthere.data.reading.labels import Labels
 from whosthere.data.reading.numbers import degrees_of
+from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.partition.base import (
     NOWHERE,
     UNKNOWN,
@@ -21,7 +22,6 @@ from whosthere.data.reading.partition.base import (
     Partition,
     Places,
 )
-from whosthere.data.reading.sources import read_single
 from whosthere.data.reading.table_columns import joined_ids, single
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, RecordsError, listed
