@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing import run
-from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.loading import load_audit
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
 from whosthere.reporting.pages import audit_page
@@ -83,7 +83,7 @@ class TestAudits:
         result = audited(households, tmp_path)
         assert ALIKE in result.verdicts[0].meaning[-1]
         assert "easier to find" in result.verdicts[0].meaning[-1]
-        page = audit_page(FinishedAudit.load(tmp_path))
+        page = audit_page(load_audit(tmp_path))
         assert any(ALIKE in said for said in page.overview.warnings)
         assert page.people.together is not None
         assert "People who go together" in (tmp_path / "report.html").read_text()
@@ -93,7 +93,7 @@ class TestAudits:
 
     def test_nothing_where_it_is_rare(self, strangers, tmp_path):
         result = audited(strangers, tmp_path)
-        page = audit_page(FinishedAudit.load(tmp_path))
+        page = audit_page(load_audit(tmp_path))
         assert page.people.together is None
         for said in (*result.verdicts[0].meaning, *page.overview.warnings):
             assert ALIKE not in said

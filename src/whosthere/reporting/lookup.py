@@ -13,7 +13,7 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
@@ -57,7 +57,7 @@ class Lookup:
     verdicts: Sequence[Verdict]
 
     @classmethod
-    def of(cls, audit: FinishedAudit) -> Lookup:
+    def of(cls, audit: AuditResult) -> Lookup:
         """Return the findings of an audit."""
         return cls(audit.findings, audit.verdicts)
 

@@ -14,7 +14,7 @@ from whosthere.reporting.sections.people import People, people_section
 from whosthere.reporting.sections.places import Places, places_section
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class AuditPage:
     about: About
 
 
-def audit_page(audit: FinishedAudit) -> AuditPage:
+def audit_page(audit: AuditResult) -> AuditPage:
     """Return the sections of an audit's report."""
     return AuditPage(
         shortened(audit.name),

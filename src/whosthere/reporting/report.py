@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
@@ -77,7 +76,7 @@ def refuse_page(path: Path, *, force: bool, runs: Sequence[Path] = ()) -> None:
     refuse_existing(path, force=force)
 
 
-def audit_report(audit: FinishedAudit) -> Report:
+def audit_report(audit: AuditResult) -> Report:
     """Return the report of one audit."""
     page = audit_page(audit)
     contents = [("verdicts", "Verdict"), ("choose", "Which protection")]
@@ -98,7 +97,7 @@ def audit_report(audit: FinishedAudit) -> Report:
     return Report(title, html)
 
 
-def comparison_report(audits: Sequence[FinishedAudit]) -> Report:
+def comparison_report(audits: Sequence[AuditResult]) -> Report:
     """Return several audits side by side."""
     page = comparison_page(audits)
     title = f"Audits {', '.join(page.names)}"
@@ -131,6 +130,5 @@ def recommendation_report(found: Recommendation) -> Report:
 
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
-    audit = FinishedAudit.of(result)
-    glossary = glossary_entries(one.metric for one in audit.findings)
-    return render_fragment("notebook", page={"overview": overview(audit)}, glossary=glossary)
+    glossary = glossary_entries(one.metric for one in result.findings)
+    return render_fragment("notebook", page={"overview": overview(result)}, glossary=glossary)

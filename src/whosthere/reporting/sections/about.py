@@ -16,8 +16,8 @@ from whosthere.reporting.texts import texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
 
 _LONG = 400
 
@@ -49,7 +49,7 @@ class About:
     left_out: str
 
 
-def about_section(audit: FinishedAudit) -> About:
+def about_section(audit: AuditResult) -> About:
     """Return everything that does not depend on what was found."""
     chosen = " ".join(said_of_targets("targets", audit))
     return About(
@@ -88,7 +88,7 @@ def policy_table(policy: Policy) -> Table:
     return Table("The limits of risk, and the floors of what must be left.", heads, rows)
 
 
-def command_of(audit: FinishedAudit) -> str:
+def command_of(audit: AuditResult) -> str:
     """Return a command that repeats an audit, as far as its manifest tells."""
     plan = audit.plan
     given = {
@@ -118,13 +118,13 @@ def command_of(audit: FinishedAudit) -> str:
     return " \\\n    ".join([*parts, "--out RUN"])
 
 
-def _time_left_out(audit: FinishedAudit) -> list[str]:
+def _time_left_out(audit: AuditResult) -> list[str]:
     """Say that the manifest does not hold when the tested time begins, if not at once."""
     sentence: str = texts()["repeated"]["test_from"]
     return [sentence] if audit.plan.get("first_epoch") else []
 
 
-def _options_of_targets(audit: FinishedAudit) -> list[str]:
+def _options_of_targets(audit: AuditResult) -> list[str]:
     """Return the options that choose as many targets in the same way, without any id."""
     choice = audit.choice
     if choice is not None and choice.by_hand:
@@ -134,7 +134,7 @@ def _options_of_targets(audit: FinishedAudit) -> list[str]:
     return [f"--targets {audit.n_targets}", *filtered]
 
 
-def _facts(audit: FinishedAudit) -> tuple[Entry, ...]:
+def _facts(audit: AuditResult) -> tuple[Entry, ...]:
     """Return the manifest in words; who the targets are is nobody's business."""
     plan, manifest = audit.plan, audit.manifest
     versions = manifest.get("versions", {})

@@ -25,7 +25,7 @@ from whosthere.reporting.sections.places import riskiest
 from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell, name_cell
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.inference.finding import Finding
 
 _SHOWN = (
@@ -64,7 +64,7 @@ class Certainty:
     marginals: tuple[Estimated, ...]
 
 
-def certainty_section(audit: FinishedAudit) -> Certainty:
+def certainty_section(audit: AuditResult) -> Certainty:
     """Return how sure the findings are."""
     found = Lookup.of(audit)
     return Certainty(
@@ -79,7 +79,7 @@ def certainty_section(audit: FinishedAudit) -> Certainty:
     )
 
 
-def _curves(audit: FinishedAudit, found: Lookup, i: int, setting: str) -> Curves | None:
+def _curves(audit: AuditResult, found: Lookup, i: int, setting: str) -> Curves | None:
     if not audit.scores.width:
         return None
     here = audit.scores.filter(pl.col("setting") == setting)
@@ -103,7 +103,7 @@ def _curves(audit: FinishedAudit, found: Lookup, i: int, setting: str) -> Curves
     return Curves(i, shortened(setting), linear, logarithmic)
 
 
-def _attacks(audit: FinishedAudit, found: Lookup) -> Table:
+def _attacks(audit: AuditResult, found: Lookup) -> Table:
     """Return every attack in every setting, and the lines that bound them."""
     numbers = {verdict.setting: i for i, verdict in enumerate(audit.verdicts, 1)}
     places = dict.fromkeys(
@@ -149,7 +149,7 @@ def _sample(finding: Finding | None) -> tuple[Cell, ...]:
     return tuple(Cell(f"{size:,}", sort=float(size)) for size in sizes)
 
 
-def _controls(audit: FinishedAudit) -> Table | None:
+def _controls(audit: AuditResult) -> Table | None:
     controls = [one for one in audit.findings if one.holds is not None]
     if not controls:
         return None
@@ -175,8 +175,8 @@ def _controls(audit: FinishedAudit) -> Table | None:
     return Table("The controls. Their intervals hold for all of them together (99 %).", heads, rows)
 
 
-def _marginals(audit: FinishedAudit) -> tuple[Estimated, ...]:
-    if audit.marginals is None:
+def _marginals(audit: AuditResult) -> tuple[Estimated, ...]:
+    if audit.marginals.is_empty():
         return ()
     names = {"region": "regions", "hour": "hours of the week"}
     found = []

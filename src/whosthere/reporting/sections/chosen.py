@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.game.target_choice import TargetChoice
 
 
-def said_of_targets(topic: str, audit: FinishedAudit) -> list[str]:
+def said_of_targets(topic: str, audit: AuditResult) -> list[str]:
     """Return the sentence that a topic has for how the targets were chosen, if it has one."""
     choice = audit.choice
     sentence = texts()[topic].get(_case(choice))

@@ -28,7 +28,7 @@ from whosthere.reporting.sections.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.inference.finding import Finding
 
 _LETTERS = 40
@@ -88,7 +88,7 @@ class ComparisonPage:
     glossary: tuple[Entry, ...]
 
 
-def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
+def comparison_page(audits: Sequence[AuditResult]) -> ComparisonPage:
     """Return the sections of a comparison; see `matched` for what stands side by side."""
     names = distinct_names(audits)
     pairs = matched(audits)
@@ -107,7 +107,7 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
     )
 
 
-def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
+def comparison_json(audits: Sequence[AuditResult]) -> dict[str, Any]:
     """Return a comparison as a JSON object: every audit, and what surely changed since the first.
 
     Under `changes`, every protection and metric has the largest value of all attacks in each audit
@@ -138,7 +138,7 @@ def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
     }
 
 
-def distinct_names(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+def distinct_names(audits: Sequence[AuditResult]) -> tuple[str, ...]:
     """Return a short name for each audit; those called alike are numbered."""
     names = [shortened(audit.name, _LETTERS) for audit in audits]
     often = Counter(names)
@@ -158,7 +158,7 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     return "lower" if new_high < low else "cannot tell"
 
 
-def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
+def matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
     """Return what stands side by side: settings of the same name.
 
     Where each audit has a protection with one group size only, its settings are matched even if
@@ -176,14 +176,14 @@ def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
     return tuple(found.values())
 
 
-def _metrics(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+def _metrics(audits: Sequence[AuditResult]) -> tuple[str, ...]:
     """Return what is compared: all that a policy of some audit limits, and the usual metrics."""
     shown = (metric for audit in audits for metric in audit.policy.metrics_to_show)
     return tuple(dict.fromkeys(shown))
 
 
 def _verdicts(
-    audits: Sequence[FinishedAudit], names: tuple[str, ...], pairs: tuple[Matched, ...]
+    audits: Sequence[AuditResult], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
     decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
     heads = (
@@ -244,7 +244,7 @@ def _ends(metric: str, dots: Sequence[Dot]) -> tuple[float, float]:
     return (0.4 if metric in {"auc", "pooled_auc"} else 0.0), 1.0
 
 
-def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+def _warnings(audits: Sequence[AuditResult]) -> tuple[str, ...]:
     said = []
     if any(audit.trusted is False for audit in audits):
         said.append("A control failed in at least one of the audits: do not trust its numbers.")
@@ -267,7 +267,7 @@ def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
+def _plans(audits: Sequence[AuditResult], names: tuple[str, ...]) -> Table:
     facts: dict[str, list[object]] = {
         "begun": [audit.manifest.get("begun") for audit in audits],
         "SHA-256 of the traces": [str(a.manifest.get("traces", ""))[:16] for a in audits],

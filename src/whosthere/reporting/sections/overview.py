@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.verdict import in_a_group
+from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
 from whosthere.inference.vocabulary import METRICS, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -33,8 +33,8 @@ from whosthere.reporting.sections.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Decision, Verdict
 
 _FEW = 3
@@ -89,7 +89,7 @@ class Overview:
     table: Table
 
 
-def overview(audit: FinishedAudit) -> Overview:
+def overview(audit: AuditResult) -> Overview:
     """Return the first screen of an audit."""
     found = Lookup.of(audit)
     return Overview(
@@ -105,7 +105,7 @@ def overview(audit: FinishedAudit) -> Overview:
     )
 
 
-def _warnings(audit: FinishedAudit) -> list[str]:
+def _warnings(audit: AuditResult) -> list[str]:
     said = []
     if audit.trusted is None:
         said.append("There was no control, so nothing shows that the audit itself is sound.")
@@ -191,8 +191,9 @@ def _promise(found: Lookup, setting: str) -> str:
     if odds is None or odds > HARDLY_ANY:
         return "Next to nothing is guaranteed."
     more = found.guarantee(setting, "chance_of_more")
-    but = f", except with a chance of at most {more:.2g}" if more else ""
-    return f"Guaranteed: the odds that a person is in rise at most {odds:,.1f}-fold{but}."
+    but = f", except with a chance of at most {chance_in_words(more)}" if more else ""
+    most = rounded_up(odds, 1)
+    return f"Guaranteed: the odds that a person is in rise at most {most:,.1f}-fold{but}."
 
 
 def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
@@ -366,5 +367,5 @@ def _odds_cell(found: Lookup, setting: str) -> Cell:
     if odds is None or odds > HARDLY_ANY:
         return Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
     more = found.guarantee(setting, "chance_of_more")
-    but = f"chance of more: {more:.2g}" if more else ""
-    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", but, sort=odds)
+    but = f"chance of more: {chance_in_words(more)}" if more else ""
+    return Cell(f"\N{MULTIPLICATION SIGN} {rounded_up(odds, 1):,.1f}", but, sort=odds)

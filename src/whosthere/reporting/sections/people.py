@@ -17,7 +17,7 @@ from whosthere.reporting.sections.tables import Cell, Head, Table, finding_cell,
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.game.together import Together
 
 _METRICS = ("auc_p90", "share_auc_90")
@@ -59,7 +59,7 @@ class People:
     together: Table | None = None
 
 
-def people_section(audit: FinishedAudit) -> People | None:
+def people_section(audit: AuditResult) -> People | None:
     """Return who is found, None where nobody was attacked."""
     found = Lookup.of(audit)
     if not audit.targets.width or not found.attacks:
@@ -76,7 +76,7 @@ def people_section(audit: FinishedAudit) -> People | None:
             if rows.height:
                 place = i, found.attacks.index(attack) + 1
                 panels.append(_panel(rows, numbers, place, detailed=detailed))
-    least = audit.targets["releases"].min() if "releases" in audit.targets.columns else None
+    least = audit.targets["releases"].min()
     return People(
         tuple(panels),
         _table(audit, found),
@@ -100,7 +100,7 @@ def _together(found: Together | None) -> Table | None:
     return Table("People who go together.", heads, rows)
 
 
-def target_numbers(audit: FinishedAudit) -> dict[int, int]:
+def target_numbers(audit: AuditResult) -> dict[int, int]:
     """Return a new number for each target, in an order that says nothing of the traces."""
     rows = np.sort(audit.targets["target"].unique().to_numpy())
     # Those who have the traces could otherwise look up who is who by the order of the rows.
@@ -143,7 +143,7 @@ def _panel(
     )
 
 
-def _table(audit: FinishedAudit, found: Lookup) -> Table:
+def _table(audit: AuditResult, found: Lookup) -> Table:
     present = [metric for metric in _METRICS if any(one.metric == metric for one in audit.findings)]
     heads = (
         Head("protection", "setting", numeric=False),

@@ -17,7 +17,8 @@ from whosthere.reporting.sections.tables import Cell, Head, Table, name_cell, va
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.what_if import Interval
 
 _TOP = 10
 _MOST_PLACES = 5000
@@ -60,12 +61,12 @@ class Places:
         return "" if self.people is None else f" ({self.people:,} in all)"
 
 
-def places_section(audit: FinishedAudit) -> Places | None:
+def places_section(audit: AuditResult) -> Places | None:
     """Return where and when people are found, None where that was not measured."""
     panels: tuple[Leaks, ...] = ()
-    if audit.leaks is not None:
+    if not audit.leaks.is_empty():
         shown = _with_enough_targets(audit.leaks)
-        chosen = riskiest(audit, _MOST_PLACES // max(_n_regions(audit), 1))
+        chosen = riskiest(audit, _MOST_PLACES // max(audit.regions.height, 1))
         panels = tuple(
             panel
             for i, verdict in enumerate(audit.verdicts, 1)
@@ -79,7 +80,7 @@ def places_section(audit: FinishedAudit) -> Places | None:
     return Places(panels, changes, left_out, audit.people_looked_at)
 
 
-def riskiest(audit: FinishedAudit, most: int) -> frozenset[str]:
+def riskiest(audit: AuditResult, most: int) -> frozenset[str]:
     """Return the settings in which attacks do best: at most so many, but at least one."""
     found = Lookup.of(audit)
     risk = {
@@ -89,30 +90,19 @@ def riskiest(audit: FinishedAudit, most: int) -> frozenset[str]:
     return frozenset(sorted(risk, key=lambda name: -risk[name])[: max(most, 1)])
 
 
-def _n_regions(audit: FinishedAudit) -> int:
-    return 0 if audit.regions is None else audit.regions.height
-
-
 def _with_enough_targets(leaks: pl.DataFrame) -> pl.DataFrame:
     """Hide what too few people contribute to, whatever the file says."""
     enough = pl.col("targets") >= LEAST_PEOPLE
     return leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
 
 
-def _panel(leaks: pl.DataFrame, regions: pl.DataFrame | None, i: int, setting: str) -> Leaks | None:
+def _panel(leaks: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Leaks | None:
     here = leaks.filter(pl.col("setting") == setting)
     if here.is_empty():
         return None
-    by_region = here.filter(pl.col("axis") == "region")
-    if regions is not None:
-        by_region = regions.select("index", "id", "lon", "lat").join(
-            by_region, on="index", how="left", maintain_order="left"
-        )
-    else:
-        by_region = by_region.with_columns(
-            pl.col("index").cast(pl.String).alias("id"),
-            *(pl.lit(None, pl.Float64).alias(name) for name in ("lon", "lat")),
-        )
+    by_region = regions.select("index", "id", "lon", "lat").join(
+        here.filter(pl.col("axis") == "region"), on="index", how="left", maintain_order="left"
+    )
     name = shortened(setting)
     return Leaks(
         i, name, _map(by_region, name), _week(here.filter(pl.col("axis") == "hour"), name),
@@ -181,7 +171,7 @@ def _amount(row: Mapping[str, Any]) -> str:
     return f"{row['leak']:.3g}, from {row['targets']:,} people"
 
 
-def _what_if(audit: FinishedAudit) -> Table | None:
+def _what_if(audit: AuditResult) -> Table | None:
     if not audit.what_if:
         return None
     heads = (
@@ -195,29 +185,28 @@ def _what_if(audit: FinishedAudit) -> Table | None:
     )
     rows = tuple(
         (
-            name_cell(shortened(str(one.get("setting", "")))),
-            name_cell(shortened(str(one.get("change", "")))),
-            name_cell(words_of(str(one.get("metric", "")))),
-            _span_cell(one.get("before")),
-            _span_cell(one.get("after")),
-            _left_cell(one.get("utility_before")),
-            _left_cell(one.get("utility_after")),
+            name_cell(shortened(one.setting)),
+            name_cell(shortened(one.change)),
+            name_cell(words_of(one.metric)),
+            _span_cell(one.before),
+            _span_cell(one.after),
+            _left_cell(one.utility_before),
+            _left_cell(one.utility_after),
         )
         for one in audit.what_if
     )
     return Table("What coarser places or times would change.", heads, rows)
 
 
-def _span_cell(value: object) -> Cell:
-    if not isinstance(value, dict) or not isinstance(value.get("estimate"), int | float):
+def _span_cell(found: Interval) -> Cell:
+    if found.estimate is None:
         return Cell("not known")
-    low, high = value.get("low"), value.get("high")
-    known = isinstance(low, int | float) and isinstance(high, int | float)
-    span = f"{low:.2f} \u2013 {high:.2f}" if known else ""
-    return Cell(number(value["estimate"]), span, sort=float(value["estimate"]))
+    known = found.low is not None and found.high is not None
+    span = f"{found.low:.2f} \u2013 {found.high:.2f}" if known else ""
+    return Cell(number(found.estimate), span, sort=found.estimate)
 
 
-def _left_cell(utility: object) -> Cell:
+def _left_cell(utility: Mapping[str, float | None]) -> Cell:
     """Return what is left to publish, of all measures of utility."""
-    value = utility.get(_LEFT) if isinstance(utility, dict) else None
-    return value_cell(float(value)) if isinstance(value, int | float) else Cell("not known")
+    value = utility.get(_LEFT)
+    return Cell("not known") if value is None else value_cell(value)
