@@ -40,9 +40,9 @@ from whosthere.game.scoring import score_task, tests_and_controls
 from whosthere.inference.control import impossible_values
 from whosthere.inference.measure import control_holds, measure
 from whosthere.kernels.threads import one_thread
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
+from whosthere.privacy.rounding import Round, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
