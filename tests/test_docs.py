@@ -215,3 +215,11 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES + MEASURED, ids=name_of)
 def test_no_page_is_long(page):
     assert page.parent.name in GENERATED or page.stat().st_size <= LONGEST
+
+
+def test_the_architecture_names_files_that_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w-]+/)*[\w.-]+(?:\.py|\.pyi|\.toml|/))`", text))
+    roots = (ROOT / "src" / "whosthere", ROOT)
+    missing = [one for one in named if not any((root / one).exists() for root in roots)]
+    assert not missing, missing
