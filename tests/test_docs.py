@@ -127,8 +127,8 @@ class Reader:
 
     def run(self, arguments, place):
         self._make_room(arguments)
-        if "--targets" in arguments:  # as few as the scales of the reader have
-            arguments[arguments.index("--targets") + 1] = "2"
+        if arguments[0] in {"audit", "recommend"} and "--workers" not in arguments:
+            arguments = [*arguments, "--workers", "1"]  # starts faster; nothing else changes
         self.monkeypatch.setattr(sys, "argv", ["whosthere", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -151,8 +151,6 @@ def reader(tmp_path, monkeypatch, capsys):
     # The scale that is used where nothing is said, so that examples need not give numbers.
     small = {"quick": Scale(targets=2, releases=4), "paper": Scale(targets=2, releases=6)}
     monkeypatch.setattr("whosthere.auditing.options.SCALES", small)
-    for module in ("front", "kernels.threads"):  # one process starts faster; nothing else changes
-        monkeypatch.setattr(f"whosthere.{module}.usable_processors", lambda: 1)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     city = simulate("milan-like", seed=7, users=1100, regions=16, days=2)
