@@ -1,4 +1,4 @@
-"""People who go together: the tables of that section in docs/audit.md.
+"""People who go together: the tables of that section in benchmarks/audits.md.
 
     python benchmarks/together.py shared milan-like.parquet cdr-like.parquet mibici.parquet \\
         tdrive.parquet --csv benchmarks/results/together_shared.csv

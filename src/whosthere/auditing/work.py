@@ -1,4 +1,10 @@
-"""Who does the tasks of an audit: this process, several on this machine, or a cluster."""
+"""Who does the tasks of an audit: this process, several on this machine, or a cluster.
+
+Processes are started by loky, not forked: numba, polars and BLAS run threads, and a fork of a
+thread that holds a lock can hang. A process that dies (mostly for lack of memory) takes the whole
+pool with it. All tasks of that pool are tried once more, one at a time: there the one that kills
+stands out, and is reported as failed.
+"""
 
 from __future__ import annotations
 

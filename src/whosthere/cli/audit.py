@@ -108,7 +108,7 @@ def audit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML file with such options (see docs/audit.md). Options given here override it.",
+            help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
         ),
     ] = None,
     policy: PolicyFile = None,

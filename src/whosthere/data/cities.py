@@ -1,6 +1,6 @@
 """Simulated cities: seeded records of people who live somewhere, to try attacks on.
 
-Nothing here follows the model that an attack assumes of people (see docs/cities.md).
+Nothing here follows the model that an attack assumes of people (see docs/explanation/cities.md).
 """
 
 from __future__ import annotations

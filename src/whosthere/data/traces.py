@@ -1,4 +1,10 @@
-"""Who was where, when: one binary trace per user over the cells (region, epoch)."""
+"""Who was where, when: one binary trace per user over the cells (region, epoch).
+
+Traces are nearly empty, so they are compressed rows: sorted 32-bit cell numbers, all users in one
+array (`indptr`, `cells`). A visit takes 4 bytes, and counting a group is one pass over its visits.
+The price is a limit of 2^31 - 1 cells. Ids are text and sorted, because files disagree on whether
+an id is a number: so the rows, and whom a seed chooses, do not depend on the order of the records.
+"""
 
 from __future__ import annotations
 
