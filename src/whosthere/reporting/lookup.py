@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from whosthere.inference.finding import Finding
 
 FOUND = "tpr_at_fpr_1pct"
+"""The measure of how many people are found."""
 _SIZE = re.compile(r", m=(\d+)(?=$|, knows )")
-_KEPT = ("pattern_correlation", "visits_kept", "cells_kept")
+KEPT = "pattern_correlation"
+"""The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
 
 
 def group_size_of(setting: str) -> int | None:
@@ -84,17 +86,7 @@ class Lookup:
         found = self.find(setting, line, metric)
         return None if found is None else found.estimate
 
-    @cached_property
-    def utility_metrics(self) -> tuple[str, ...]:
-        """What was measured of the utility, each once."""
-        return tuple(dict.fromkeys(one.metric for one in self.findings if one.attack == UTILITY))
-
-    @cached_property
-    def kept_metric(self) -> str | None:
-        """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
-        return next((name for name in _KEPT if name in self.utility_metrics), None)
-
     def kept(self, setting: str) -> float | None:
-        """Return what a setting keeps, from 0 to 1."""
-        value = self._estimate(setting, UTILITY, self.kept_metric or "")
+        """Return what a setting keeps, from 0 to 1; None where that is not known."""
+        value = self._estimate(setting, UTILITY, KEPT)
         return None if value is None else min(max(value, 0.0), 1.0)

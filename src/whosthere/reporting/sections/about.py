@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.lookup import Lookup
 from whosthere.reporting.sections.advice import said_of_targets
-from whosthere.reporting.sections.parts import Head, Table, name_cell
+from whosthere.reporting.sections.parts import Cell, Head, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
@@ -71,16 +71,12 @@ def glossary_of(findings: Iterable[Finding]) -> dict[str, Entry]:
 
 def policy_table(policy: Policy) -> Table:
     """Return the limits and floors of a policy with what they mean."""
-    heads = (Head("measure", numeric=False), Head("limit"), Head("meaning", numeric=False))
-    rows = tuple(
-        (
-            name_cell(words_of(metric)),
-            name_cell(asked),
-            name_cell(METRICS[metric].explanation, _LONG),
-        )
+    heads = ("measure", Head("limit"), "meaning")
+    rows = (
+        (words_of(metric), asked, Cell(METRICS[metric].explanation, sort=words_of(metric)))
         for metric, asked in policy.in_words()
     )
-    return Table("The limits of risk, and the floors of what must be left.", heads, rows)
+    return Table.of("The limits of risk, and the floors of what must be left.", heads, rows)
 
 
 def command_of(audit: FinishedAudit) -> str:

@@ -11,15 +11,11 @@ from whosthere.reporting.lookup import Lookup, group_size_of, with_group_size
 from whosthere.reporting.sections.about import facts_of
 from whosthere.reporting.sections.parts import (
     PROTECTION,
-    Cell,
     Head,
     Measured,
     Table,
     axis_ends,
-    finding_cell,
-    name_cell,
     protection_cell,
-    verdict_cell,
 )
 from whosthere.reporting.words import shortened, texts, with_interval, words_of
 
@@ -184,15 +180,17 @@ def _verdicts(
     audits: Sequence[FinishedAudit], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
     decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
-    heads = (PROTECTION, *(Head(name, numeric=False) for name in names))
-    rows = []
-    for i, pair in enumerate(pairs, 1):
-        cells = [protection_cell(i, pair.name)]
-        for own, setting in zip(decided, pair.settings, strict=True):
-            verdict = None if setting is None else own[setting]
-            cells.append(Cell("not measured") if verdict is None else verdict_cell(verdict))
-        rows.append(tuple(cells))
-    return Table("The verdicts of each audit, by its own policy.", heads, tuple(rows))
+    rows = (
+        (
+            protection_cell(i, pair.name),
+            *(
+                "not measured" if setting is None else own[setting]
+                for own, setting in zip(decided, pair.settings, strict=True)
+            ),
+        )
+        for i, pair in enumerate(pairs, 1)
+    )
+    return Table.of("The verdicts of each audit, by its own policy.", (PROTECTION, *names), rows)
 
 
 def _measure(
@@ -216,19 +214,19 @@ def _measure(
         )
         if dots:
             rows.append(Protection(f"{i}  {pair.name}", dots))
-        changes = [name_cell(difference(values[0], value)) for value in values[1:]]
-        body.append((protection_cell(i, pair.name), *map(finding_cell, values), *changes))
+        changes = [difference(values[0], value) for value in values[1:]]
+        body.append((protection_cell(i, pair.name), *values, *changes))
     if not rows:
         return None
-    heads = (
+    heads: tuple[Head | str, ...] = (
         PROTECTION,
         *(Head(name) for name in names),
-        *(Head(f"{name}, against {names[0]}", numeric=False) for name in names[1:]),
+        *(f"{name}, against {names[0]}" for name in names[1:]),
     )
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
     low, high = axis_ends(metric, rows)
     chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
-    return Compared(metric, chart, Table(caption, heads, tuple(body)))
+    return Compared(metric, chart, Table.of(caption, heads, body))
 
 
 def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
@@ -247,9 +245,5 @@ def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
 
 def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
     known = [facts_of(audit) for audit in audits]
-    rows = tuple(
-        (name_cell(what), *(name_cell(facts.get(what, "not known")) for facts in known))
-        for what in _FACTS
-    )
-    heads = (Head("what", numeric=False), *(Head(name, numeric=False) for name in names))
-    return Table("What was done in each audit.", heads, rows)
+    rows = ((what, *(facts.get(what, "not known") for facts in known)) for what in _FACTS)
+    return Table.of("What was done in each audit.", ("what", *names), rows)

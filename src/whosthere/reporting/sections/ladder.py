@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection
-from whosthere.reporting.lookup import Lookup
+from whosthere.reporting.lookup import KEPT, Lookup
 from whosthere.reporting.sections.overview import overview_of
 from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
 
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     from whosthere.reporting.charts.svg import Chart
     from whosthere.reporting.sections.overview import Overview
     from whosthere.search.recommendation import Candidate, Recommendation
-
-_PATTERN = "pattern_correlation"
-
-
-@dataclass(frozen=True, eq=False)
-class Ladder:
-    """The steps of one family that were tried, from weak to strong: their risk and their cost."""
-
-    family: str
-    figures: dict[str, Chart]
 
 
 def choice_section(found: Recommendation) -> Overview:
@@ -43,13 +32,13 @@ def choice_section(found: Recommendation) -> Overview:
     )
 
 
-def ladders_section(found: Recommendation) -> tuple[Ladder, ...]:
-    """Return the steps of each family."""
-    limit = next((limit.most for limit in found.policy.limits if limit.metric == "auc"), None)
+def ladders_section(found: Recommendation) -> dict[str, dict[str, Chart]]:
+    """Return the risk and the cost of the steps of each family, from weak to strong."""
     families: dict[str, list[Candidate]] = {}
     for candidate in found.candidates:
-        families.setdefault(candidate.family, []).append(candidate)
-    return tuple(_ladder(shortened(name), steps, limit) for name, steps in families.items())
+        families.setdefault(shortened(candidate.family), []).append(candidate)
+    limit = next((limit.most for limit in found.policy.limits if limit.metric == "auc"), None)
+    return {family: _figures(family, steps, limit) for family, steps in families.items()}
 
 
 def _advice(found: Recommendation) -> Iterator[str]:
@@ -69,10 +58,10 @@ def _advice(found: Recommendation) -> Iterator[str]:
         yield said["about"].format(who=chosen.last_verdict.who)
 
 
-def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:
+def _figures(family: str, steps: list[Candidate], limit: float | None) -> dict[str, Chart]:
     risks: list[Protection] = []
     kept: list[Protection] = []
-    words = words_of(_PATTERN)
+    words = words_of(KEPT)
     for step in steps:
         name = shortened(step.mechanism)
         label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
@@ -86,7 +75,7 @@ def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:
         kept.append(Protection(label, (dot,)))
     risk = DotChart(f"Risk by step of {family}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
     left_over = DotChart(f"{words} by step of {family}", words, tuple(kept), None, 0, 1)
-    return Ladder(family, {"risk": risk, "kept": left_over})
+    return {"risk": risk, "kept": left_over}
 
 
 def _risk(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from whosthere.auditing.verdict import in_a_group
 from whosthere.display import counted
-from whosthere.inference.vocabulary import UTILITY
+from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection, TradeOff
-from whosthere.reporting.lookup import FOUND, Lookup, group_size_of
+from whosthere.reporting.lookup import FOUND, KEPT, Lookup, group_size_of
 from whosthere.reporting.sections.advice import advice, said_of_targets
 from whosthere.reporting.sections.parts import (
     PROTECTION,
@@ -19,11 +19,8 @@ from whosthere.reporting.sections.parts import (
     Measured,
     Table,
     axis_ends,
-    finding_cell,
     metric_heads,
     protection_cell,
-    value_cell,
-    verdict_cell,
 )
 from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
 
@@ -129,48 +126,37 @@ def _warnings(audit: FinishedAudit) -> Iterator[str]:
 
 def _headline(verdict: Verdict, found: Lookup) -> str:
     """Say how many people are found, or how well attackers do, and what is left to publish."""
-    left = f" Left to publish: {verdict.left_in_words}." if verdict.left_in_words else ""
-    return _risk_in_words(verdict, found) + left
-
-
-def _risk_in_words(verdict: Verdict, found: Lookup) -> str:
-    best = found.largest(verdict.setting, FOUND)
+    said: dict[str, str] = texts()["headlines"]
+    best, auc = found.largest(verdict.setting, FOUND), found.largest(verdict.setting, "auc")
     size = group_size_of(verdict.setting)
-    attacker = "An attacker" + (f" who knows {verdict.knows}" if verdict.knows else "")
-    if best is not None and best.estimate is not None and verdict.who is not None:
-        return (
-            f"{attacker} finds {best.estimate:.1%} of the {verdict.who} who are in a release; "
-            f"guessing finds 1 %. {_promise(found, verdict.setting)}"
-        )
-    if best is not None and best.estimate is not None and size is not None:
-        return (
-            f"{attacker} finds {in_a_group(best, size)} people in a release; guessing "
-            f"finds {_guessed(size)}. {_promise(found, verdict.setting)}"
-        )
-    auc = found.largest(verdict.setting, "auc")
+    left = said["left"].format(left=verdict.left_in_words) if verdict.left_in_words else ""
     if auc is None:
-        return "No attack was measured."
-    return (
-        f"The strongest attack reaches a mean AUC of {auc.estimate:.3f}; 0.5 is guessing. The "
-        "sample is too small to say how many people that finds."
-    )
+        return said["nothing"] + left
+    if best is None or (verdict.who is None and size is None):
+        return said["auc"].format(auc=number(auc.estimate)) + left
+    attacker = said["knows"].format(knows=verdict.knows) if verdict.knows else said["attacker"]
+    if verdict.who is not None:
+        people, guessed = f"{best.estimate:.1%} of the {verdict.who} who are", "1 %"
+    else:
+        people = f"{in_a_group(best, size or 0)} people"
+        guessed = f"{0.01 * size:,.0f}" if size and size >= 100 else "less than 1"
+    promise, _ = _promise(found, verdict.setting)
+    return said["found"].format(attacker=attacker, people=people, guessed=guessed) + promise + left
 
 
-def _guessed(size: int) -> str:
-    """Write how many people of a group are found by naming 1 in 100 at random."""
-    return f"{0.01 * size:,.0f}" if size >= 100 else "less than 1"
-
-
-def _promise(found: Lookup, setting: str) -> str:
-    """Say in a few words what is guaranteed."""
+def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
+    """Say in a few words what is guaranteed, and in the cell of a table."""
+    said: dict[str, str] = texts()["promises"]
+    odds, more = (found.guarantee(setting, name) for name in ("odds_factor", "chance_of_more"))
     if found.guarantee(setting, "auc") is None:
-        return "Nothing is guaranteed."
-    odds = found.guarantee(setting, "odds_factor")
+        return said["nothing"], Cell("no guarantee")
     if odds is None or odds > HARDLY_ANY:
-        return "Next to nothing is guaranteed."
-    more = found.guarantee(setting, "chance_of_more")
-    but = f", except with a chance of at most {more:.2g}" if more else ""
-    return f"Guaranteed: the odds that a person is in rise at most {odds:,.1f}-fold{but}."
+        cell = Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
+        return said["hardly_any"], cell
+    but = said["but"].format(chance=f"{more:.2g}") if more else ""
+    detail = f"chance of more: {more:.2g}" if more else ""
+    cell = Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", detail, sort=odds)
+    return said["odds"].format(odds=f"{odds:,.1f}", but=but), cell
 
 
 def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Measured, ...]:
@@ -194,11 +180,11 @@ def _risk_chart(
     low, high = axis_ends(metric, rows, limit)
     words = words_of(metric)
     title = f"{words}, the largest of all attacks"
-    if found.kept_metric is None or any(row.kept is None for row in rows):
+    if any(row.kept is None for row in rows):
         return DotChart(title, words, rows, limit, low, high)
-    kept = words_of(found.kept_metric)
+    kept = words_of(KEPT)
     title += f", against {kept}, for {counted(len(rows), 'protection')}"
-    floor = next((one.least for one in policy.keep if one.metric == found.kept_metric), None)
+    floor = next((one.least for one in policy.keep if one.metric == KEPT), None)
     return TradeOff(title, f"risk: {words}", rows, limit, low, high, f"kept: {kept}", floor)
 
 
@@ -209,8 +195,7 @@ def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protect
     kept = found.kept(verdict.setting)
     label = f"{i}  {verdict.setting}"
     said = f"{shortened(label)}: {verdict.decision}; {words_of(metric)} {with_interval(one)}"
-    if kept is not None and found.kept_metric is not None:
-        said += f"; {words_of(found.kept_metric)} {number(kept)}"
+    said += f"; {words_of(KEPT)} {number(kept)}" if kept is not None else ""
     return Protection(
         label,
         (Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, said),),
@@ -224,9 +209,9 @@ def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protect
 def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
     """Return one row for each protection."""
     shown = policy.metrics_to_show
-    # What the picture shows first.
-    utility = sorted(found.utility_metrics, key=lambda name: name != found.kept_metric)
-    heads = [
+    # What the picture shows comes first.
+    utility = found.measured(dict.fromkeys((KEPT, *OF_UTILITY)))
+    heads = (
         PROTECTION,
         Head("verdict", "verdict", numeric=False),
         Head("people found", "people found"),
@@ -234,28 +219,22 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
         Head("ceiling, mean AUC", "ceiling"),
         Head("guarantee, mean AUC", "guarantee"),
         Head("odds factor", "odds_factor"),
-    ]
-    rows = []
-    for i, verdict in enumerate(verdicts, 1):
-        name = verdict.setting
-        measured = (found.largest(name, metric) for metric in shown)
-        rows.append(
-            (
-                protection_cell(i, name),
-                verdict_cell(verdict),
-                _found_cell(verdict, found),
-                *(finding_cell(one) for one in measured),
-                *(finding_cell(found.find(name, UTILITY, metric)) for metric in utility),
-                value_cell(found.ceiling(name, "auc")),
-                value_cell(found.guarantee(name, "auc")),
-                _odds_cell(found, name),
-            )
-        )
-    return Table(
-        "All protections: the most that any attack reached by each measure, with 95 % intervals.",
-        tuple(heads),
-        tuple(rows),
     )
+    rows = (
+        (
+            *(protection_cell(i, verdict.setting), verdict, _found_cell(verdict, found)),
+            *(found.largest(verdict.setting, metric) for metric in shown),
+            *(found.find(verdict.setting, UTILITY, metric) for metric in utility),
+            found.ceiling(verdict.setting, "auc"),
+            found.guarantee(verdict.setting, "auc"),
+            _promise(found, verdict.setting)[1],
+        )
+        for i, verdict in enumerate(verdicts, 1)
+    )
+    caption = (
+        "All protections: the most that any attack reached by each measure, with 95 % intervals."
+    )
+    return Table.of(caption, heads, rows)
 
 
 def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
@@ -269,14 +248,3 @@ def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
         return Cell(f"{share:.1%} of the {verdict.who}", span, sort=share * size)
     span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
     return Cell(f"{share * size:,.0f} of {size:,}", span, sort=share * size)
-
-
-def _odds_cell(found: Lookup, setting: str) -> Cell:
-    if found.guarantee(setting, "auc") is None:
-        return Cell("no guarantee")
-    odds = found.guarantee(setting, "odds_factor")
-    if odds is None or odds > HARDLY_ANY:
-        return Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
-    more = found.guarantee(setting, "chance_of_more")
-    but = f"chance of more: {more:.2g}" if more else ""
-    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", but, sort=odds)

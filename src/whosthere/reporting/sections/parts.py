@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from whosthere.auditing.verdict import Verdict
+from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.words import (
-    LONGEST_NAME,
-    number,
-    short_words_of,
-    shortened,
-    span,
-    texts,
-)
+from whosthere.reporting.words import number, short_words_of, shortened, span, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from whosthere.auditing.verdict import Decision, Verdict
-    from whosthere.inference.finding import Finding
+    from whosthere.auditing.verdict import Decision
     from whosthere.reporting.charts.risk import DotChart, Protection
     from whosthere.reporting.charts.svg import Chart
 
@@ -72,6 +66,17 @@ class Table:
     heads: tuple[Head, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
+    @classmethod
+    def of(
+        cls, caption: str, heads: Iterable[Head | str], rows: Iterable[Iterable[Shown]]
+    ) -> Table:
+        """Return a table of whatever can be shown; heads of columns of texts are texts."""
+        return cls(
+            caption,
+            tuple(one if isinstance(one, Head) else Head(one, numeric=False) for one in heads),
+            tuple(tuple(map(cell, row)) for row in rows),
+        )
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """The notes of all cells, each once."""
@@ -112,46 +117,42 @@ def metric_heads(metrics: Iterable[str]) -> tuple[Head, ...]:
     return tuple(Head(short_words_of(metric), metric) for metric in metrics)
 
 
-def name_cell(text: object, longest: int = LONGEST_NAME) -> Cell:
-    """Return a cell with a name, or with other words."""
-    words = shortened(str(text), longest)
-    return Cell(words, sort=words)
+Shown: TypeAlias = Cell | Finding | Verdict | str | int | float | None
+"""What can stand in a table: a number without an interval is a float, how many is an int."""
+
+
+def cell(value: Shown) -> Cell:
+    """Return what a table shows of a value; None is shown as a dash."""
+    match value:
+        case Cell():
+            return value
+        case Finding():
+            shown = span_cell(value.estimate, value.low, value.high)
+            unknown = Cell("not resolvable")
+            return replace(unknown if value.estimate is None else shown, note=value.note)
+        case Verdict():
+            said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
+            decided: str = texts()["decisions"][value.decision]
+            return Cell(decided, said, sort=value.decision, decision=value.decision)
+        case str():
+            words = shortened(value)
+            return Cell(words, sort=words)
+        case int():
+            return Cell(f"{value:,}", sort=float(value))
+        case _:
+            return span_cell(value, None, None)
+
+
+def span_cell(value: float | None, low: float | None, high: float | None) -> Cell:
+    """Return a number, with its interval where it has one."""
+    if value is None:
+        return Cell("\N{EN DASH}")
+    return Cell(number(value), span(low, high), sort=value)
 
 
 def protection_cell(number: int, name: str) -> Cell:
     """Return a protection with its number, which it is sorted by."""
     return Cell(f"{number}  {shortened(name)}", sort=float(number))
-
-
-def count_cell(count: int) -> Cell:
-    """Return how many there are of something."""
-    return Cell(f"{count:,}", sort=float(count))
-
-
-def value_cell(value: float | None, low: float | None = None, high: float | None = None) -> Cell:
-    """Return a number, with its interval where it has one."""
-    return (
-        Cell("\N{EN DASH}") if value is None else Cell(number(value), span(low, high), sort=value)
-    )
-
-
-def finding_cell(finding: Finding | None) -> Cell:
-    """Return a finding with its interval and its note."""
-    if finding is None:
-        return value_cell(None)
-    if finding.estimate is None:
-        return Cell("not resolvable", note=finding.note)
-    return replace(value_cell(finding.estimate, finding.low, finding.high), note=finding.note)
-
-
-def verdict_cell(verdict: Verdict) -> Cell:
-    """Return a decision with all that qualifies it."""
-    return Cell(
-        texts()["decisions"][verdict.decision],
-        " ".join(f"({shortened(said)})" for said in verdict.qualifiers),
-        sort=verdict.decision,
-        decision=verdict.decision,
-    )
 
 
 @dataclass(frozen=True, eq=False)

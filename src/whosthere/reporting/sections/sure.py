@@ -22,10 +22,7 @@ from whosthere.reporting.sections.parts import (
     Head,
     Panel,
     Table,
-    count_cell,
-    finding_cell,
     metric_heads,
-    name_cell,
     protection_cell,
 )
 from whosthere.reporting.words import shortened, words_of
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.inference.finding import Finding
     from whosthere.reporting.charts.svg import Chart
 
     Floats = NDArray[np.float64]
@@ -158,21 +154,9 @@ def _attacks(audit: FinishedAudit, found: Lookup, numbers: dict[str, int]) -> Ta
     for setting, attack in sorted(places, key=lambda at: (numbers[at[0]], ranks[at[1]])):
         own = [found.find(setting, attack, metric) for metric in present]
         sample = next((one for one in own if one is not None), None)
-        rows.append(
-            (
-                protection_cell(numbers[setting], setting),
-                name_cell(attack),
-                *map(finding_cell, own),
-                *_sample(sample),
-            )
-        )
-    return Table("Every attack against every protection, with 95 % intervals.", heads, tuple(rows))
-
-
-def _sample(finding: Finding | None) -> tuple[Cell, ...]:
-    if finding is None:
-        return (Cell(""), Cell(""), Cell(""))
-    return tuple(map(count_cell, (finding.n_targets, finding.n_in, finding.n_out)))
+        sizes = (sample.n_targets, sample.n_in, sample.n_out) if sample else ("", "", "")
+        rows.append((protection_cell(numbers[setting], setting), attack, *own, *sizes))
+    return Table.of("Every attack against every protection, with 95 % intervals.", heads, rows)
 
 
 def _controls(audit: FinishedAudit) -> Table | None:
@@ -180,20 +164,19 @@ def _controls(audit: FinishedAudit) -> Table | None:
     if not controls:
         return None
     control = Head("control", "control", numeric=False)
-    holds = Head("holds", numeric=False)
-    heads = (PROTECTION, ATTACK, control, Head("found"), Head("must be"), holds)
-    rows = tuple(
+    rows = (
         (
-            name_cell(one.setting),
-            name_cell(one.attack),
-            name_cell(words_of(one.metric)),
-            finding_cell(replace(one, note=None)),
+            *(one.setting, one.attack, words_of(one.metric), replace(one, note=None)),
             Cell("0 or less" if one.metric == EXCESS else f"{MUST_BE[one.metric]:g}"),
-            name_cell("yes" if one.holds else "NO"),
+            "yes" if one.holds else "NO",
         )
         for one in controls
     )
-    return Table("The controls. Their intervals hold for all of them together (99 %).", heads, rows)
+    return Table.of(
+        "The controls. Their intervals hold for all of them together (99 %).",
+        (PROTECTION, ATTACK, control, Head("found"), Head("must be"), "holds"),
+        rows,
+    )
 
 
 def _marginal_charts(audit: FinishedAudit, setting: str) -> dict[str, Chart]:

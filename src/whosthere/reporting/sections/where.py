@@ -11,16 +11,7 @@ from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import counted
 from whosthere.reporting.charts.shades import DAYS, Place, RegionMap, Week, shade
 from whosthere.reporting.lookup import Lookup
-from whosthere.reporting.sections.parts import (
-    PROTECTION,
-    Cell,
-    Head,
-    Panel,
-    Table,
-    count_cell,
-    name_cell,
-    value_cell,
-)
+from whosthere.reporting.sections.parts import PROTECTION, Cell, Head, Panel, Table, span_cell
 from whosthere.reporting.words import shortened, words_of
 
 if TYPE_CHECKING:
@@ -131,16 +122,16 @@ def _top(rows: pl.DataFrame, setting: str) -> Table | None:
     if known.is_empty():
         return None
     total = float(known["leak"].sum())
-    body = tuple(
+    body = (
         (
-            name_cell(row["id"], _LETTERS),
+            shortened(str(row["id"]), _LETTERS),
             Cell(f"{row['leak'] / total:.1%}", sort=row["leak"]),
-            count_cell(row["targets"]),
+            int(row["targets"]),
         )
         for row in known.head(_TOP).iter_rows(named=True)
     )
     heads = (Head("region", "region", numeric=False), Head("share of all"), Head("people"))
-    return Table(f"The regions that give away most, {setting}.", heads, body)
+    return Table.of(f"The regions that give away most, {setting}.", heads, body)
 
 
 def _largest(rows: pl.DataFrame) -> float:
@@ -158,24 +149,16 @@ def _what_if(audit: FinishedAudit) -> Table | None:
     if not audit.what_if:
         return None
     heads = (
-        PROTECTION,
-        Head("change", numeric=False),
-        Head("measure", numeric=False),
-        Head("before"),
-        Head("after"),
+        *(PROTECTION, "change", "measure", Head("before"), Head("after")),
         Head(f"{words_of(_LEFT)} before", _LEFT),
         Head(f"{words_of(_LEFT)} after", _LEFT),
     )
-    rows = tuple(
+    rows = (
         (
-            name_cell(one.setting),
-            name_cell(one.change),
-            name_cell(words_of(one.metric)),
-            value_cell(*one.before),
-            value_cell(*one.after),
-            value_cell(one.utility_before.get(_LEFT)),
-            value_cell(one.utility_after.get(_LEFT)),
+            *(one.setting, one.change, words_of(one.metric)),
+            *(span_cell(*one.before), span_cell(*one.after)),
+            *(one.utility_before.get(_LEFT), one.utility_after.get(_LEFT)),
         )
         for one in audit.what_if
     )
-    return Table("What coarser places or times would change.", heads, rows)
+    return Table.of("What coarser places or times would change.", heads, rows)

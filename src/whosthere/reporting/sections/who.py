@@ -18,9 +18,7 @@ from whosthere.reporting.sections.parts import (
     Head,
     Panel,
     Table,
-    finding_cell,
     metric_heads,
-    name_cell,
     protection_cell,
 )
 from whosthere.reporting.words import shortened
@@ -81,34 +79,31 @@ def who_section(audit: FinishedAudit) -> Who | None:
             place = found.attacks.index(attack) + 1
             panels.append(Panel(i, name, figures, attack_number=place, attack=by))
     present = found.measured(_METRICS)
-    rows_of_table = tuple(
+    table = Table.of(
+        "Who bears the risk, with 95 % intervals.",
+        (PROTECTION, ATTACK, *metric_heads(present)),
         (
-            protection_cell(i, setting),
-            name_cell(attack),
-            *(finding_cell(found.find(setting, attack, metric)) for metric in present),
-        )
-        for i, setting, attack in contests
+            (
+                protection_cell(i, setting),
+                attack,
+                *(found.find(setting, attack, metric) for metric in present),
+            )
+            for i, setting, attack in contests
+        ),
     )
-    heads = (PROTECTION, ATTACK, *metric_heads(present))
-    table = Table("Who bears the risk, with 95 % intervals.", heads, rows_of_table)
-    least = audit.targets["releases"].min() if "releases" in audit.targets.columns else None
-    releases = least if isinstance(least, int) else 0
+    releases = min(audit.targets["releases"])
     return Who(tuple(panels), table, releases, _together(audit.together))
 
 
 def _together(found: Together | None) -> Table | None:
     if found is None or found.is_rare:
         return None
-    heads = (
-        Head("visits of a person", numeric=False),
-        Head("share most with one other person"),
-        Head("by chance"),
-    )
-    rows = tuple(
+    heads = ("visits of a person", Head("share most with one other person"), Head("by chance"))
+    rows = (
         (Cell(visits, sort=float(band.least)), Cell(sharing), Cell(f"{band.by_chance:.1%}"))
         for band, (visits, sharing) in zip(found.bands, found.by_visits(), strict=True)
     )
-    return Table("People who go together.", heads, rows)
+    return Table.of("People who go together.", heads, rows)
 
 
 def target_numbers(audit: FinishedAudit) -> dict[int, int]:
