@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from whosthere.inference.metrics import pooled_auc
-from whosthere.reporting.curves import RATES, roc_curve
+from whosthere.reporting.sections.sure import RATES, roc_curve
 
 
 def scores(strength, n_targets=30, releases=20, seed=0):

@@ -1,16 +1,39 @@
-"""Numbers and names as a reader sees them."""
+"""Numbers, names and metrics as a reader sees them; prose is data, and stands in ``texts.toml``."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 import unicodedata
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from whosthere.inference.vocabulary import METRICS
 
 if TYPE_CHECKING:
     from whosthere.inference.finding import Finding
 
 LONGEST_NAME = 120
 _TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """Return the prose of reports by topic."""
+    source = files("whosthere.reporting") / "texts.toml"
+    return tomllib.loads(source.read_text(encoding="utf-8"))
+
+
+def words_of(metric: str) -> str:
+    """Return what a metric is called in sentences."""
+    return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
+
+
+def short_words_of(metric: str) -> str:
+    """Return what a metric is called in the head of a column."""
+    short: dict[str, str] = texts()["short"]
+    return short.get(metric, words_of(metric))
 
 
 def visible(text: str) -> str:
@@ -41,22 +64,13 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
-def interval(finding: Finding) -> str:
-    """Write the interval of a finding, empty where it has none."""
-    if finding.low is None or finding.high is None:
-        return ""
-    return f"{finding.low:.2f}{_TO}{finding.high:.2f}"
+def span(low: float | None, high: float | None) -> str:
+    """Write an interval, empty where there is none."""
+    return "" if low is None or high is None else f"{low:.2f}{_TO}{high:.2f}"
 
 
-def with_interval(finding: Finding | None) -> str:
+def with_interval(finding: Finding) -> str:
     """Write a finding in a sentence: its value, and its interval in brackets."""
-    if finding is None or finding.estimate is None:
-        return "not known"
     if finding.low is None or finding.high is None:
         return number(finding.estimate)
     return f"{number(finding.estimate)} ({number(finding.low)} to {number(finding.high)})"
-
-
-def people(share: float, group_size: int) -> str:
-    """Write a share of a group as people."""
-    return f"{share * group_size:,.0f} of {group_size:,}"
