@@ -147,7 +147,7 @@ def test_two_processes_find_the_same(city, tmp_path):
     tasks = [("tasks", done, N_TASKS) for done in range(N_TASKS + 1)]
     assert seen[: N_TASKS + 1] == tasks
     assert seen[N_TASKS + 1 : 2 * N_TASKS + 1] == [
-        ("closer looks", done, N_TASKS) for _, done, _ in tasks[1:]
+        ("leaks", done, N_TASKS) for _, done, _ in tasks[1:]
     ]
 
 

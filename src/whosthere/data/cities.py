@@ -16,6 +16,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
+from whosthere.data.cells import cell_at
 from whosthere.data.city.friends import draw_friends
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.places import Places, check_regions, make_places
@@ -139,7 +140,7 @@ class City:
         """
         seen = self._seen()
         row_of_person = (np.cumsum(seen) - 1).astype(np.int32)
-        cell = self.region * self.epochs.n + self.epochs.index_of(self.micros)
+        cell = cell_at(self.region, self.epochs.index_of(self.micros), self.epochs.n)
         indptr, cells = kernels.group_by_row(row_of_person[self.user], cell, int(seen.sum()))
         return Traces(
             tuple(self.user_ids().filter(pl.Series(seen)).to_list()),

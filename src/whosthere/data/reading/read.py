@@ -12,6 +12,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
+from whosthere.data.cells import cell_at, region_of
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading import friendships
@@ -256,7 +257,7 @@ class _Reading:
                 fates[at] = Fate.OUT_OF_REGIONS
                 region, epoch = region[~lost], epoch[~lost]
             check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
-            cells = region * np.int32(epochs.n) + epoch
+            cells = cell_at(region, epoch, epochs.n)
             gathering.add(numbers, fates, cells, n_users=len(users))
         if not len(users):
             raise self._nothing_usable(invalid)
@@ -450,7 +451,7 @@ def _user_filters(
 def _only_visited_regions(rows: Traces) -> Traces:
     """Renumber the visited regions in the order of their ids, and leave the others out."""
     seen = np.zeros(len(rows.regions), dtype=bool)
-    seen[rows.cells // np.int32(rows.epochs.n)] = True
+    seen[region_of(rows.cells, rows.epochs.n)] = True
     visited = np.flatnonzero(seen)
     order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
     number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from whosthere.data.coarsening import Coarsening
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
+from whosthere.privacy.layout import Layout
 
 MERGED = (0, 1, 0, 2, 1, 1, 0)
 
@@ -24,7 +24,7 @@ def visits(traces):
 @pytest.mark.parametrize("merged", [None, MERGED, (0,) * 7])
 @pytest.mark.parametrize("joined", [1, 4, 5, 72, 100])
 def test_every_visit_moves_to_its_new_cell(traces, merged, joined):
-    coarse = Coarsening(merged, joined).of(traces)
+    coarse = Layout(merged, joined)(traces)
     new = range(7) if merged is None else merged
     assert visits(coarse) == [
         {(new[region], epoch // joined) for region, epoch in own} for own in visits(traces)
@@ -35,9 +35,8 @@ def test_every_visit_moves_to_its_new_cell(traces, merged, joined):
 
 
 def test_nothing_to_change_changes_nothing(traces):
-    same = Coarsening().of(traces)
-    assert np.array_equal(same.cells, traces.cells)
-    assert (same.regions, same.epochs) == (traces.regions, traces.epochs)
+    same = Layout()(traces)
+    assert same is traces
 
 
 def test_merged_regions_lie_in_the_middle(regions):

@@ -20,6 +20,7 @@ from whosthere.game.leaks import (
     others_to_look_at,
     rarely_visited,
 )
+from whosthere.game.target import TARGET_GAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.progress import Move
 
 
 @dataclass(frozen=True, eq=False)
-class CloserLook:
-    """What a closer look needs to know of the traces.
+class FollowUp:
+    """What follows the scores, and what it needs to know of the traces.
 
     Attributes
     ----------
@@ -76,17 +78,18 @@ class CloserLook:
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return leaks, marginals
-        looks: dict[Task, pl.DataFrame] = {}
-        for outcome in workers.do(replace(job, others=self.others), job.plan.tasks):
+        tasks = TARGET_GAME.tasks(job.plan)
+        found: dict[Task, pl.DataFrame] = {}
+        for outcome in workers.do(replace(job, others=self.others), tasks):
             if outcome.scores is None:
-                folder.log(f"failed: a closer look at {outcome.task}\n{outcome.failure}")
+                folder.log(f"failed: the leaks of {outcome.task}\n{outcome.failure}")
                 return pl.DataFrame(schema=LEAKS), pl.DataFrame(schema=MARGINALS)
-            looks[outcome.task] = outcome.scores
-            on_progress("closer looks", len(looks), len(job.plan.tasks))
-        leaks, marginals = add_up(job.plan, looks, self.hidden)
+            found[outcome.task] = outcome.scores
+            on_progress("leaks", len(found), len(tasks))
+        leaks, marginals = add_up(job.plan, found, self.hidden)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
-        folder.log(f"looked closer at {self.n_people(job.plan)} people")
+        folder.log(f"leaks found of {self.n_people(job.plan)} people")
         return leaks, marginals
 
     def what_if(
