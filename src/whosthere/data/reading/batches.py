@@ -11,10 +11,10 @@ import polars as pl
 
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.geoparquet import points_of
+from whosthere.data.reading.layout import Layout, arrange, find_forms
 from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.partition.base import Places
 from whosthere.data.reading.rejects import Rejects
-from whosthere.data.reading.table_columns import Arranger, Layout, find_forms
 from whosthere.data.reading.times import UNIX, ClockChange, TimeReader
 
 if TYPE_CHECKING:
@@ -109,15 +109,13 @@ class RowReader:
     def tables(self, sources: Sequence[Source]) -> list[Table]:
         """Find out how each file is to be read, refusing one that cannot be."""
         roles = ("user", "point" if self.use_points else "region", "time")
-        has_pattern = self.time_format is not None and "%" in self.time_format
         layouts = [
-            Arranger(self.columns, source, rewrites_dates=not has_pattern).arrange(roles)
-            for source in sources
+            arrange(source, self.columns, roles, time_format=self.time_format) for source in sources
         ]
-        forms = find_forms(sources, layouts, self.time_format)
+        forms = find_forms(layouts, self.time_format)
         return [
-            Table(source, layout, self, self._times(form))
-            for source, layout, form in zip(sources, layouts, forms, strict=True)
+            Table(layout.source, layout, self, self._times(form))
+            for layout, form in zip(layouts, forms, strict=True)
         ]
 
     def _times(self, form: str) -> TimeReader:
@@ -178,7 +176,14 @@ class Table:
             users = users.filter(pl.Series(good)) if users.len() else users
             micros, places = micros[good], places.where(good)
         return Batch(
-            self.source, users, micros, places, first_row, good, rejects.reasons, moments.resolved
+            self.source,
+            users,
+            micros,
+            places,
+            first_row,
+            good,
+            rejects.reasons,
+            Counter({problem: int(mask.sum()) for problem, mask in moments.resolved.items()}),
         )
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> Places:

@@ -11,8 +11,9 @@ import polars as pl
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import refuse_data_as_names
+from whosthere.data.reading.layout import joined_ids
 from whosthere.data.reading.opening import read_single
-from whosthere.data.reading.table_columns import joined_ids
+from whosthere.data.reading.source import naming
 from whosthere.errors import EmptyError, RecordsError, listed
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
         )
     if not table.height:
         raise EmptyError("has no rows", where=path)
-    try:
+    with naming(path):
         ids = [joined_ids([name], table.schema) for name in chosen]
-    except RecordsError as error:
-        raise RecordsError(error.problem, where=path, fix=error.fix) from error
     return table.select(
         expr.cast(pl.String).alias(role) for role, expr in zip(COLUMNS, ids, strict=True)
     )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.data.reading.layout import Layout
     from whosthere.data.reading.source import Source
-    from whosthere.data.reading.table_columns import Layout
 
 _DROP_FIX = "Correct it, or ask for invalid rows to be dropped"
 _CLOCK_FIX = "Say how to read hours of a clock change: earlier, later or drop"
