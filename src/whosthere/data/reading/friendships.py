@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from whosthere.errors import EmptyError, RecordsError, listed
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from whosthere.data.traces import Traces
 
 COLUMNS = ("user", "friend")
 _NOBODY = -1
@@ -84,3 +87,10 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
         kept=graph.n_edges,
     )
     return graph, entry
+
+
+def added(traces: Traces, pairs: pl.DataFrame) -> Traces:
+    """Return traces with the friendships among their users, and an account of them."""
+    graph, entry = among(pairs, traces.users)
+    ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)
+    return replace(traces, friends=graph, ledger=ledger)
