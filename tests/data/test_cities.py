@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
-from whosthere.data.city.choices import Choices
+from whosthere.data.city.places import Choices
 from whosthere.data.reading.friendships import among
 from whosthere.data.reading.partition.by_id import read_regions
 from whosthere.errors import FileError, InputError

@@ -17,11 +17,10 @@ import polars as pl
 from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at
-from whosthere.data.city.friends import draw_friends
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.places import Places, check_regions, make_places
 from whosthere.data.city.records import draw_events
-from whosthere.data.city.residents import People, draw_people, joined
+from whosthere.data.city.residents import People, draw_friends, draw_people, joined
 from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
@@ -246,10 +245,9 @@ def _live(
         rng = np.random.default_rng(group_seed)
         people.append(draw_people(model, min(group, n_users - start), places, rng))
         events.append(draw_events(model, n_days, people[-1], places, rng))
-    user = np.concatenate([e.person + np.int32(i) for i, e in zip(starts, events, strict=True)])
-    second = np.concatenate([e.second for e in events])
-    region = np.concatenate([e.region for e in events])
-    return joined(people), user, second, region
+    persons, seconds, regions = zip(*events, strict=True)
+    user = np.concatenate([part + np.int32(i) for i, part in zip(starts, persons, strict=True)])
+    return joined(people), user, np.concatenate(seconds), np.concatenate(regions)
 
 
 def _positions(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from whosthere.data.reading.ahead import one_ahead
+from whosthere.data.reading.batches import one_ahead
 
 
 def test_all_items_come_in_order():
