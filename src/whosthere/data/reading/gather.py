@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import kernels
+from whosthere.data.cells import cell_at
 from whosthere.data.reading.labels import Labels
 from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator
 from whosthere.data.reading.visits import Visits
