@@ -50,7 +50,7 @@ def test_what_readers_must_know(result):
     assert (result.n_targets, result.n_tasks) == (3, 3)
     assert not result.choice.by_hand
     log = (result.folder / "log.txt").read_text()
-    assert f"looked closer at {result.people_looked_at} people" in log
+    assert f"leaks found of {result.people_looked_at} people" in log
 
 
 def test_parts_that_were_not_measured_are_empty(folder):

@@ -38,9 +38,8 @@ class TestFrame:
 
     def test_settings_are_taken_apart(self, result):
         columns = ("mechanism", "group_size", "knowledge")
-        seen = {
-            row["setting"]: [row[one] for one in columns] for row in result.to_frame().to_dicts()
-        }
+        rows = result.to_frame().to_dicts()
+        seen = {row["setting"]: [row[one] for one in columns] for row in rows}
         assert len(seen) == 8
         for setting, (mechanism, group_size, knowledge) in seen.items():
             known = "" if knowledge == "all" else f", knows {knowledge}"

@@ -124,7 +124,7 @@ def _audit(
 
 
 def _described(setting):
-    mechanism, _, rest = setting.partition(", m=")
+    mechanism, _, rest = setting.rpartition(", m=")
     m, _, knowledge = rest.partition(", knows ")
     about = {"mechanism": mechanism, "group_size": int(m), "knowledge": knowledge or "all"}
     return {"setting": setting, **about}

@@ -172,13 +172,11 @@ def foreign(made_audit, with_places):
     settings = (f"{EVIL}, m=100", f"{BACKWARDS}, m=100", f"{LONG}, m=100")
     policy = Policy(f"{EVIL}{BACKWARDS}{LONG}", {"auc": 0.6})
     attacks = (EVIL, f"{BACKWARDS}{LONG}", "likelihood-ratio")
-    audit = made_audit(
-        settings, attacks, policy=policy, name="<b onclick='x'>\x07", targets=8, releases=8
-    )
+    audit = made_audit(settings, attacks, policy=policy, name=f"{EVIL}\x07", targets=8, releases=8)
     ids = [EVIL, BACKWARDS, LONG, "'", '"', "&amp;", "a\x00b", "</svg>", "-->"]
     with_notes = tuple(replace(one, note=EVIL) for one in audit.findings)
-    unknown = Interval(None, None, None)
-    change = WhatIf(EVIL, LONG, EVIL, unknown, unknown, {}, {})
+    nothing = Interval(None, None, None)
+    change = WhatIf(EVIL, LONG, EVIL, nothing, nothing, {}, {})
     audit = with_places(replace(audit, findings=with_notes), ids)
     audit = replace(
         audit,
