@@ -236,7 +236,7 @@ def recommend(
         return prepared.run(
             policy=judged_by,
             workers=_workers(workers),
-            on_progress=lambda now: move(now.title, now.done, now.total),
+            on_progress=move,
         )
 
 

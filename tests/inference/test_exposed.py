@@ -114,8 +114,9 @@ class TestShareExposed:
         assert lows == sorted(lows, reverse=True)
         assert highs == sorted(highs)
         assert lows[0] > lows[-1]
-        strict = share_exposed(aucs, 10, 10, 0.7, confidence=1 - 0.05 / 2**5)
-        assert (lows[-1], highs[-1]) == pytest.approx((strict.low, strict.high))
+        usual = share_exposed(aucs, 10, 10, 0.7, errors=Errors(0.025, 0.025))
+        ends = usual.low_to_decide, usual.high_to_decide
+        assert ends == pytest.approx((usual.low, usual.high))
 
     def test_one_target(self):
         found = share_exposed([1.0], 10, 10)
