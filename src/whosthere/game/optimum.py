@@ -76,7 +76,7 @@ def optimal_score(publication: Publication, candidates: Candidates) -> float:
     others[last] -= 1
     ratios = log_ratios(
         publication.release.mechanism,
-        publication.release.counts.reshape(-1),
+        publication.release.symbols.reshape(-1),
         others,
         publication.group.n_users,
     )
@@ -100,7 +100,7 @@ def optimal_score(publication: Publication, candidates: Candidates) -> float:
 
 
 def log_ratios(
-    mechanism: Mechanism, published: NDArray[np.int32], others: NDArray[np.int32], m: int
+    mechanism: Mechanism, symbols: NDArray[np.int32], others: NDArray[np.int32], m: int
 ) -> NDArray[np.float64]:
     """Return log P(published | others + 1) - log P(published | others) by cell, shape (n_cells,).
 
@@ -108,9 +108,10 @@ def log_ratios(
     """
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
-    pair = published.astype(np.int64) * width + others
+    pair = symbols.astype(np.int64) * width + others
     values, place = _distinct(pair)
-    a, n = (part.astype(np.int32) for part in np.divmod(values, width))
+    symbol, n = np.divmod(values, width)
+    a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
     with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
     with np.errstate(invalid="ignore"):
