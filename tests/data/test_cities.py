@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
-from whosthere.data.city.choices import Choices
+from whosthere.data.city.places import Choices
 from whosthere.data.reading.friendships import among
-from whosthere.data.regions import Regions
+from whosthere.data.reading.partition.by_id import read_regions
 from whosthere.errors import FileError, InputError
 
 HOUR_MICROS = 3_600_000_000
@@ -170,7 +170,7 @@ def test_files_hold_the_records_and_the_regions(tmp_path):
     folder = tmp_path / "new" / "city"
     assert {p.name for p in folder.iterdir()} == {"records.parquet", "regions.csv", "friends.csv"}
     assert pl.read_parquet(folder / "records.parquet").equals(city.records())
-    assert Regions.read(folder / "regions.csv") == city.regions
+    assert read_regions(folder / "regions.csv") == city.regions
     pairs = pl.read_csv(folder / "friends.csv")
     assert pairs.columns == ["user", "friend"]
     traces = city.traces()
@@ -208,7 +208,7 @@ def test_existing_files_are_not_replaced_unless_forced(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["regions.csv"]
     assert (tmp_path / "regions.csv").read_text() == "precious"
     city.write(tmp_path, force=True)
-    assert Regions.read(tmp_path / "regions.csv") == city.regions
+    assert read_regions(tmp_path / "regions.csv") == city.regions
 
 
 # Seeds and sizes
@@ -280,7 +280,7 @@ def test_wrong_input_is_refused_with_a_remedy(name, options, message):
         simulate(name, **{"seed": 1, **options})
 
 
-# Calibrated facts, as ranges; docs/cities.md has the exact table
+# Calibrated facts, as ranges; benchmarks/cities.md has the exact table
 
 
 def test_milan_like_people_visit_about_six_times_a_week_with_a_heavy_tail(milan):

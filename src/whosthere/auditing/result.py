@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.display import in_one_line, stacked, table
+from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.what_if import WhatIf
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.game.target_choice import TargetChoice
     from whosthere.inference.finding import Finding
 
@@ -103,7 +104,7 @@ class AuditResult:
         settings = pl.DataFrame(
             {
                 "setting": [str(setting) for setting in self.plan.settings],
-                "mechanism": [str(setting.scheme.mechanism) for setting in self.plan.settings],
+                "mechanism": [setting.scheme.how for setting in self.plan.settings],
                 "group_size": [setting.scheme.group_size for setting in self.plan.settings],
                 "knowledge": [str(setting.knowledge) for setting in self.plan.settings],
             }
@@ -138,9 +139,6 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         """Show the first screen of the report, and tables of what was reached and what is left."""
-        # A result shows itself by a room above its own: the one exception to the order of rooms.
-        from whosthere.reporting.notebook import first_screen  # noqa: PLC0415
-
         parts = [first_screen(self), table(_HEADER, self._rows(), titles=_TITLES)]
         left = self._rows_of_utility()
         if left:

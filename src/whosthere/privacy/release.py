@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.arrays import frozen
+from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing, new_file, read_table, write_table
 from whosthere.data.reading.times import to_utc_micros
@@ -196,9 +197,9 @@ class Release:
         table = pl.DataFrame(
             {
                 "region": pl.Series(self.regions.ids, dtype=pl.String).gather(
-                    cell // self.epochs.n
+                    region_of(cell, self.epochs.n)
                 ),
-                "epoch_start": local.gather(cell % self.epochs.n),
+                "epoch_start": local.gather(epoch_of(cell, self.epochs.n)),
                 "count": self.counts.reshape(-1),
             }
         )

@@ -178,7 +178,8 @@ class RandomRound(ChanceTable):
         return Tabulated(0, np.full(self.to, 1 / self.to), self._rounded_down(sums, within))
 
     def _rounded_down(self, sums: NDArray[np.int32], within: Span) -> NDArray[np.int32]:
-        return np.asarray(np.clip(sums - sums % self.to, *within))
+        rounded: NDArray[np.int32] = np.clip(sums - sums % self.to, *within)
+        return rounded
 
     @property
     def changes_counts(self) -> bool:

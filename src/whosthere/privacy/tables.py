@@ -15,11 +15,12 @@ from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.labels import sorted_order
 from whosthere.data.reading.numbers import whole_numbers_of
-from whosthere.data.reading.sources import open_sources, single
+from whosthere.data.reading.opening import open_sources, single
+from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import InputError, RecordsError, quote
+from whosthere.errors import RecordsError, quote
 from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
@@ -106,7 +107,7 @@ class TableReader:
 
         Counts and marks that the mechanism cannot have published are refused.
         """
-        try:
+        with naming(Path(path)):
             source = single(open_sources(path).sources, Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
@@ -117,10 +118,6 @@ class TableReader:
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
-        except InputError as error:
-            if error.where is not None:
-                raise
-            raise RecordsError(error.problem, where=Path(path), fix=error.fix) from error
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
         return Imported(release, n_withheld, (*source.notes, *rows.notes))
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.arrays import own
-from whosthere.data.city.choices import Choices
-from whosthere.data.neighbours import EARTH_RADIUS_KM
+from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from whosthere.data.city.models import CityModel
 
-_KM_A_DEGREE = pi * EARTH_RADIUS_KM / 180.0
 # Antennas stand on distinct squares of a lattice with this many squares per antenna, which
 # keeps them apart a little, as planning does.
 _SITES_PER_ANTENNA = 8
@@ -27,6 +25,34 @@ _SITES_PER_ANTENNA = 8
 _FURTHER_CENTRES = (0.3, 0.8)
 # About 10 cm; more digits of an antenna's position would be noise.
 _DEGREE_DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Choices:
+    """Weighted lists of one length, each a row of a table, ready to be drawn from.
+
+    Parameters
+    ----------
+    weights
+        Not negative, shape (n_rows, n_columns); every row needs a positive weight.
+    """
+
+    n_columns: int
+    bounds: NDArray[np.float64]
+
+    def __init__(self, weights: NDArray[np.float64]) -> None:
+        shares = np.cumsum(weights, axis=1)
+        shares /= shares[:, -1:]
+        # Row i's cumulative shares lie in (i, i + 1], so one sorted array serves all rows.
+        shares += np.arange(len(weights))[:, None]
+        object.__setattr__(self, "n_columns", weights.shape[1])
+        object.__setattr__(self, "bounds", own(shares.reshape(-1), np.float64))
+
+    def draw(self, rows: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw one column for each of the given rows, by the weights of that row."""
+        found = np.searchsorted(self.bounds, rows + rng.random(rows.size), side="right")
+        # A draw just below 1 can be rounded up into the next row.
+        return np.minimum(found - rows * self.n_columns, self.n_columns - 1).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,9 +92,9 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> P
     else:
         ids, at_km, half_km = _antennas(model, n_regions, centres, rng)
         digits = _DEGREE_DIGITS
-    km_a_degree_east = _KM_A_DEGREE * np.cos(np.radians(model.lat))
+    km_a_degree_east = KM_A_DEGREE * np.cos(np.radians(model.lat))
     lon = model.lon + at_km[:, 0] / km_a_degree_east
-    lat = model.lat + at_km[:, 1] / _KM_A_DEGREE
+    lat = model.lat + at_km[:, 1] / KM_A_DEGREE
     if digits is not None:
         lon, lat = np.round(lon, digits), np.round(lat, digits)
     apart = _distances(at_km, at_km)
@@ -82,7 +108,7 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> P
     leisure = attraction(model.leisure_km, model.leisure_spread)
     return Places(
         regions=Regions(ids, lon, lat),
-        half_width=(half_km / km_a_degree_east, half_km / _KM_A_DEGREE),
+        half_width=(half_km / km_a_degree_east, half_km / KM_A_DEGREE),
         homes=Choices(homes[None, :]),
         jobs=Choices(jobs * _deterrence(apart, model.commute_km, model.distance_power)),
         leisure=Choices(leisure * _deterrence(apart, model.leisure_trip_km, model.distance_power)),
