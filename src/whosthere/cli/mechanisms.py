@@ -15,9 +15,8 @@ def mechanisms() -> None:
 
     Example: `whosthere mechanisms`
     """
-    from whosthere.privacy.catalogue import MECHANISMS
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.presets import PRESETS
 
     kinds = {name: kind for name, kind in MECHANISMS.kinds.items() if name not in PRESETS}
     console.table(
