@@ -12,7 +12,6 @@ from whosthere.reporting.sections.about import facts_of
 from whosthere.reporting.sections.parts import (
     PROTECTION,
     Head,
-    Measured,
     Table,
     axis_ends,
     protection_cell,
@@ -69,9 +68,11 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Compared(Measured):
-    """One metric of all protections in all audits, also as a table."""
+class Measure:
+    """One metric of all protections in all audits."""
 
+    metric: str
+    chart: DotChart
     table: Table
 
 
@@ -82,7 +83,7 @@ class ComparisonPage:
     names: tuple[str, ...]
     warnings: tuple[str, ...]
     verdicts: Table
-    measures: tuple[Compared, ...]
+    measures: tuple[Measure, ...]
     plans: Table
 
 
@@ -198,7 +199,7 @@ def _verdicts(
 
 def _measure(
     metric: str, names: tuple[str, ...], pairs: tuple[Matched, ...], found: list[Lookup]
-) -> Compared | None:
+) -> Measure | None:
     keys = numbered_keys(names)
     words = words_of(metric)
     rows, body = [], []
@@ -229,7 +230,7 @@ def _measure(
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
     low, high = axis_ends(metric, rows)
     chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
-    return Compared(metric, chart, Table.of(caption, heads, body))
+    return Measure(metric, chart, Table.of(caption, heads, body))
 
 
 def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
