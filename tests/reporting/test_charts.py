@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.reporting.charts.axes import Linear, Logarithmic
+from whosthere.reporting.charts.axes import Key, Linear, Logarithmic
 from whosthere.reporting.charts.risk import (
     DECISIONS,
     Dot,
@@ -18,15 +18,14 @@ from whosthere.reporting.charts.risk import (
     TradeOff,
     numbered_keys,
 )
-from whosthere.reporting.charts.roc import Curve, RocChart
+from whosthere.reporting.charts.scores import Curve, RocChart, Scatter, Spread
 from whosthere.reporting.charts.shades import Place, RegionMap, Week, shade
 from whosthere.reporting.charts.svg import element, picture, text
-from whosthere.reporting.charts.targets import Scatter, Spread
 
 EVIL = '<script>alert("1")</script>\'&'
 A, B = numbered_keys(["a", EVIL]).values()
 RATES = np.linspace(0, 1, 11)
-CURVE = Curve(EVIL, "s0", RATES, np.sqrt(RATES), RATES, np.minimum(1.2 * np.sqrt(RATES), 1))
+CURVE = Curve(Key(EVIL, "s0"), RATES, np.sqrt(RATES), RATES, np.minimum(1.2 * np.sqrt(RATES), 1))
 CHARTS = {
     "dots": DotChart(
         EVIL,

@@ -395,7 +395,7 @@ class TestCertainty:
     def test_curves_of_every_attack_and_the_ceiling(self, audit):
         section = sure_section(audit)
         assert len(section.curves) == 3
-        names = [curve.name for curve in section.curves[0].figures["linear"].curves]
+        names = [curve.key.words for curve in section.curves[0].figures["linear"].curves]
         assert names == ["knock-knock", "likelihood-ratio", "ceiling"]
         assert section.curves[2].figures["linear"].guaranteed == pytest.approx(0.015)
         assert section.curves[0].figures["linear"].guaranteed is None

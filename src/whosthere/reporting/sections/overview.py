@@ -211,7 +211,7 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
     """Return one row for each protection."""
     shown = policy.metrics_to_show
     # What the picture shows comes first.
-    utility = found.measured(dict.fromkeys((KEPT, *OF_UTILITY)))
+    utility = dict.fromkeys((KEPT, *OF_UTILITY))
     heads = (
         PROTECTION,
         Head("verdict", "verdict", numeric=False),
