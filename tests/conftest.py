@@ -1,6 +1,11 @@
 """Small data that many tests start from."""
 
+import os
 from datetime import UTC, datetime, timedelta
+
+# Two processes test at a time, beside others: threads that wait for each other only get in their
+# way. Read when numpy is loaded, and by the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
