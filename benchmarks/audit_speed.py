@@ -21,13 +21,13 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
+from whosthere.game.target import TargetRounds
 from whosthere.search.search import prepare_search
 
 ALL = AuditOptions.of(
@@ -37,7 +37,7 @@ ALL = AuditOptions.of(
     releases=20,
     seed=1,
 )
-CHEAP = replace(ALL.with_block(attacks="likelihood-ratio"), targets=40, releases=100)
+CHEAP = replace(merged(ALL, {"attacks": "likelihood-ratio"}), targets=40, releases=100)
 # Without chance, with noise, and with visits that are dropped.
 IN_A_CROWD = (
     "suppress(k=15)",
@@ -78,8 +78,8 @@ def crowd(people: int) -> list[dict]:
     for task in plan.tasks:
         per_task, per_release = times[task.scheme]
         begun = time.perf_counter()
-        scene = Scene(population, plan, task)
-        scene.uniqueness()
+        scene = TargetRounds(population, plan, task)
+        scene.tables[0].uniqueness()
         per_task.append(time.perf_counter() - begun)
         for i in range(4):
             begun = time.perf_counter()

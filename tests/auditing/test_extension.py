@@ -140,7 +140,7 @@ def test_an_attack_that_has_scored_all_is_not_fitted_again(traces, small, folder
     for kind in {attack.__class__ for attack in small[1].attacks}:
         monkeypatch.setattr(kind, "fit", counted(kind.fit, fitted))
     prepared(traces, folder, extend=True, **SMALL | {"releases": 6}).run(
-        workers=ThisProcess(), closer_look=False
+        workers=ThisProcess(), leaks=False
     )
     assert fitted["likelihood-ratio"] == 0
     # Each of 3 targets, 2 schemes and 2 kinds of knowledge.
