@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -38,33 +37,17 @@ class Fate(IntEnum):
 _LEAN = np.array([0, -1, -1, 1], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Where records may lie: what makes a cell of a moment and a place.
-
-    Attributes
-    ----------
-    locator
-        Finds regions.
-    epochs, window
-        The epochs, of which the last may reach past the time window.
-    box
-        Records outside it are dropped.
-    """
-
-    locator: Locator
-    epochs: Epochs
-    window: Window
-    box: Box = WORLD
-
-
 class Gathering:
     """Visits, and what became of every record and user, while records stream by.
 
     Parameters
     ----------
-    cells
-        Where records may lie.
+    locator
+        Finds the region of a place.
+    epochs, window
+        The epochs, of which the last may reach past the time window.
+    box
+        Records outside it are dropped.
     user_dtype
         Int64 for users that are all whole numbers, else String.
     drop
@@ -72,6 +55,8 @@ class Gathering:
 
     Attributes
     ----------
+    locator, epochs
+        As given.
     users
         Everybody who was seen, kept or not.
     records
@@ -82,8 +67,18 @@ class Gathering:
         How many records lie in a region that is not known.
     """
 
-    def __init__(self, cells: Cells, user_dtype: type[pl.Int64 | pl.String], *, drop: bool) -> None:
-        self.cells = cells
+    def __init__(
+        self,
+        *,
+        locator: Locator,
+        epochs: Epochs,
+        window: Window,
+        box: Box,
+        user_dtype: type[pl.Int64 | pl.String],
+        drop: bool,
+    ) -> None:
+        self.locator, self.epochs = locator, epochs
+        self._window, self._box = window, box
         self.users = Labels(user_dtype)
         self.records: NDArray[np.int64] = np.zeros(len(Fate), dtype=np.int64)
         self.invalid: Counter[str] = Counter()
@@ -112,16 +107,15 @@ class Gathering:
 
     def _located(self, batch: Batch) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return the fate of every record, and the cells of those kept."""
-        epochs, box = self.cells.epochs, self.cells.box
-        epoch = epochs.index_of(batch.micros)
+        epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-        if box is not WORLD:
-            fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
-        fates[(epoch < 0) | ~self.cells.window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
+        if self._box is not WORLD:
+            fates[~self._box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
+        fates[(epoch < 0) | ~self._window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
         places, kept = batch.places, fates == Fate.KEPT
         if not kept.all():
             places, epoch = places.where(kept), epoch[kept]
-        region = self.cells.locator.locate(places)
+        region = self.locator.locate(places)
         lost = region < 0
         if lost.any():
             at = np.flatnonzero(kept)[lost]
@@ -131,8 +125,8 @@ class Gathering:
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
-        check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
-        return fates, region * np.int32(epochs.n) + epoch
+        check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
+        return fates, region * np.int32(self.epochs.n) + epoch
 
     def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return each user's distinct cells as compressed rows, once all records are in."""

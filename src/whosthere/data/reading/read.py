@@ -13,7 +13,7 @@ from whosthere.data.reading import friendships
 from whosthere.data.reading.assembly import assembled
 from whosthere.data.reading.batches import Batch, Table, one_ahead
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.gather import Cells, Gathering
+from whosthere.data.reading.gather import Gathering
 from whosthere.data.reading.layout import Layout, arrange, find_forms
 from whosthere.data.reading.opening import open_sources
 from whosthere.data.reading.partition.base import WORLD, Partition
@@ -154,13 +154,14 @@ def read_records(
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     look = _first_look(tables, partition, window, filters.box_quantile, progress)
-    cells = Cells(
-        early or partition.locator(WORLD if look is None else look.box),
-        _epochs(window, look, epoch_length, local),
-        window,
-        WORLD if look is None or filters.box_quantile is None else look.box,
+    gathering = Gathering(
+        locator=early or partition.locator(WORLD if look is None else look.box),
+        epochs=_epochs(window, look, epoch_length, local),
+        window=window,
+        box=WORLD if look is None or filters.box_quantile is None else look.box,
+        user_dtype=_user_dtype(layouts),
+        drop=drop_invalid,
     )
-    gathering = Gathering(cells, _user_dtype(layouts), drop=drop_invalid)
     for batch in _batches(tables, "Reading records", progress):
         gathering.add(batch)
     if not len(gathering.users):
