@@ -196,7 +196,7 @@ def test_a_city_shows_in_one_line(milan):
     assert repr(milan) == (
         f"<City: milan-like, seed 7, 5,000 people, {n:,} records, 100 regions, 168 epochs of 1h>"
     )
-    assert repr(milan.people) == "<People: 5,000>"
+    assert repr(milan.people) == "<Residents: 5,000>"
     assert f"{n:,}" in milan._repr_html_()
 
 
@@ -330,7 +330,7 @@ def test_nights_are_quiet(city):
     assert 5 < hour.max() / hour.min() < 30
 
 
-# People who live somewhere, not the model that an attack assumes
+# Residents who live somewhere, not the model that an attack assumes
 
 
 def test_people_have_a_few_places_that_they_come_back_to(city):

@@ -78,7 +78,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RecordTable:
     """A file with all that is known of how it is read.
 
     Parameters
@@ -98,7 +98,7 @@ class Table:
     learns_regions: bool
     drop_invalid: bool
 
-    def without_users(self) -> Table:
+    def without_users(self) -> RecordTable:
         """Return the same file, read for its times and places alone."""
         exprs = {role: expr for role, expr in self.layout.exprs.items() if role != "user"}
         return replace(self, layout=replace(self.layout, exprs=exprs))

@@ -11,7 +11,7 @@ import polars as pl
 from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading import friendships
 from whosthere.data.reading.assembly import assembled
-from whosthere.data.reading.batches import Batch, Table, one_ahead
+from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.gather import Gathering
 from whosthere.data.reading.layout import Layout, arrange, find_forms
@@ -147,7 +147,7 @@ def read_records(
         timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
     )
     tables = [
-        Table(layout, replace(times, form=form), partition.is_open, drop_invalid)
+        RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in zip(layouts, find_forms(layouts, time_format), strict=True)
     ]
     progress = progress or (lambda *_: None)
@@ -182,7 +182,7 @@ def read_records(
     return traces if pairs is None else friendships.added(traces, pairs)
 
 
-def _batches(tables: Sequence[Table], what: str, progress: Progress) -> Iterator[Batch]:
+def _batches(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
     """Read all tables, telling how far it got."""
     sources = [table.layout.source for table in tables]
     known = [source.rows or source.about_rows for source in sources]
@@ -198,7 +198,7 @@ def _batches(tables: Sequence[Table], what: str, progress: Progress) -> Iterator
 
 
 def _first_look(
-    tables: Sequence[Table],
+    tables: Sequence[RecordTable],
     partition: Partition,
     window: Window,
     box_quantile: float | None,
@@ -224,7 +224,7 @@ def _first_look(
     return look
 
 
-def _nothing_usable(tables: Sequence[Table], invalid: Counter[str]) -> EmptyError:
+def _nothing_usable(tables: Sequence[RecordTable], invalid: Counter[str]) -> EmptyError:
     """Say that no row is left, with the reasons, and name the file if there is only one."""
     where = tables[0].layout.source.path if len(tables) == 1 else None
     if not invalid.total():

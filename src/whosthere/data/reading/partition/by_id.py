@@ -11,7 +11,7 @@ import polars as pl
 
 from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
 from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.layout import joined_ids, single
+from whosthere.data.reading.layout import joined_ids, single_values
 from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.partition.base import (
@@ -134,7 +134,7 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
 
 
 def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
-    written = table.select(single(name, table.schema)).to_series()
+    written = table.select(single_values(name, table.schema)).to_series()
     degrees = degrees_of(written)
     if degrees.null_count():
         row = _first_null(degrees)
