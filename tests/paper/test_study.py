@@ -13,7 +13,7 @@ from whosthere.paper.experiments import EXPERIMENTS, chosen
 from whosthere.paper.results import published
 from whosthere.paper.study import Size, prepare_study, size_of
 
-SIZE = Size(targets=3, releases=2, control_releases=0, closer_look=False)
+SIZE = Size(targets=3, releases=2, control_releases=0, leaks=False)
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,13 @@ def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
 
 def test_what_is_written(traces, tmp_path):
     seen = []
-    looking = SIZE._replace(closer_look=True)
+    looking = SIZE._replace(leaks=True)
     result = prepared(traces, tmp_path, "ssc", "no-positions", size=looking).run(
         workers=ThisProcess(), on_progress=lambda *step: seen.append(step)
     )
     tasks = [step[1:] for step in seen if step[0] == "tasks"]
     assert (tasks[0], tasks[-1]) == ((0, 30), (30, 30))
-    assert ("closer looks", 18, 18) in seen
+    assert ("leaks", 18, 18) in seen
     written = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     assert written.columns[:8] == published().columns
     assert set(written["experiment"]) == {"ssc", "no-positions"}

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.adversary.knowledge import GUESSES, Guess, Knowledge, KnownRegions, KnownVisits
+from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import new_file
 from whosthere.data.reading.columns import Columns, parts_of
 from whosthere.data.reading.layout import joined_ids
@@ -49,7 +50,7 @@ def read_target(
         epoch = _epochs(table, epochs)
         if epoch is None:
             return KnownRegions(tuple(dict.fromkeys(rows.tolist())), cast("Guess", guess))
-        return KnownVisits((rows * epochs.n + epoch).astype(np.int32))
+        return KnownVisits(cell_at(rows, epoch, epochs.n).astype(np.int32))
     except InputError as error:
         raise RecordsError(error.problem, where=path, fix=error.fix) from error
 
@@ -67,7 +68,7 @@ def write_target(
     if path.suffix != ".csv":
         raise FileError("has an ending that is not known", where=path, fix="Use .csv")
     if knowledge.certain.size:
-        region, epoch = np.divmod(knowledge.certain, epochs.n)
+        region, epoch = region_and_epoch(knowledge.certain, epochs.n)
         starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")
         times = {"timestamp": starts.dt.convert_time_zone(epochs.timezone)}
     else:

@@ -108,7 +108,7 @@ def audit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML file with such options (see docs/audit.md). Options given here override it.",
+            help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
         ),
     ] = None,
     policy: PolicyFile = None,
@@ -266,6 +266,5 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
     where = "one worker of the cluster" if cluster else counted(workers, "worker")
     seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
     console.say(
-        f"{counted(left, 'task')}, about {console.duration(seconds)} with "
-        f"{where}, {cost.bytes_per_worker / 1e9:.1f} GB of memory each."
+        f"{counted(left, 'task')}, about {console.duration(seconds)} with {where}, {cost.memory}."
     )

@@ -1,6 +1,6 @@
 """Simulated cities: seeded records of people who live somewhere, to try attacks on.
 
-Nothing here follows the model that an attack assumes of people (see docs/cities.md).
+Nothing here follows the model that an attack assumes of people (see docs/explanation/cities.md).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
+from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.places import CityPlaces, check_regions, make_places
 from whosthere.data.city.records import draw_events
@@ -138,7 +139,7 @@ class City:
         """
         seen = self._seen()
         row_of_person = (np.cumsum(seen) - 1).astype(np.int32)
-        cell = self.region * self.epochs.n + self.epochs.index_of(self.micros)
+        cell = cell_at(self.region, self.epochs.index_of(self.micros), self.epochs.n)
         indptr, cells = kernels.group_by_row(row_of_person[self.user], cell, int(seen.sum()))
         return Traces(
             tuple(self.user_ids().filter(pl.Series(seen)).to_list()),

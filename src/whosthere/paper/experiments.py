@@ -14,10 +14,11 @@ from whosthere.adversary.attacks import attack
 from whosthere.adversary.knowledge_rules import familiarity
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
-from whosthere.game.setting import Scheme, Setting
+from whosthere.game.plan import Setting
 from whosthere.paper.steps import EightBitLaplace, UnlimitedLaplace
-from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.rounding import Suppress
+from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -67,7 +68,7 @@ class Point:
         given = self.mechanism
         mechanism = given if isinstance(given, Mechanism) else Mechanism.parse(given)
         return Setting(
-            Scheme(mechanism, self.group_size or usual_size), familiarity(self.knowledge)
+            Scheme.of(mechanism, self.group_size or usual_size), familiarity(self.knowledge)
         )
 
 
@@ -125,7 +126,7 @@ class Experiment:
         """Return the experiment as the options of one audit."""
         blocks = [
             Block(
-                mechanisms=setting.scheme.mechanism,
+                mechanisms=setting.scheme.mechanisms,
                 group_sizes=setting.scheme.group_size,
                 knowledge=setting.knowledge,
                 attacks=tuple(attack(one) for one in series.attacks),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from whosthere.auditing.work import Job, Outcome
-    from whosthere.game.plan import Task
+    from whosthere.game.rounds import Task
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment
     from whosthere.paper.outcome import StudyResult
@@ -47,18 +47,18 @@ class Size(NamedTuple):
     ----------
     targets, releases, control_releases
         How many targets, test releases of each, and releases for control there are.
-    closer_look
+    leaks
         Whether to find out where and when people are found, for the reports.
     """
 
     targets: int
     releases: int
     control_releases: int
-    closer_look: bool = True
+    leaks: bool = True
 
 
 SCALES = {
-    "smoke": Size(2, 2, 0, closer_look=False),
+    "smoke": Size(2, 2, 0, leaks=False),
     "quick": Size(50, 20, 2),
     "paper": Size(50, 100, 10),
 }
@@ -149,7 +149,7 @@ class PreparedStudy:
                 audit.run(
                     policy=Policy.default(),
                     workers=_Kept(workers),
-                    closer_look=self._size.closer_look,
+                    leaks=self._size.leaks,
                     what_if=False,
                     on_progress=_shifted(on_progress, before, total),
                     on_failure=partial(on_failure, experiment.name),

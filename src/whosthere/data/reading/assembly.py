@@ -10,6 +10,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
+from whosthere.data.cells import region_of
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading.gather import Fate, Gathering
@@ -121,7 +122,7 @@ def _user_filters(
 def _only_visited_regions(rows: Traces) -> Traces:
     """Renumber the visited regions in the order of their ids, and leave the others out."""
     seen = np.zeros(len(rows.regions), dtype=bool)
-    seen[rows.cells // np.int32(rows.epochs.n)] = True
+    seen[region_of(rows.cells, rows.epochs.n)] = True
     visited = np.flatnonzero(seen)
     order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
     number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)

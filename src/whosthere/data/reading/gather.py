@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import kernels
+from whosthere.data.cells import cell_at
 from whosthere.data.reading.labels import Labels
 from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator
 from whosthere.data.reading.visits import Visits
@@ -126,7 +127,7 @@ class Gathering:
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
-        return fates, region * np.int32(self.epochs.n) + epoch
+        return fates, cell_at(region, epoch, self.epochs.n)
 
     def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return each user's distinct cells as compressed rows, once all records are in."""
