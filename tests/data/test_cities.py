@@ -30,6 +30,11 @@ def cdr() -> City:
     return simulate("cdr-like", seed=7)
 
 
+@pytest.fixture(scope="module", params=CITIES)
+def small_city(request) -> City:
+    return simulate(request.param, seed=7, users=500)
+
+
 @pytest.fixture(scope="module", params=["milan", "cdr"])
 def city(request) -> City:
     return request.getfixturevalue(request.param)
@@ -108,7 +113,8 @@ def test_arrays_cannot_be_written_to(milan):
 # Records, traces and files
 
 
-def test_records_are_what_a_provider_would_ship(city):
+def test_records_are_what_a_provider_would_ship(small_city):
+    city = small_city
     records = city.records()
     assert records.schema == {
         "user": pl.String,
@@ -125,7 +131,8 @@ def test_records_are_what_a_provider_would_ship(city):
     assert set(records["region"].unique()) <= set(city.regions.ids)
 
 
-def test_traces_are_the_distinct_visits_of_the_records(city):
+def test_traces_are_the_distinct_visits_of_the_records(small_city):
+    city = small_city
     region_row = pl.Series(city.regions.ids).to_frame("region").with_row_index("row")
     visits = (
         city.records()

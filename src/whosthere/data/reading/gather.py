@@ -7,17 +7,17 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from whosthere import kernels
 from whosthere.data.cells import cell_at
 from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator
+from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator, lon_lat
 from whosthere.data.reading.visits import Visits
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import RecordsError
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
@@ -99,7 +99,7 @@ class Gathering:
         """Take a batch in."""
         self.invalid.update(batch.invalid)
         self.resolved.update(batch.resolved)
-        users = self.users.encode(batch.users)
+        users = self.users.encode(batch.records["user"])
         fates, cells = self._located(batch)
         self._furthest = _grown(self._furthest, len(self.users))
         self._balance = _grown(self._balance, len(self.users))
@@ -111,11 +111,11 @@ class Gathering:
         epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
         if self._box is not WORLD:
-            fates[~self._box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
+            fates[~self._box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
         fates[(epoch < 0) | ~self._window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
-        places, kept = batch.places, fates == Fate.KEPT
+        places, kept = batch.records, fates == Fate.KEPT
         if not kept.all():
-            places, epoch = places.where(kept), epoch[kept]
+            places, epoch = places.filter(pl.Series(kept)), epoch[kept]
         region = self.locator.locate(places)
         lost = region < 0
         if lost.any():
@@ -148,7 +148,7 @@ def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinte
 
 def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
-        f"region {batch.places.ids[index]!r} is not in the regions table",
+        f"region {batch.records['region'][index]!r} is not in the regions table",
         where=batch.place(index),
         fix="Add it to the table, or ask for invalid rows to be dropped",
     )
