@@ -40,10 +40,10 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.control import impossible_values
 from whosthere.inference.measure import control_holds, measure
 from whosthere.kernels.threads import one_thread
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.publish import Publication
+from whosthere.privacy.rounding import Round, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -35,8 +35,16 @@ EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
     *("Attack", "FittedAttack", "Knowledge", "Familiarity", "TrainedAttack", "Step", "Unit"),
-    *("Map", "IntegerNoise", "ChanceTable", "InputError", "NotApplicableError", "TableReader"),
-    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction"),
+    *(
+        "Map",
+        "AddedNoise",
+        "PrivateNoise",
+        "ChanceTable",
+        "InputError",
+        "NotApplicableError",
+        "TableReader",
+    ),
+    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
 }
 
 

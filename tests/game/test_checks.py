@@ -18,10 +18,10 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.control import FALSE_ALARMS, impossible_values, law_control
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import FAULTS, LAW_CONTROL
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.publish import Publication
+from whosthere.privacy.rounding import Round, Suppress
 
 USER_DAY = "laplace(eps=5, unit=user-day, max_visits=2)"
 SPECS = (

@@ -16,8 +16,8 @@ from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
 from whosthere.paper.steps import EightBitLaplace, UnlimitedLaplace
-from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.rounding import Suppress
 from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:

@@ -20,8 +20,6 @@ from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
@@ -130,7 +128,7 @@ def publish_table(
     bounding, noise
         Random numbers for what is dropped, and for the mechanism.
     """
-    return _publish(group, mechanism, bounding, lambda shape: mechanism.draw(shape, noise), None)
+    return _publish(group, mechanism, bounding, noise, None)
 
 
 def publish(
@@ -171,11 +169,8 @@ def publish(
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
-    if seed is None:
-        return Publication((_publish(group, chosen, bounding, chosen.draw_securely, ledger),))
-    noise = generator(seed, "publish", "noise")
-    made = _publish(group, chosen, bounding, lambda shape: chosen.draw(shape, noise), ledger)
-    return Publication((made,))
+    noise = None if seed is None else generator(seed, "publish", "noise")
+    return Publication((_publish(group, chosen, bounding, noise, ledger),))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:
@@ -192,15 +187,16 @@ def _publish(
     group: Group,
     mechanism: Mechanism,
     bounding: np.random.Generator,
-    draw: Callable[[tuple[int, ...]], Noise],
+    rng: np.random.Generator | None,
     ledger: GuaranteeLedger | None,
 ) -> PublishedTable:
+    """Publish a table; without a generator, with noise that nobody can predict."""
     counted = group
     if mechanism.bounds_visits:
         counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
     facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
-    noise = draw(counts.shape)
+    noise = mechanism.draw_for(counted, counts.shape, rng)
     published = mechanism.publish(counts, noise, group.n_users)
     release = Release(own(published, np.int32), facts, ledger)
     return PublishedTable(release, group, counted, counts, noise)
