@@ -195,9 +195,9 @@ def _publish(
     if mechanism.bounds_visits:
         counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
-    facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
+    facts = Facts.of(group.everybody, group.n_users, mechanism)
     noise = mechanism.draw_for(counted, counts.shape, rng)
-    published = mechanism.publish(counts, noise, group.n_users)
+    published = mechanism.publish(counts, noise, facts.most_count)
     release = Release(own(published, np.int32), facts, ledger)
     return PublishedTable(release, group, counted, counts, noise)
 
