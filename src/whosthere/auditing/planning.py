@@ -113,7 +113,7 @@ def _views(setting: Setting, plan: Plan, population: Population, target: int) ->
     for table in setting.scheme.tables:
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
-        facts = Facts(traces.regions, traces.epochs, m, table.mechanism)
+        facts = Facts.of(traces, m, table.mechanism)
         blank = Release(np.zeros(facts.shape, np.int32), facts)
         auxiliary = Auxiliary(
             reference=traces.select(np.arange(plan.reference_size)),
