@@ -86,7 +86,7 @@ class TestBlock:
         chosen = {"mechanisms": "raw", "group_sizes": 10, missing: ()}
         with pytest.raises(InputError, match=word) as error:
             AuditOptions.of(**chosen).contests()
-        assert error.value.fix.startswith("Give some, such as ")
+        assert "such as" in error.value.fix
 
     def test_no_block_at_all(self):
         with pytest.raises(InputError, match="no mechanism"):

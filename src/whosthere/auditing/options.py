@@ -83,7 +83,7 @@ class Block:
             if not values:
                 raise InputError(
                     f"no {_WORDS[name]} is given",
-                    fix=f"Give some, such as {_EXAMPLES[name]}",
+                    fix=f"Give some (`{_PARAMETERS.get(name, name)}`), such as {_EXAMPLES[name]}",
                 )
         for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
             for one in self.attacks:
@@ -121,6 +121,7 @@ _WORDS = {
     "knowledge": "knowledge of the target",
     "attacks": "attack",
 }
+_PARAMETERS = {"group_sizes": "group_size"}
 _EXAMPLES = {
     "mechanisms": "'suppress(k=1)'",
     "group_sizes": "1000",
@@ -231,7 +232,9 @@ class AuditOptions:
     def contests(self) -> tuple[Contest, ...]:
         """Return what is measured, each once, setting by setting."""
         if not self.blocks:
-            raise InputError("no mechanism is given", fix="Give some, such as 'suppress(k=1)'")
+            raise InputError(
+                "no mechanism is given", fix="Give some (`mechanisms`), such as 'suppress(k=1)'"
+            )
         wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]

@@ -45,7 +45,7 @@ def audit(
         ),
     ],
     group_size: GroupSizes = None,
-    mechanism: Annotated[
+    mechanisms: Annotated[
         list[str] | None,
         typer.Option(
             "--mechanism",
@@ -156,7 +156,7 @@ def audit(
     from whosthere.reporting.report import REPORT, audit_report
 
     given = given_only(
-        mechanisms=mechanism,
+        mechanisms=mechanisms,
         group_sizes=group_size,
         knowledge=knowledge,
         attacks=attack,

@@ -40,17 +40,21 @@ def import_table(
             "region and epoch. Found out from the names of the columns.",
         ),
     ] = None,
-    epoch: Annotated[
+    epoch_length: Annotated[
         str | None,
-        typer.Option(help="Length of an epoch; default the smallest step between times."),
+        typer.Option(
+            "--epoch", help="Length of an epoch; default the smallest step between times."
+        ),
     ] = None,
     timezone: Timezone = None,
     time_format: TimeFormat = None,
-    clock_change: ClockChange = "refuse",
+    at_clock_change: ClockChange = "refuse",
     regions: RegionsTable = None,
-    withheld: Annotated[
+    markers: Annotated[
         list[str] | None,
-        typer.Option(help="What stands for a withheld count, such as '<15'; can be repeated."),
+        typer.Option(
+            "--withheld", help="What stands for a withheld count, such as '<15'; can be repeated."
+        ),
     ] = None,
     thousands: Annotated[
         str | None,
@@ -84,7 +88,7 @@ def import_table(
     outputs = (out, description_path(out)) if out.suffix == ".csv" else (out,)
     for path in outputs:
         refuse_existing(path, force=force, inputs=(counts, regions))
-    at_change = known_change(clock_change)
+    at_change = known_change(at_clock_change)
     if at_change == "drop":
         raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
     if thousands is not None and thousands not in THOUSANDS:
@@ -99,12 +103,12 @@ def import_table(
             region=region_column, time=time_column, date=date_column, count=count_column
         ),
         wide=wide,
-        epoch_length=None if epoch is None else parse_length(epoch),
+        epoch_length=None if epoch_length is None else parse_length(epoch_length),
         timezone=timezone,
         time_format=time_format,
         at_clock_change=at_change,
         regions=None if regions is None else Regions.read(regions),
-        markers=tuple(withheld or ()),
+        markers=tuple(markers or ()),
         thousands=thousands,
     )
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.hints import with_options
-from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, refuse_useless
+from whosthere.cli.options import (
+    ClockChange,
+    Force,
+    TimeFormat,
+    Timezone,
+    refuse_useless,
+    with_options,
+)
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 
@@ -30,6 +36,7 @@ _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude"
 
 
 def ingest(
+    context: typer.Context,
     records: Annotated[
         Path | None,
         typer.Argument(
@@ -42,10 +49,12 @@ def ingest(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The traces to write (.parquet).")
     ],
-    epoch: Annotated[str, typer.Option(help="Length of an epoch: 15min, 1h, 1d, ...")] = "1h",
+    epoch_length: Annotated[
+        str, typer.Option("--epoch", help="Length of an epoch: 15min, 1h, 1d, ...")
+    ] = "1h",
     timezone: Timezone = None,
     time_format: TimeFormat = None,
-    clock_change: ClockChange = "refuse",
+    at_clock_change: ClockChange = "refuse",
     encoding: Annotated[
         str | None,
         typer.Option(help="Of text files; UTF-8, UTF-16 with a mark and Latin-1 are found out."),
@@ -244,12 +253,12 @@ def ingest(
         traces = read_records(
             origin,
             partition=partition,
-            epoch_length=parse_length(epoch),
+            epoch_length=parse_length(epoch_length),
             timezone=timezone,
             columns=columns,
             filters=filters,
             time_format=time_format,
-            at_clock_change=known_change(clock_change),
+            at_clock_change=known_change(at_clock_change),
             encoding=encoding,
             drop_invalid=drop_invalid,
             friends=friends,
@@ -257,7 +266,7 @@ def ingest(
         )
     traces.save(out, force=force)
     if traces.ledger is not None:
-        _show(traces.ledger)
+        _show(traces.ledger, context)
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
     console.say(f"Written: {out}")
 
@@ -349,7 +358,7 @@ def _moment(text: str | None, option: str) -> datetime | None:
         ) from None
 
 
-def _show(ledger: Ledger) -> None:
+def _show(ledger: Ledger, context: typer.Context) -> None:
     from whosthere.errors import listed, quote
 
     used = (
@@ -363,7 +372,7 @@ def _show(ledger: Ledger) -> None:
     rows.append(("visits kept", ledger.visits, ledger.users))
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
-        console.say(f"Note: {with_options(note, {'--user-column'})}.")
+        console.say(f"Note: {with_options(note, context)}.")
     if ledger.not_read:
         console.say(f"Not read, for their endings are not known: {listed(ledger.not_read)}")
     if ledger.friends is not None:

@@ -104,6 +104,25 @@ Cluster = Annotated[
 ]
 
 
+def with_options(message: str, context: typer.Context) -> str:
+    """Return a message in which parameters of functions are named as options of the command.
+
+    Messages name them in backquotes. What the command has no option for stays as it is.
+    """
+    names = {one.name: one.opts for one in context.command.params}
+
+    def option(found: re.Match[str]) -> str:
+        name = re.sub(r"columns\.(\w+)", r"\1_column", found[1])
+        options = [names[one][0] for one in _OPTIONS_OF.get(name, (name,)) if one in names]
+        return " and ".join(options) or found[0]
+
+    return re.sub(r"`([\w.]+)`", option, message)
+
+
+_OPTIONS_OF = {"past": ("past_in", "past_out")}
+"""Parameters of functions that are several options."""
+
+
 def refuse_useless(**pairs: tuple[object, object]) -> None:
     """Refuse options that do nothing without another one.
 

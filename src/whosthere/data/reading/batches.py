@@ -170,7 +170,8 @@ class Table:
             moments.micros.is_null(),
             "without a valid time",
             "is not a time",
-            fix="Correct it, say how times are written, or ask for invalid rows to be dropped",
+            fix="Correct it, say how times are written (`time_format`), or have invalid rows "
+            "dropped (`drop_invalid`)",
         )
         places = self._places(frame, rejects)
         micros, good = moments.micros.fill_null(0).to_numpy(), rejects.good

@@ -46,7 +46,7 @@ _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
 # Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
 _FEW_NULS = 0.1
 _WHOLE_FIX = "Is the file whole and its ending right?"
-_ENCODING_FIX = "Name its encoding, such as latin-1 or utf-16-le"
+_ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -317,7 +317,7 @@ def _notes_on_users(n_users: int, n_records: int, column: str) -> Iterator[str]:
     if n_users == n_records > _FEW_USERS:
         yield (
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
-            "the rows. If it does, say which column holds the user"
+            "the rows. If it does, say which column holds the user (`columns.user`)"
         )
 
 
@@ -361,7 +361,7 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
         raise RecordsError(
             f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
             f"{epochs.n:,} epochs",
-            fix="Give the start and end of the time window",
+            fix="Give the start (`start`) and end (`end`) of the time window",
         )
     return epochs
 
@@ -463,7 +463,7 @@ def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
         f"region {batch.places.ids[index]!r} is not in the regions table",
         where=batch.place(index),
-        fix="Add it to the table, or ask for invalid rows to be dropped",
+        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
     )
 
 

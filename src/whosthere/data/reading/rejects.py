@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
     from whosthere.data.reading.table_columns import Layout
 
-_DROP_FIX = "Correct it, or ask for invalid rows to be dropped"
-_CLOCK_FIX = "Say how to read hours of a clock change: earlier, later or drop"
+_DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
+_CLOCK_FIX = "Say how to read hours of a clock change (`at_clock_change`): earlier, later or drop"
 
 
 class Rejects:

@@ -127,7 +127,7 @@ class Arranger:
                 if date not in {None, name}:
                     raise RecordsError(
                         f"no column holds times of day to go with the date {date!r}",
-                        fix="Say which column holds the time",
+                        fix="Say which column holds the time (`columns.time`)",
                     )
                 self._add("time", name, single(name, self._source.schema))
                 return
@@ -136,7 +136,7 @@ class Arranger:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date "
                 f"(found {listed(self._found)})",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         self._add("time", f"{date}{TOGETHER}{name}", self._date_and_clock(date, name))
 
@@ -152,7 +152,7 @@ class Arranger:
         if not holds_dates(self._sample[date]):
             raise RecordsError(
                 f"column {date!r} holds no dates to go with the times of day in {clock!r}",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         kind = self._source.schema[clock]
         text = single(clock, self._source.schema).cast(pl.String).str.strip_chars()

@@ -37,7 +37,7 @@ _CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
 _DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
 _HOUR = r"^(?:[01]?\d|2[0-4])$"
 _COMPACT = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-_OPTION_FIX = "Say how times are written"
+_OPTION_FIX = "Say how times are written (`time_format`)"
 
 
 def shape_of(sample: pl.Series) -> str:

@@ -22,7 +22,7 @@ _LARGEST_SECONDS = 1e11
 _FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE = 631_152_000_000_000, 4_102_444_800_000_000
 PLAUSIBLE_YEARS = "1990 to 2099"
 _OFFSET = r"\s*(Z|z|[+-]\d{2}:?\d{2})$"
-_NAIVE_FIX = "Name the time zone they were recorded in, such as Europe/Rome"
+_NAIVE_FIX = "Name the time zone they were recorded in (`timezone`), such as Europe/Rome"
 _HOUR = 3_600_000_000
 _EXAMPLE = datetime(2024, 12, 30, 10, 15, 20, tzinfo=UTC)
 
@@ -141,7 +141,7 @@ class TimeReader:
         if self.form != UNIX:
             raise RecordsError(
                 "the times are numbers",
-                fix=f"Say how times are written: {UNIX}, or a pattern such as '%Y%m%d'",
+                fix=f"Say how times are written (`time_format`): {UNIX}, or a pattern like %Y%m%d",
             )
         micros = from_numbers(column)
         low, high = cast("int | None", micros.min()), cast("int | None", micros.max())
