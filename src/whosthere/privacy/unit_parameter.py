@@ -39,13 +39,12 @@ class _UnitParameter(Parameter):
         if not takes_bound and _BOUND in given:
             raise UnreadableError(
                 f"{self.key}={name} takes no {_BOUND}",
-                key=_BOUND,
+                place=given[_BOUND].place,
                 fix=f"Leave it out, or use {' or '.join(_bounded(self.key))}",
             )
         if takes_bound and _BOUND not in given:
             raise UnreadableError(
                 f"the parameter {_BOUND} is missing",
-                key=_BOUND,
                 fix=f"Say how many visits are counted, as in {self.key}={name}, {_BOUND}=10",
             )
         unit: Unit = kind(WHOLE.read(given[_BOUND], _BOUND)) if takes_bound else kind()
