@@ -6,6 +6,7 @@ handed in must not hold one.
 
 from __future__ import annotations
 
+from functools import singledispatch
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LEFT = 'style="text-align:left"'
+
+
+@singledispatch
+def first_screen(value: object) -> str:
+    """Return what a report begins with, as a piece of HTML; empty for what has no report.
+
+    Reports are made in a room above the results that they are about, so the room of reports
+    registers here how a result is shown.
+    """
+    del value
+    return ""
 
 
 def in_one_line(name: str, *parts: str) -> str:

@@ -86,6 +86,12 @@ def test_the_order_of_keys_is_free(read):
     assert read(turned) == read(ONE)
 
 
+def test_one_block_need_not_be_a_list(read):
+    assert read(f"{ONE}[blocks]\nknowledge = 'regions'\n") == merged(
+        read(ONE), {"knowledge": "regions"}
+    )
+
+
 def test_blocks_that_overlap_measure_the_common_part_once(read, traces):
     text = ONE.replace("20", "10") + (
         '[[blocks]]\nattacks = ["likelihood-ratio", "log-likelihood"]\nmechanisms = "raw"\n'
@@ -150,28 +156,29 @@ def test_every_number_is_read(read):
 
 # What a file holds, what the message must name, and how it must help.
 WRONG = [
-    (ONE + "mechanism = 'raw'\n", "mechanism", "'mechanisms'?"),
-    (ONE.replace("targets = 3", "targets = 'three'"), "targets", "targets = 10"),
-    (ONE.replace("targets = 3", "targets = 3.0"), "targets", "targets = 10"),
-    (ONE.replace("targets = 3", "targets = true"), "targets", "targets = 10"),
-    (ONE + "target_ids = ['u30']\n", "target_ids", "Known"),
-    (ONE + "sampling = 'paired'\n", "sampling", "Known"),
+    (ONE + "mechanism = 'raw'\n", "'mechanism'", "'mechanisms'?"),
+    (ONE.replace("targets = 3", "targets = 'three'"), "targets should be", "found 'three'"),
+    (ONE.replace("targets = 3", "targets = 3.0"), "targets should be", "found 3.0"),
+    (ONE.replace("targets = 3", "targets = true"), "targets should be", "found true"),
+    (ONE + "target_ids = ['u30']\n", "'target_ids'", "Known"),
+    (ONE + "sampling = 'paired'\n", "'sampling'", "Known"),
     ("mechanisms = [", "valid TOML", "key = value"),
-    (ONE.replace("releases = 4", "releases = 5"), "5 releases", "even number"),
-    (ONE + "releases_of = { likelihood-ratio = 5 }\n", "5 releases of likelihood-ratio", "even"),
-    (ONE + "releases_of = { likelihood-ratio = '6' }\n", "releases_of.likelihood-ratio", "= 10"),
-    (ONE + "releases_of = 6\n", "releases_of", "{ name = 10 }"),
-    (ONE.replace("seed = 5", "seed = -5"), "seed of -5", "0 or more"),
+    (ONE.replace("releases = 4", "releases = 5"), "releases must be even", "got 5"),
+    (ONE + "releases_of = { likelihood-ratio = 5 }\n", "releases of likelihood-ratio", "got 5"),
+    (ONE + "releases_of = { likelihood-ratio = '6' }\n", "releases_of.likelihood-ratio", "'6'"),
+    (ONE + "releases_of = 6\n", "releases_of should be", "found 6"),
+    (ONE.replace("seed = 5", "seed = -5"), "the seed must be 0 or more", "got -5"),
     (ONE.replace("20", "1"), "a group of 1", "at least 2"),
     (ONE.replace("likelihood-ratio", "likelihood-ration"), "character 1", "'likelihood-ratio'?"),
     (ONE.replace("suppress(k=1)", "suppress(k)"), "'suppress(k)', character", "suppress(k=1)"),
     (ONE + "knowledge = 'much'\n", "'much'", "all, share, regions"),
     (ONE + "scale = 'papr'\n", "'papr'", "'paper'?"),
-    (TWO + "targets = 3\n", "targets", "attacks"),
-    (TWO + "[blocks.extra]\n", "extra", ""),
-    ("blocks = 3\n", "blocks", ""),
-    (ONE + "test_from = 'today'\n", "test_from", ""),
-    (ONE + "test_from = 12:00:00\n", "test_from", ""),
+    (TWO + "targets = 3\n", "'targets' in blocks, number 2", "attacks"),
+    (TWO + "[blocks.extra]\n", "'extra' in blocks, number 2", "Known"),
+    ("blocks = 3\n", "blocks, number 1", "found 3"),
+    (TWO.replace("group_sizes = 10", "group_sizes = [9, 'x']"), "group_sizes, number 2", "'x'"),
+    (ONE + "test_from = 'today'\n", "test_from should be", "found 'today'"),
+    (ONE + "test_from = 12:00:00\n", "test_from should be", "found 12:00:00"),
 ]
 
 

@@ -71,14 +71,14 @@ class TestPolicy:
             ("[limits]", "the policy has no limits", "Limit at least one metric"),
             ("[limit]\nauc = 0.6", "there is no key 'limit'", "Did you mean 'limits'?"),
             ("auc = 0.6", "there is no key 'auc'", "Known: name, limits"),
-            ("limits = 0.6", "limits is the number 0.6, not a table of numbers", "Write it like"),
+            ("limits = 0.6", "limits should be", "found 0.6"),
             (
                 "prior = 1\n[limits]\nauc = 0.6",
                 "a prior of 1",
                 "Give a chance between 0 and 1",
             ),
-            ("prior = true\n[limits]\nauc = 0.6", "prior is true, not a number", "Write it"),
-            ("name = 3", "name is the number 3, not text", "Write it like"),
+            ("prior = true\n[limits]\nauc = 0.6", "prior should be", "found true"),
+            ("name = 3", "name should be", "found 3"),
             (
                 "[limits]\ntpr_at_fpr_1 = 0.1",
                 "there is no metric 'tpr_at_fpr_1' to limit",
@@ -94,8 +94,8 @@ class TestPolicy:
                 "Give a number of 0 or more.",
             ),
             ("[limits]\nempirical_eps = inf", "cannot be inf", "of 0 or more."),
-            ('[limits]\nauc = "60 %"', "limits.auc is the text '60 %', not a number", "Write it"),
-            ("[limits]\nauc = true", "limits.auc is true, not a number", "Write it"),
+            ('[limits]\nauc = "60 %"', "limits.auc should be", "found '60 %'"),
+            ("[limits]\nauc = true", "limits.auc should be", "found true"),
             ("[limits]\nauc = 0.6 or so", "is not valid TOML", "Write lines like"),
         ],
     )

@@ -14,7 +14,7 @@ import pytest
 from whosthere.data.cities import CITIES, City, simulate
 from whosthere.data.city.choices import Choices
 from whosthere.data.reading.friendships import among
-from whosthere.data.regions import Regions
+from whosthere.data.reading.partition.by_id import read_regions
 from whosthere.errors import FileError, InputError
 
 HOUR_MICROS = 3_600_000_000
@@ -170,7 +170,7 @@ def test_files_hold_the_records_and_the_regions(tmp_path):
     folder = tmp_path / "new" / "city"
     assert {p.name for p in folder.iterdir()} == {"records.parquet", "regions.csv", "friends.csv"}
     assert pl.read_parquet(folder / "records.parquet").equals(city.records())
-    assert Regions.read(folder / "regions.csv") == city.regions
+    assert read_regions(folder / "regions.csv") == city.regions
     pairs = pl.read_csv(folder / "friends.csv")
     assert pairs.columns == ["user", "friend"]
     traces = city.traces()
@@ -208,7 +208,7 @@ def test_existing_files_are_not_replaced_unless_forced(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["regions.csv"]
     assert (tmp_path / "regions.csv").read_text() == "precious"
     city.write(tmp_path, force=True)
-    assert Regions.read(tmp_path / "regions.csv") == city.regions
+    assert read_regions(tmp_path / "regions.csv") == city.regions
 
 
 # Seeds and sizes

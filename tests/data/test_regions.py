@@ -4,18 +4,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+from whosthere.data.reading.partition.by_id import read_regions
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
 
 
 def test_csv_round_trip(regions, tmp_path):
     regions.write_csv(tmp_path / "r.csv")
-    assert Regions.read(tmp_path / "r.csv") == regions
+    assert read_regions(tmp_path / "r.csv") == regions
 
 
 def test_a_table_without_positions(tmp_path):
     (tmp_path / "r.csv").write_text("cell_id,name\n007,a\n8,b\n")
-    read = Regions.read(tmp_path / "r.csv")
+    read = read_regions(tmp_path / "r.csv")
     assert read.ids == ("007", "8")
     assert not read.have_positions
     with pytest.raises(InputError, match="no positions"):
@@ -25,7 +26,7 @@ def test_a_table_without_positions(tmp_path):
 def test_parquet_and_other_names(tmp_path):
     table = pl.DataFrame({"antenna": [3, 1], "longitude": [9.1, 9.2], "latitude": [45.0, 45.1]})
     table.write_parquet(tmp_path / "a.parquet")
-    read = Regions.read(tmp_path / "a.parquet")
+    read = read_regions(tmp_path / "a.parquet")
     assert read.ids == ("3", "1")
     assert read.lon.tolist() == [9.1, 9.2]
 
@@ -62,10 +63,10 @@ def test_bad_tables_are_refused(tmp_path, content, message):
     path = tmp_path / "r.csv"
     path.write_text(content)
     with pytest.raises(RecordsError, match=message) as caught:
-        Regions.read(path)
+        read_regions(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileError, match="does not exist"):
-        Regions.read(tmp_path / "none.csv")
+        read_regions(tmp_path / "none.csv")

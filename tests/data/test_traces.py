@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from whosthere.data.epochs import Epochs
+from whosthere.data.ledger import Entry, FriendEntry, Ledger
 from whosthere.data.neighbours import as_graph
-from whosthere.data.reading.ledger import Entry, FriendEntry, Ledger
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.display import facts_table

@@ -59,7 +59,7 @@ def test_experiments_are_listed():
         (("scc", "--out", "x"), "no experiment 'scc'"),
         (("ssc", "--out", "x", "--scale", "huge"), "no scale 'huge'"),
         (("ssc", "--out", "x", "--dataset", "rome"), "no data set 'rome'"),
-        (("ssc", "--out", "x", "--releases", "3"), "cannot be balanced"),
+        (("ssc", "--out", "x", "--releases", "3"), "must be even"),
         (("ssc", "--out", "x", "--like", "cdr"), "has the numbers of milan, not those of cdr"),
         (("ssc", "--out", "x", "--reference-size", "4500"), "leaves groups of 499 at most"),
         (("ssc", "--out", "x", "-m", "4000", "--scale", "smoke"), "ssc needs groups of 4,000"),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def check_balanced(releases: int, *, of: str = "") -> None:
     """Refuse a number of releases of which not exactly half can hold the target."""
     if releases < 2 or releases % 2:
+        whose = f" of {of}" if of else ""
         raise InputError(
-            f"{releases} releases{f' of {of}' if of else ''} cannot be balanced",
-            fix="Give an even number, at least 2",
+            f"the number of releases{whose} must be even and at least 2, got {releases}"
         )
 
 

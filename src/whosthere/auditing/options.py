@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import Attack, attack
 from whosthere.adversary.knowledge_rules import Familiarity, familiarity
@@ -19,9 +19,6 @@ from whosthere.privacy.mechanism import Mechanism
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
-
-OneOrMore: TypeAlias = "Any"
-"""One value or several: an object, its spec, or an iterable of these."""
 
 
 class Scale(NamedTuple):
@@ -67,30 +64,29 @@ class Block:
         Who attacks.
     """
 
-    mechanisms: OneOrMore = ()
-    group_sizes: OneOrMore = ()
-    knowledge: OneOrMore = ("all",)
-    attacks: OneOrMore = DEFAULT_ATTACKS
+    # Any: an object, its spec, or an iterable of these is turned into a tuple of objects.
+    mechanisms: Any = ()
+    group_sizes: Any = ()
+    knowledge: Any = ("all",)
+    attacks: Any = DEFAULT_ATTACKS
 
     def __post_init__(self) -> None:
-        for name, read in _READERS.items():
-            values = tuple(dict.fromkeys(read(one) for one in several(getattr(self, name))))
-            object.__setattr__(self, name, values)
+        for name, kind in IN_BLOCKS.items():
+            values = dict.fromkeys(kind.read(one) for one in several(getattr(self, name)))
+            object.__setattr__(self, name, tuple(values))
 
     def contests(self) -> Iterator[Contest]:
         """Return what is measured, in order."""
-        for name, values in ((name, getattr(self, name)) for name in _READERS):
-            if not values:
-                raise InputError(
-                    f"no {_WORDS[name]} is given",
-                    fix=f"Give some (`{_PARAMETERS.get(name, name)}`), such as {_EXAMPLES[name]}",
-                )
+        for name, kind in IN_BLOCKS.items():
+            if not getattr(self, name):
+                fix = f"Give at least one (`{kind.parameter}`), such as {kind.example}"
+                raise InputError(f"no {kind.words} is given", fix=fix)
         for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
             for one in self.attacks:
                 yield Contest(Setting(Scheme(mechanism, m), knowledge), one)
 
 
-def several(given: OneOrMore) -> tuple[Any, ...]:
+def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
     """Return one value or several as a tuple; a text is one value."""
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         return (given,)
@@ -103,31 +99,33 @@ def _mechanism(given: Mechanism | str) -> Mechanism:
 
 def _group_size(given: int) -> int:
     if isinstance(given, bool | str) or int(given) != given:
-        raise GroupError(f"a group of {given!r} people", fix="Give a whole number")
+        raise GroupError(f"the group size must be a whole number, got {given!r}")
     if given < 2:
         raise GroupError(f"a group of {given} hides nobody", fix="Give at least 2")
     return int(given)
 
 
-_READERS: dict[str, Callable[[Any], Mechanism | int | Familiarity | Attack]] = {
-    "mechanisms": _mechanism,
-    "group_sizes": _group_size,
-    "knowledge": familiarity,
-    "attacks": attack,
-}
-_WORDS = {
-    "mechanisms": "mechanism",
-    "group_sizes": "group size",
-    "knowledge": "knowledge of the target",
-    "attacks": "attack",
-}
-_PARAMETERS = {"group_sizes": "group_size"}
-_EXAMPLES = {
-    "mechanisms": "'suppress(k=1)'",
-    "group_sizes": "1000",
-    "knowledge": "'all'",
-    "attacks": "'likelihood-ratio'",
-}
+class _InBlocks(NamedTuple):
+    """What blocks have several of: how one is read, what it is called and what it looks like.
+
+    `parameter` is its name in `whosthere.audit`.
+    """
+
+    read: Callable[[Any], Mechanism | int | Familiarity | Attack]
+    words: str
+    example: str
+    parameter: str
+
+
+IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
+    {
+        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'", "mechanisms"),
+        "group_sizes": _InBlocks(_group_size, "group size", "1000", "group_size"),
+        "knowledge": _InBlocks(familiarity, "knowledge of the target", "'all'", "knowledge"),
+        "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'", "attacks"),
+    }
+)
+"""What belongs to a block; all other options are the same for all blocks."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ class AuditOptions:
         The same seed gives the same scores.
     """
 
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[Block, ...] = (Block(),)
     scale: str = "quick"
     targets: int | None = None
     min_visits: int = 1
@@ -180,28 +178,25 @@ class AuditOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
         object.__setattr__(self, "users", several(self.users))
         object.__setattr__(self, "releases_of", dict(self.releases_of))
         if self.scale not in SCALES:
             fix = suggestion(str(self.scale), SCALES)
             raise InputError(f"there is no scale {self.scale!r}", fix=fix)
         if self.seed < 0:
-            raise InputError(f"a seed of {self.seed}", fix="Give 0 or more")
+            raise InputError(f"the seed must be 0 or more, got {self.seed}")
         check_balanced(self.n_releases)
         for of, releases in self.releases_of.items():
             check_balanced(releases, of=of)
         if self.n_control_releases < 0:
-            raise InputError(
-                f"{self.n_control_releases} control releases cannot be made",
-                fix="Give 0 for none, or more",
-            )
+            n = self.n_control_releases
+            raise InputError(f"the number of control releases must be 0 or more, got {n}")
 
     @classmethod
     def of(cls, **chosen: Any) -> AuditOptions:  # noqa: ANN401
         """Return options from plain keywords: those of one block, and all others."""
-        own = {name: chosen.pop(name) for name in _READERS if name in chosen}
-        return cls(blocks=(Block(**own),), **chosen)
+        return merged(cls(), chosen)
 
     @property
     def n_targets(self) -> int:
@@ -231,10 +226,6 @@ class AuditOptions:
 
     def contests(self) -> tuple[Contest, ...]:
         """Return what is measured, each once, setting by setting."""
-        if not self.blocks:
-            raise InputError(
-                "no mechanism is given", fix="Give some (`mechanisms`), such as 'suppress(k=1)'"
-            )
         wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]
@@ -245,20 +236,22 @@ class AuditOptions:
         settings = dict.fromkeys(one.setting for one in wanted)
         return tuple(one for setting in settings for one in wanted if one.setting == setting)
 
-    def with_block(self, **changed: OneOrMore) -> AuditOptions:
-        """Return the options with other values in every block."""
-        blocks = self.blocks or (Block(),)
-        return replace(self, blocks=tuple(replace(block, **changed) for block in blocks))
 
-
-def merged(from_file: AuditOptions, given: Mapping[str, Any]) -> AuditOptions:
-    """Return options with those that a user gave besides, which override the file's.
+def merged(options: AuditOptions, given: Mapping[str, Any]) -> AuditOptions:
+    """Return options with others that override them, by name; None stands for one not given.
 
     What belongs to blocks replaces it in every block.
     """
-    in_blocks = {name: value for name, value in given.items() if name in _READERS}
-    others = {name: value for name, value in given.items() if name not in _READERS}
+    given = {name: value for name, value in given.items() if value is not None}
+    known = [*IN_BLOCKS, *(one.name for one in fields(options))]
+    for name in given:
+        if name not in known:
+            raise InputError(f"there is no option {name!r}", fix=suggestion(name, known))
+    in_blocks = {name: value for name, value in given.items() if name in IN_BLOCKS}
+    others = {name: value for name, value in given.items() if name not in IN_BLOCKS}
     if "targets" in others and "users" not in others:
         others["users"] = ()
-    options = replace(from_file, **others)
-    return options.with_block(**in_blocks) if in_blocks else options
+    if in_blocks:
+        blocks = others.get("blocks", options.blocks)
+        others["blocks"] = tuple(replace(block, **in_blocks) for block in blocks)
+    return replace(options, **others)

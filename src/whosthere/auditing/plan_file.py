@@ -2,65 +2,81 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BeforeValidator, create_model
 
-from whosthere.auditing.options import AuditOptions, Block
-from whosthere.auditing.toml import Several, read_toml
+from whosthere.auditing.choices import GROUP_SIZES, AuditChoices, Choice, choices_of
+from whosthere.auditing.options import IN_BLOCKS, AuditOptions, Block, merged
+from whosthere.auditing.toml import Several, TomlTable, read_toml
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    import os
-
-
-class _Block(BaseModel):
-    """What a block of a plan file may hold."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    mechanisms: Several[str] = ()
-    group_sizes: Several[int] = ()
-    knowledge: Several[str] = ()
-    attacks: Several[str] = ()
-
-
-class _PlanFile(_Block):
-    """What a plan file may hold: keys of blocks at its top are the usual ones of every block."""
-
-    blocks: tuple[_Block, ...] = ()
-    scale: str = ""
-    targets: int | None = None
-    min_visits: int = 1
-    users: Several[str] = ()
-    releases: int | None = None
-    releases_of: dict[str, int] = {}
-    control_releases: int | None = None
-    reference_size: int | None = None
-    past_releases: int = 0
-    test_from: datetime | date | None = None
-    seed: int = 0
+    from collections.abc import Mapping
 
 
 def read_plan_file(path: str | os.PathLike[str]) -> AuditOptions:
-    """Read the options of an audit from a TOML file."""
-    found = read_toml(path, _PlanFile)
-    usual = {name: getattr(found, name) for name in _BLOCK_KEYS & found.model_fields_set}
-    others = found.model_fields_set - _BLOCK_KEYS - {"blocks"}
+    """Read the options of an audit from a TOML file.
+
+    Keys of blocks at the top of the file are defaults of every block.
+    """
+    given = read_toml(path, _PlanFile).model_dump(exclude_unset=True)
+    usual = {name: given.pop(name) for name in IN_BLOCKS if name in given}
     try:
-        blocks = tuple(
-            Block(**usual | {name: getattr(block, name) for name in block.model_fields_set})
-            for block in found.blocks or (_Block(),)
-        )
-        chosen = {name: getattr(found, name) for name in others}
-        if "test_from" in chosen and not isinstance(chosen["test_from"], datetime):
-            chosen["test_from"] = datetime.combine(chosen["test_from"], time())
-        return AuditOptions(blocks, **chosen)
+        blocks = tuple(Block(**usual | block) for block in given.pop("blocks", None) or [{}])
+        return AuditOptions(blocks, **given)
     except InputError as error:
-        if error.where is not None:
-            raise InputError(f"{error.where}: {error.problem}", where=path, fix=error.fix) from None
-        raise InputError(error.problem, where=path, fix=error.fix) from None
+        problem = error.problem if error.where is None else f"{error.where}: {error.problem}"
+        raise InputError(problem, where=path, fix=error.fix) from None
 
 
-_BLOCK_KEYS = frozenset(_Block.model_fields)
+def chosen_options(
+    plan: AuditOptions | str | os.PathLike[str] | None, given: Mapping[str, Any]
+) -> AuditOptions:
+    """Return the options of a plan, if there is one, with those given besides.
+
+    Parameters
+    ----------
+    plan
+        Options, or the path of a plan file; None for the defaults.
+    given
+        What overrides them, by the names of `AuditChoices` and ``group_sizes``. None stands for
+        what was not given.
+    """
+    if plan is None:
+        return merged(AuditOptions(), given)
+    return merged(read_plan_file(plan) if isinstance(plan, str | os.PathLike) else plan, given)
+
+
+def _midnight(value: object) -> object:
+    """Return a date as the moment when it begins."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value
+
+
+_ONE: dict[type, Any] = {
+    int: int,
+    str: str,
+    dict: dict[str, int],
+    datetime: Annotated[datetime, BeforeValidator(_midnight)],
+}
+_SEVERAL: dict[type, Any] = {int: Several[int], str: Several[str]}
+
+
+def _keys(choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """Return the fields of a model, any of which may be left out."""
+    return {
+        name: ((_SEVERAL if one.several else _ONE)[one.kind], None) for name, one in choices.items()
+    }
+
+
+_EVERYTHING = {"group_sizes": GROUP_SIZES, **choices_of(AuditChoices)}
+_Block: Any = create_model(
+    "_Block", __base__=TomlTable, **_keys({name: _EVERYTHING[name] for name in IN_BLOCKS})
+)
+_PlanFile: Any = create_model(
+    "_PlanFile", __base__=TomlTable, blocks=(Several[_Block], None), **_keys(_EVERYTHING)
+)

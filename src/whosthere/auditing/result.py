@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.display import in_one_line, stacked, table
+from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
@@ -138,9 +138,6 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         """Show the first screen of the report, and tables of what was reached and what is left."""
-        # A result shows itself by a room above its own: the one exception to the order of rooms.
-        from whosthere.reporting.notebook import first_screen  # noqa: PLC0415
-
         parts = [first_screen(self), table(_HEADER, self._rows(), titles=_TITLES)]
         left = self._rows_of_utility()
         if left:

@@ -78,8 +78,8 @@ def import_table(
     from whosthere.data.files import refuse_existing
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.numbers import THOUSANDS
+    from whosthere.data.reading.partition.by_id import read_regions
     from whosthere.data.reading.times import clock_change as known_change
-    from whosthere.data.regions import Regions
     from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import description_path
@@ -107,7 +107,7 @@ def import_table(
         timezone=timezone,
         time_format=time_format,
         at_clock_change=at_change,
-        regions=None if regions is None else Regions.read(regions),
+        regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
         thousands=thousands,
     )

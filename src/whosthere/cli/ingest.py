@@ -22,9 +22,9 @@ from whosthere.errors import FileError, InputError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from whosthere.data.partition import Partition
+    from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.ledger import Ledger
+    from whosthere.data.reading.partition.base import Partition
     from whosthere.data.reading.queries import Query
 
 _REGIONS = "Regions (one of these)"
@@ -309,8 +309,7 @@ def _partition(
     h3: int | None,
 ) -> Partition:
     """Make the partition that the options ask for; by default the records name their regions."""
-    from whosthere.data import partition as ways
-    from whosthere.data.regions import Regions
+    from whosthere import regions as ways
 
     areas = {"--grid-km": grid_km, "--grid": grid, "--polygons": polygons, "--h3": h3}
     given = [name for name, value in areas.items() if value is not None]
@@ -329,8 +328,8 @@ def _partition(
     elif h3 is not None:
         made = ways.H3Cells(h3)
     if antennas is None:
-        return made or ways.RegionIds(None if regions is None else Regions.read(regions))
-    table = Regions.read(antennas)
+        return made or ways.RegionIds(None if regions is None else ways.read_regions(regions))
+    table = ways.read_regions(antennas)
     if made is not None:
         return ways.ThroughAntennas(table, made)
     reach = {} if reach_km is None else {"reach_km": reach_km}

@@ -142,7 +142,7 @@ def _guarantee(release: Release) -> dict[str, Any] | str | None:
 def _tables(file: Path, kind: str) -> dict[str, Any]:
     """Say what is in other tables: one, or those of a folder or an archive."""
     from whosthere.data.reading.columns import refuse_data_as_names
-    from whosthere.data.reading.sources import open_sources
+    from whosthere.data.reading.opening import open_sources
 
     opened = open_sources(file)
     alike: dict[frozenset[str], list[Source]] = {}

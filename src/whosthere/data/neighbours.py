@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EARTH_RADIUS_KM = 6371.0088
+KM_A_DEGREE = np.pi * EARTH_RADIUS_KM / 180.0
+"""Along a meridian."""
 # Points whose spread across their main direction is below this share of the spread along it
 # are on one line as far as a triangulation in double precision can tell.
 _COLLINEAR = 1e-9
@@ -94,9 +96,8 @@ def project(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.fl
     middle_lon = np.degrees(np.angle(turn.sum()))
     middle_lat = lat.mean()
     east = (lon - middle_lon + 180.0) % 360.0 - 180.0
-    km_a_degree = np.pi * EARTH_RADIUS_KM / 180.0
     return np.column_stack(
-        [east * km_a_degree * np.cos(np.radians(middle_lat)), (lat - middle_lat) * km_a_degree]
+        [east * KM_A_DEGREE * np.cos(np.radians(middle_lat)), (lat - middle_lat) * KM_A_DEGREE]
     )
 
 

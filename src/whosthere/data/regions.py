@@ -14,12 +14,8 @@ import polars as pl
 from whosthere.arrays import frozen, own
 from whosthere.data.files import new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
-from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
-from whosthere.data.reading.numbers import degrees_of
-from whosthere.data.reading.sources import read_single
-from whosthere.data.reading.table_columns import joined_ids, single
 from whosthere.display import facts_table, in_one_line
-from whosthere.errors import InputError, RecordsError, listed
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     import os
@@ -161,36 +157,6 @@ class Regions:
         )
         return Regions(["+".join(together) for together in ids], *positions)
 
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a regions table: an id column and, if known, lon and lat."""
-        path = Path(path)
-        table = read_single(path)
-        found = table.columns
-        try:
-            id_name = Columns().find("region", found) or ("id" if "id" in found else None)
-            axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
-        except RecordsError as error:
-            raise RecordsError(
-                error.problem, where=path, fix="Rename all but one of them"
-            ) from error
-        if id_name is None:
-            refuse_data_as_names(found, where=path, header="region,lon,lat")
-            raise RecordsError(
-                f"has no region column (found {listed(found)})",
-                where=path,
-                fix="Name the column with the ids 'region'",
-            )
-        try:
-            expr = joined_ids(parts_of(id_name, found), table.schema)
-            ids = table.select(expr.cast(pl.String)).to_series()
-            if ids.null_count():
-                raise InputError(f"row {_first_null(ids) + 1} has no region id")
-            degrees = [None if name is None else _degrees(table, name) for name in axes]
-            return cls(ids.to_list(), *degrees)
-        except InputError as error:
-            raise RecordsError(error.problem, where=path, fix=error.fix) from error
-
     def write_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the regions as CSV with columns region and, if known, lon and lat."""
         columns: dict[str, Any] = {"region": self.ids}
@@ -217,17 +183,3 @@ def _same(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
     if a is None or b is None:
         return a is b
     return bool(np.array_equal(a, b))
-
-
-def _first_null(column: pl.Series) -> int:
-    found = column.is_null().arg_max()
-    return 0 if found is None else found
-
-
-def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
-    written = table.select(single(name, table.schema)).to_series()
-    degrees = degrees_of(written)
-    if degrees.null_count():
-        row = _first_null(degrees)
-        raise InputError(f"row {row + 1}, column {name!r}: {written[row]!r} is not a number")
-    return degrees.to_numpy()

@@ -14,8 +14,8 @@ from whosthere import kernels
 from whosthere.arrays import frozen, own
 from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.files import read_table, write_table
+from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
-from whosthere.data.reading.ledger import Ledger
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, GroupError, InputError

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from whosthere.data.partition import Grid
 from whosthere.data.reading.columns import Columns
+from whosthere.data.reading.partition.grid import Grid
 from whosthere.data.reading.read import Filters, read_records
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError

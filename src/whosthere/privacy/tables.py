@@ -15,7 +15,7 @@ from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.labels import sorted_order
 from whosthere.data.reading.numbers import whole_numbers_of
-from whosthere.data.reading.sources import open_sources, single
+from whosthere.data.reading.opening import open_sources, single
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space

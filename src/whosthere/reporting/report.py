@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.display import first_screen
 from whosthere.errors import FileError
 from whosthere.reporting.pages import audit_page
-from whosthere.reporting.render import render
+from whosthere.reporting.render import render, render_fragment
+from whosthere.reporting.sections.about import glossary_entries
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.ladder import ladder_page
+from whosthere.reporting.sections.overview import overview
 from whosthere.reporting.texts import texts
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.search.recommendation import Recommendation
 
 REPORT = "report.html"
@@ -123,3 +127,10 @@ def recommendation_report(found: Recommendation) -> Report:
         glossary=page.glossary,
     )
     return Report("Recommendation", html)
+
+
+@first_screen.register(AuditResult)
+def _first_screen(result: AuditResult) -> str:
+    audit = FinishedAudit.of(result)
+    glossary = glossary_entries(one.metric for one in audit.findings)
+    return render_fragment("notebook", page={"overview": overview(audit)}, glossary=glossary)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
+from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict, judge
 from whosthere.errors import InputError
@@ -116,8 +117,8 @@ class Terms:
 
     def plan(self, mechanism: Mechanism | str, *, seed: int | None = None) -> Plan:
         """Return the plan to try a mechanism by all attacks; with another seed if one is given."""
-        options = self.options.with_block(mechanisms=mechanism, attacks=self.attacks)
-        plan = make_plan(options if seed is None else replace(options, seed=seed), self.everybody)
+        given = {"mechanisms": mechanism, "attacks": self.attacks, "seed": seed}
+        plan = make_plan(merged(self.options, given), self.everybody)
         releases = max(_LEAST_RELEASES_TO_SEARCH, plan.releases_by(SEARCHER))
         return plan.with_releases_of(SEARCHER, releases)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whosthere.data.reading import delimited
 from whosthere.data.reading.delimited import open_delimited
 from whosthere.data.reading.numbers import degrees_of, whole_numbers_of
-from whosthere.data.reading.source import RAGGED
+from whosthere.data.reading.source import RAGGED, Stored
 from whosthere.errors import RecordsError
 
 quick = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -29,7 +29,9 @@ def written(rows, separator=";"):
 
 
 def read(path):
-    return [tuple(text or "" for text in row) for row in open_delimited(path).whole().rows()]
+    return [
+        tuple(text or "" for text in row) for row in open_delimited(Stored(path)).whole().rows()
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
@@ -59,7 +61,7 @@ def test_only_broken_rows_are_lost(tmp_path, monkeypatch, rows, data):
         lines[index] = data.draw(st.sampled_from(["1;2;3;4\n", "a;b;c;;;d\n", '"open;2;3\n']))
     path = tmp_path / "r.csv"
     path.write_text("".join(lines))
-    source = open_delimited(path)
+    source = open_delimited(Stored(path))
     chosen = [pl.col(name) for name in source.columns]
     found, marked, n = [], set(), 0
     for frame in source.batches(chosen):
@@ -78,7 +80,7 @@ def test_only_broken_rows_are_lost(tmp_path, monkeypatch, rows, data):
 def test_lines_are_named_as_an_editor_counts_them(tmp_path, rows):
     path = tmp_path / "r.csv"
     path.write_text(written(rows))
-    source = open_delimited(path)
+    source = open_delimited(Stored(path))
     line = 2
     for index, row in enumerate(rows):
         assert source.place(index) == f"{path}, line {line}"

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whosthere.data.partition import GridShape, RegionIds
-from whosthere.data.reading import source, sources, visits
+from whosthere.data.ledger import FriendEntry, Ledger
+from whosthere.data.reading import opening, source, visits
 from whosthere.data.reading.batches import RowReader
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.ledger import FriendEntry, Ledger
+from whosthere.data.reading.partition.by_id import RegionIds
+from whosthere.data.reading.partition.grid import GridShape
 from whosthere.data.reading.read import Filters, read_records
 from whosthere.data.regions import Regions
 from whosthere.errors import EmptyError, FileError, InputError, RecordsError
@@ -488,7 +489,7 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 
 
 def test_batches_show_no_user(records, tmp_path):
-    opened = sources.open_sources(_write_parquet(records, tmp_path))
+    opened = opening.open_sources(_write_parquet(records, tmp_path))
     [table] = RowReader().tables(opened.sources)
     [batch] = table.batches()
     assert "u0" not in repr(batch)

@@ -10,7 +10,7 @@ import numpy as np
 
 from whosthere.arrays import own
 from whosthere.data.city.choices import Choices
-from whosthere.data.neighbours import EARTH_RADIUS_KM
+from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from whosthere.data.city.models import CityModel
 
-_KM_A_DEGREE = pi * EARTH_RADIUS_KM / 180.0
 # Antennas stand on distinct squares of a lattice with this many squares per antenna, which
 # keeps them apart a little, as planning does.
 _SITES_PER_ANTENNA = 8
@@ -66,9 +65,9 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> P
     else:
         ids, at_km, half_km = _antennas(model, n_regions, centres, rng)
         digits = _DEGREE_DIGITS
-    km_a_degree_east = _KM_A_DEGREE * np.cos(np.radians(model.lat))
+    km_a_degree_east = KM_A_DEGREE * np.cos(np.radians(model.lat))
     lon = model.lon + at_km[:, 0] / km_a_degree_east
-    lat = model.lat + at_km[:, 1] / _KM_A_DEGREE
+    lat = model.lat + at_km[:, 1] / KM_A_DEGREE
     if digits is not None:
         lon, lat = np.round(lon, digits), np.round(lat, digits)
     apart = _distances(at_km, at_km)
@@ -82,7 +81,7 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> P
     leisure = attraction(model.leisure_km, model.leisure_spread)
     return Places(
         regions=Regions(ids, lon, lat),
-        half_width=(half_km / km_a_degree_east, half_km / _KM_A_DEGREE),
+        half_width=(half_km / km_a_degree_east, half_km / KM_A_DEGREE),
         homes=Choices(homes[None, :]),
         jobs=Choices(jobs * _deterrence(apart, model.commute_km, model.distance_power)),
         leisure=Choices(leisure * _deterrence(apart, model.leisure_trip_km, model.distance_power)),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.partition import Places
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.geoparquet import points_of
 from whosthere.data.reading.numbers import degrees_of
+from whosthere.data.reading.partition.base import Places
 from whosthere.data.reading.rejects import Rejects
 from whosthere.data.reading.table_columns import Arranger, Layout, find_forms
 from whosthere.data.reading.times import UNIX, ClockChange, TimeReader

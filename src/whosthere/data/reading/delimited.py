@@ -7,9 +7,8 @@ polars refuses is taken apart row by row.
 
 from __future__ import annotations
 
-import gzip
 import io
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 import polars as pl
@@ -17,34 +16,28 @@ import polars as pl
 from whosthere.data.reading.source import (
     BATCH_ROWS,
     CONTROL,
+    GZIP,
     RAGGED,
+    ZSTD,
     Source,
-    column,
+    Stored,
     empty,
     readable,
 )
-from whosthere.data.reading.text_rows import (
-    cut,
-    distinct,
-    fields_of,
-    rows_of,
-    unquoted,
-    without_header,
-)
+from whosthere.data.reading.text_rows import cut, fields_of, rows_of, unquoted, without_header
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 _SEPARATORS = ",;\t|"
 _HEAD_BYTES = 1 << 16
 _BLOCK_CHARS = 1 << 24
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
 # Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
 _FEW_NULS = 0.1
+_ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
 _WHOLE_FIX = "Is the file whole and its ending right?"
 _ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 
@@ -55,21 +48,18 @@ class DelimitedSource(Source):
 
     Attributes
     ----------
-    open_binary
-        Opens its bytes, without compression.
+    stored
+        Its bytes.
     separator, encoding
         How it is written; the encoding is None where it is UTF-8 or still to be found out.
     by_polars
         Whether polars can read the file by itself.
-    constants
-        Columns that the file itself does not have, each with its one value.
     """
 
-    open_binary: Callable[[], IO[bytes]]
+    stored: Stored
     separator: str
     encoding: str | None
     by_polars: bool
-    constants: Mapping[str, str | None] = field(default_factory=dict)
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         done = 0
@@ -106,21 +96,9 @@ class DelimitedSource(Source):
             except pl.exceptions.ComputeError:
                 pass
         first = next(self._careful_frames(), None)
-        return self._empty() if first is None else first.drop(RAGGED).head(n)
-
-    def whole(self) -> pl.DataFrame:
-        done, frames = 0, [self._empty()]
-        for frame in self.batches([column(name) for name in self.columns]):
-            if RAGGED in frame.columns:
-                self._refuse_ragged(frame[RAGGED], done)
-                frame = frame.drop(RAGGED)  # noqa: PLW2901 - the same rows
-            frames.append(frame)
-            done += frame.height
-        return pl.concat(frames)
-
-    def count(self) -> int:
-        first = column(self.columns[0])
-        return sum(frame.height for frame in self.batches([first]))
+        if first is None:
+            return pl.DataFrame(schema=dict(self.schema))
+        return first.drop(RAGGED).head(n)
 
     def place(self, index: int) -> str:
         try:
@@ -132,27 +110,14 @@ class DelimitedSource(Source):
             pass
         return super().place(index)
 
-    def _refuse_ragged(self, ragged: pl.Series, first_row: int) -> None:
-        if ragged.null_count() < len(ragged):
-            index = ragged.is_not_null().arg_max() or 0
-            raise RecordsError(
-                ragged[index], where=self.place(first_row + index), fix="Correct the line"
-            )
-
     def _scan(self) -> pl.LazyFrame:
         frame = pl.scan_csv(self.path, separator=self.separator, infer_schema=False, glob=False)
-        return frame.with_columns(self._literals()) if self.constants else frame
-
-    def _literals(self) -> list[pl.Expr]:
-        return [pl.lit(value, pl.String).alias(name) for name, value in self.constants.items()]
+        return frame.with_columns(self.literals)
 
     @property
     def _own(self) -> dict[str, pl.DataType]:
         """The columns of the file itself."""
         return {name: kind for name, kind in self.schema.items() if name not in self.constants}
-
-    def _empty(self) -> pl.DataFrame:
-        return pl.DataFrame(schema=dict(self.schema))
 
     def _careful_frames(self) -> Iterator[pl.DataFrame]:
         """Read in blocks, all columns as text and `RAGGED`."""
@@ -163,7 +128,7 @@ class DelimitedSource(Source):
                     frame = frame.with_columns(pl.lit(None, pl.String).alias(RAGGED))
                 else:
                     frame = self._repaired(block)
-                yield frame.with_columns(self._literals())
+                yield frame.with_columns(self.literals)
 
     def _parsed(self, block: str) -> pl.DataFrame | None:
         if "\0" in block:
@@ -179,24 +144,19 @@ class DelimitedSource(Source):
             return None
 
     def _repaired(self, block: str) -> pl.DataFrame:
-        names = tuple(self._own)
+        n = len(self._own)
         rows: list[list[str | None]] = []
-        ragged: list[str | None] = []
         for _, line in rows_of(io.StringIO(block, newline="\n"), self.separator):
-            fields = fields_of(line, self.separator)
-            bad = fields is None or len(fields) > len(names) or "\0" in line
+            fields, wrong = fields_of(line, self.separator), None
             if "\0" in line:
-                ragged.append(CONTROL)
+                wrong = CONTROL
             elif fields is None:
-                ragged.append("has a quoted field that does not end, or not where it should")
-            elif bad:
-                ragged.append(f"has {len(fields)} fields where the header has {len(names)}")
-            else:
-                ragged.append(None)
-            kept = [] if fields is None or bad else [text or None for text in fields]
-            rows.append([*kept, *[None] * (len(names) - len(kept))])
-        frame = pl.DataFrame(rows, schema=self._own, orient="row")
-        return frame.with_columns(pl.Series(RAGGED, ragged, dtype=pl.String))
+                wrong = "has a quoted field that does not end, or not where it should"
+            elif len(fields) > n:
+                wrong = f"has {len(fields)} fields where the header has {n}"
+            kept = [] if fields is None or wrong else [text or None for text in fields]
+            rows.append([*kept, *[None] * (n - len(kept)), wrong])
+        return pl.DataFrame(rows, schema={**self._own, RAGGED: pl.String()}, orient="row")
 
     def _blocks(self) -> Iterator[str]:
         """Yield the text after the header, cut where a row ends."""
@@ -224,40 +184,38 @@ class DelimitedSource(Source):
         encoding = self.encoding or self._find_encoding()
         if encoding == "utf-8":
             encoding = "utf-8-sig"
-        return io.TextIOWrapper(self.open_binary(), encoding=encoding, newline="\n")
+        return io.TextIOWrapper(self._open(), encoding=encoding, newline="\n")
 
     def _find_encoding(self) -> str:
         """Tell UTF-8 from Latin-1 by the first bytes that are not ASCII."""
-        with self.open_binary() as file:
+        with self._open() as file:
             while block := file.read(1 << 20):
                 if not block.isascii():
                     return "utf-8" if _is_utf8(block) else "latin-1"
         return "utf-8"
 
+    def _open(self) -> IO[bytes]:
+        if self.stored.magic == ZSTD:
+            raise RecordsError(
+                "is compressed by zstd and has rows that cannot be read",
+                where=self.path,
+                fix="Decompress it, to see which rows these are",
+            )
+        return self.stored.open()
 
-def open_delimited(
-    path: Path, *, stored: Callable[[], IO[bytes]] | None = None, encoding: str | None = None
-) -> DelimitedSource:
+
+def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedSource:
     """Open a text table.
 
     Parameters
     ----------
-    path
-        The file, as messages name it.
     stored
-        Opens the bytes where they are not those of a file, but part of an archive.
+        Its bytes.
     encoding
         The encoding where it cannot be told: UTF-8, UTF-16 with a mark, and Latin-1 can.
     """
-    with path.open("rb") if stored is None else stored() as file:
-        magic = file.read(4)
-    unpacked = _unpacked(path, magic, stored)
-    by_polars = stored is None
-    if magic == _ZSTD:
-        head = _head_of_zstd(path)
-    else:
-        with unpacked() as file:
-            head = file.read(_HEAD_BYTES)
+    path = stored.path
+    head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
     found = encoding or bom or ("utf-8" if _is_utf8(head) else "latin-1")
     if not head.strip():
@@ -266,11 +224,11 @@ def open_delimited(
         text = head.decode(found, "ignore").lstrip("\ufeff")
     except LookupError as error:
         raise InputError(f"there is no encoding {encoding!r}", fix=_ENCODING_FIX) from error
-    _refuse_binary(text, path, magic)
+    _refuse_binary(text, stored)
     _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
     separator = max(_SEPARATORS, key=unquoted(header).count)
-    names = distinct(fields_of(header, separator) or [])
-    if not header.strip() or not names:
+    fields = fields_of(header, separator)
+    if not header.strip() or not fields:
         raise EmptyError(
             "has no row of names that can be read",
             where=path,
@@ -280,70 +238,57 @@ def open_delimited(
         raise RecordsError(CONTROL, where=f"{path}, line 1", fix="Correct the line")
     is_utf8 = found in {"utf-8", "utf-8-sig"}
     lines = text.count("\n")
-    known_size = stored is None and magic[:2] != _GZIP and magic != _ZSTD
-    source = DelimitedSource(
+    known_size = stored.member is None and not stored.magic.startswith((GZIP, ZSTD))
+    names = _names_by_polars(header, separator)
+    return DelimitedSource(
         path=path,
-        schema=dict.fromkeys(names, pl.String()),
+        schema=dict.fromkeys(names if len(names) == len(fields) else fields, pl.String()),
         about_rows=path.stat().st_size * lines // len(head) if known_size and lines else None,
         row_word="line",
         first_row=2,
-        open_binary=unpacked,
+        stored=stored,
         separator=separator,
         encoding=None if is_utf8 and encoding is None else found,
-        by_polars=by_polars and is_utf8 and "\0" not in text,
+        by_polars=(
+            stored.member is None and is_utf8 and "\0" not in text and len(names) == len(fields)
+        ),
         notes=() if is_utf8 else (f"{path.name} was read as {_ENCODING_NAMES.get(found, found)}",),
     )
-    if source.by_polars:
-        # polars names columns without or with the same name in its own way.
-        with readable(path):
-            found_names = source._scan().collect_schema().names()
-        if len(found_names) != len(names):
-            return replace(source, by_polars=False)
-        return replace(source, schema=dict.fromkeys(found_names, pl.String()))
-    return source
 
 
-def _refuse_binary(text: str, path: Path, magic: bytes) -> None:
+def _names_by_polars(header: str, separator: str) -> list[str]:
+    """Return the columns as polars calls them, also those without or with the same name."""
+    try:
+        line = header.rstrip("\r\n").encode("utf-8", "surrogatepass") + b"\n"
+        return pl.read_csv(line, separator=separator, infer_schema=False).columns
+    except pl.exceptions.PolarsError:
+        return []
+
+
+def _refuse_binary(text: str, stored: Stored) -> None:
     """Refuse what is no text, or text in an encoding that was not found out."""
+    path = stored.path
     has_nuls = text.count("\0") > _FEW_NULS * len(text)
     if not has_nuls and sum(ord(char) in _CONTROLS for char in text) <= len(text) / 50:
         return
     packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
-    if packing is not None and magic[:2] != _GZIP and magic != _ZSTD:
+    if packing is not None and not stored.magic.startswith((GZIP, ZSTD)):
         problem = f"is not compressed by {packing}, as its ending says, and is no table of text"
         raise RecordsError(problem, where=path, fix=_WHOLE_FIX)
     fix = _ENCODING_FIX if has_nuls else _WHOLE_FIX
     raise RecordsError("is no table of text", where=path, fix=fix)
 
 
-_ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
-
-
-def _unpacked(
-    path: Path, magic: bytes, stored: Callable[[], IO[bytes]] | None
-) -> Callable[[], IO[bytes]]:
-    if magic[:2] == _GZIP:
-        return lambda: gzip.open(path if stored is None else stored(), "rb")  # type: ignore[return-value]
-    if magic == _ZSTD:
-        return lambda: _no_zstd(path)
-    return stored or (lambda: path.open("rb"))
-
-
-def _no_zstd(path: Path) -> IO[bytes]:
-    raise RecordsError(
-        "is compressed by zstd and has rows that cannot be read",
-        where=path,
-        fix="Decompress it, to see which rows these are",
-    )
-
-
-def _head_of_zstd(path: Path) -> bytes:
-    """Return the first lines of a compressed file, which polars alone can read."""
-    with readable(path):
+def _head(stored: Stored) -> bytes:
+    """Return the first lines; those that zstd packed can be read by polars alone."""
+    if stored.magic != ZSTD:
+        with stored.open() as file:
+            return file.read(_HEAD_BYTES)
+    with readable(stored.path):
         lines = (
             pl.scan_csv(
-                path, has_header=False, separator="\x1f", quote_char=None, infer_schema=False,
-                truncate_ragged_lines=True, encoding="utf8-lossy", glob=False,
+                stored.path, has_header=False, separator="\x1f", quote_char=None,
+                infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy", glob=False,
             )
             .head(20)
             .collect()

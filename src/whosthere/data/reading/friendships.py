@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import refuse_data_as_names
-from whosthere.data.reading.ledger import FriendEntry
-from whosthere.data.reading.sources import read_single
+from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.table_columns import joined_ids
 from whosthere.errors import EmptyError, RecordsError, listed
 

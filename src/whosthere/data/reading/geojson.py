@@ -2,66 +2,53 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from typing import IO, TYPE_CHECKING, Any
+import zlib
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.data.files import existing
-from whosthere.data.reading.source import FrameSource
+from whosthere.data.reading.source import FrameSource, Stored
 from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
 _SCALARS = (str, int, float, bool)
 
 
-def open_geojson(path: Path, *, stored: Callable[[], IO[bytes]] | None = None) -> FrameSource:
+def open_geojson(stored: Stored) -> FrameSource:
     """Read a GeoJSON file of points; the format cannot be read in pieces, so all at once.
 
     The columns are the features' properties, or all that stands in a feature without any; the
     point is the geometry, or else the first Point among these, such as ``geomPoint.geom``.
     """
-    rows = [
-        _row(feature, path, number)
-        for number, feature in enumerate(geojson_features(path, stored=stored), start=1)
-    ]
+    path = stored.path
+    features = enumerate(geojson_features(stored), start=1)
+    rows = [_row(feature, f"{path}, feature {number:,}") for number, feature in features]
     names = dict.fromkeys(name for row in rows for name in row)
     table = pl.DataFrame(
         {name: _column([row.get(name) for row in rows]) for name in names}, strict=False
     )
     return FrameSource(
-        path=path,
-        schema=table.schema,
-        rows=table.height,
-        row_word="feature",
-        frame=table.lazy(),
+        path=path, schema=table.schema, rows=table.height, row_word="feature", frame=table.lazy()
     )
 
 
-def geojson_features(
-    path: Path, *, stored: Callable[[], IO[bytes]] | None = None
-) -> list[dict[str, Any]]:
+def geojson_features(stored: Stored) -> list[dict[str, Any]]:
     """Read the features of a GeoJSON FeatureCollection."""
     try:
-        with stored() if stored is not None else existing(path).open("rb") as file:
-            content = file.read()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        collection = json.loads(content.decode("utf-8-sig"))
-        features = collection["features"]
-        found = list(features)
-    except (ValueError, KeyError, TypeError, EOFError, RecursionError, OSError) as error:
-        raise RecordsError("is not a GeoJSON FeatureCollection", where=path) from error
+        found = list(json.loads(stored.read().decode("utf-8-sig"))["features"])
+    except (
+        *(ValueError, KeyError, TypeError, EOFError, RecursionError, OSError, zlib.error),
+    ) as error:
+        raise RecordsError("is not a GeoJSON FeatureCollection", where=stored.path) from error
     if not found or not all(isinstance(feature, dict) for feature in found):
-        raise EmptyError("has no features", where=path)
+        raise EmptyError("has no features", where=stored.path)
     return found
 
 
-def _row(feature: dict[str, Any], path: Path, number: int) -> dict[str, Any]:
+def _row(feature: dict[str, Any], where: str) -> dict[str, Any]:
     properties = feature.get("properties")
     if not isinstance(properties, dict) or not properties:
         properties = {name: value for name, value in feature.items() if name != "type"}
@@ -69,7 +56,7 @@ def _row(feature: dict[str, Any], path: Path, number: int) -> dict[str, Any]:
     if not isinstance(geometry, dict):
         geometry = next(_points_in(properties), None)
     row = {name: value for name, value in properties.items() if isinstance(value, _SCALARS)}
-    return {**row, **_point(geometry, path, number)}
+    return {**row, **_point(geometry, where)}
 
 
 def _points_in(values: dict[str, Any], depth: int = 2) -> Iterator[dict[str, Any]]:
@@ -80,8 +67,7 @@ def _points_in(values: dict[str, Any], depth: int = 2) -> Iterator[dict[str, Any
             yield from _points_in(value, depth - 1)
 
 
-def _point(geometry: dict[str, Any] | None, path: Path, number: int) -> dict[str, float]:
-    where = f"{path}, feature {number:,}"
+def _point(geometry: dict[str, Any] | None, where: str) -> dict[str, float]:
     if geometry is None:
         raise RecordsError("a missing geometry where a Point was expected", where=where)
     if geometry.get("type") != "Point":

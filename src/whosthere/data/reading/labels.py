@@ -50,13 +50,6 @@ class Labels:
             self._texts += labels.gather(unknown[new]).cast(pl.String).to_list()
         return numbers
 
-    def look_up(self, column: pl.Series) -> NDArray[np.int32]:
-        """Return the number of each label that has one, else -1, shape (n,); without nulls."""
-        numbers: NDArray[np.int32] = kernels.look_up_keys(
-            self._table, *self._keys(column.cast(self._dtype))
-        )
-        return numbers
-
     def texts(self) -> list[str]:
         """Return the labels as text, in the order of their numbers."""
         return list(self._texts)

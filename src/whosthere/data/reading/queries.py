@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.data.files import existing
+from whosthere.data.reading.opening import Opened
 from whosthere.data.reading.source import BATCH_ROWS, Source
-from whosthere.data.reading.sources import Opened
 from whosthere.errors import InputError, MissingExtraError, RecordsError, shown
 
 if TYPE_CHECKING:
@@ -103,12 +103,6 @@ class QuerySource(Source):
 
     def head(self, n: int) -> pl.DataFrame:
         return self._run(f"{self.sql} LIMIT {n}")
-
-    def whole(self) -> pl.DataFrame:
-        return self._run(self.sql)
-
-    def count(self) -> int:
-        return int(self._run(f"SELECT count(*) FROM ({self.sql})").item())
 
     def _cursor(self) -> Any:  # noqa: ANN401
         cursor = self.connection.cursor()

@@ -13,7 +13,7 @@ import polars as pl
 from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
-from whosthere.data.partition import NOWHERE, UNKNOWN, Box, Locator, Partition
+from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading import friendships
 from whosthere.data.reading.ahead import one_ahead
 from whosthere.data.reading.batches import Batch, RowReader, Table
@@ -25,9 +25,9 @@ from whosthere.data.reading.labels import (
     n_with_controls,
     sorted_order,
 )
-from whosthere.data.reading.ledger import Entry, Ledger
+from whosthere.data.reading.opening import Opened, open_sources
+from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, WORLD, Box, Locator, Partition
 from whosthere.data.reading.queries import Query
-from whosthere.data.reading.sources import Opened, open_sources
 from whosthere.data.reading.survey import Survey, Window, survey
 from whosthere.data.reading.times import SKIPPED, TWICE, ClockChange, time_form
 from whosthere.data.traces import Traces, check_cell_space
@@ -143,7 +143,7 @@ def read_records(
     time_format = None if time_format is None else time_form(time_format)
     # Before the records, which can take long, so that a bad table is refused at once.
     pairs = None if friends is None else friendships.read_pairs(friends)
-    early = None if partition.needs_box else partition.locator(None)
+    early = None if partition.needs_box else partition.locator()
     opened = path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
     rows = RowReader(
         columns=columns or Columns(),
@@ -159,8 +159,8 @@ def read_records(
     window = filters.window(local)
     look = reading.survey_if_needed(partition, window, filters.box_quantile)
     epochs = _epochs(window, look, epoch_length, local)
-    box = None if look is None or filters.box_quantile is None else look.box
-    locator = early or partition.locator(None if look is None else look.box)
+    box = WORLD if look is None or filters.box_quantile is None else look.box
+    locator = early or partition.locator(WORLD if look is None else look.box)
     gathered = reading.gather(locator, drop=drop_invalid, epochs=epochs, window=window, box=box)
     traces = _assemble(gathered, partition, locator, epochs, filters)
     return traces if pairs is None else _with_friends(traces, pairs)
@@ -225,7 +225,7 @@ class _Reading:
         drop: bool,
         epochs: Epochs,
         window: Window,
-        box: Box | None,
+        box: Box,
     ) -> _Gathered:
         users = Labels(self._user_dtype())
         gathering = Gathering()
@@ -238,7 +238,7 @@ class _Reading:
             numbers = users.encode(batch.users)
             epoch = epochs.index_of(batch.micros)
             fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-            if box is not None:
+            if box is not WORLD:
                 fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
             fates[(epoch < 0) | ~window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
 

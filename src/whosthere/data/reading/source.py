@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.errors import EmptyError, RecordsError, shown
+from whosthere.errors import EmptyError, InputError, RecordsError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 BATCH_ROWS = 1_000_000
@@ -24,6 +27,49 @@ RAGGED = "whosthere ragged"
 """A column of text that a batch may have besides: what is wrong with a row as such, or null."""
 CONTROL = "has a control character (NUL)"
 """What `RAGGED` says of a row that no program should have written."""
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The bytes of a table: those of a file, or of a member of an archive.
+
+    Parameters
+    ----------
+    path
+        The file, as messages name it.
+    member
+        Opens the member of an archive; None for a file.
+    """
+
+    path: Path
+    member: Callable[[], IO[bytes]] | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open the bytes, those that gzip packed unpacked."""
+        if self.magic.startswith(GZIP):
+            packed = self.path if self.member is None else self.member()
+            return gzip.open(packed, "rb")  # type: ignore[return-value]
+        return self._packed()
+
+    def read(self) -> bytes:
+        """Read all bytes, unpacked."""
+        with self.open() as file:
+            return file.read()
+
+    @cached_property
+    def magic(self) -> bytes:
+        """The first bytes as they are stored, which tell how they are packed."""
+        with self._packed() as file:
+            return file.read(4)
+
+    @property
+    def for_polars(self) -> Path | io.BytesIO:
+        """The file, or the member of an archive in memory."""
+        return self.path if self.member is None else io.BytesIO(self.read())
+
+    def _packed(self) -> IO[bytes]:
+        return self.path.open("rb") if self.member is None else self.member()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,6 +92,8 @@ class Source(ABC):
         What the user should know of how it is read.
     points
         The column that holds points, where the file itself says so.
+    constants
+        Columns that the file itself does not have, each with its one value.
     """
 
     path: Path
@@ -54,13 +102,19 @@ class Source(ABC):
     about_rows: int | None = None
     row_word: str = "row"
     first_row: int = 1
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     points: str | None = None
+    constants: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self.schema)
+
+    @property
+    def literals(self) -> list[pl.Expr]:
+        """The constants, as columns to add."""
+        return [pl.lit(value, pl.String).alias(name) for name, value in self.constants.items()]
 
     def place(self, index: int) -> str:
         """Name the row at an index, counted from 0, as the user would find it."""
@@ -77,13 +131,24 @@ class Source(ABC):
     def head(self, n: int) -> pl.DataFrame:
         """Read all columns of the first `n` rows."""
 
-    @abstractmethod
     def whole(self) -> pl.DataFrame:
-        """Read all columns of all rows."""
+        """Read all columns of all rows, refusing rows that could not be split into fields."""
+        done, frames = 0, [pl.DataFrame(schema=dict(self.schema))]
+        for frame in self.batches([column(name) for name in self.columns]):
+            if RAGGED in frame.columns and frame[RAGGED].null_count() < frame.height:
+                index = frame[RAGGED].is_not_null().arg_max() or 0
+                raise RecordsError(
+                    frame[RAGGED][index], where=self.place(done + index), fix="Correct the line"
+                )
+            frames.append(frame.select(column(name) for name in self.columns))
+            done += frame.height
+        return pl.concat(frames)
 
-    @abstractmethod
     def count(self) -> int:
         """Count the rows."""
+        if self.rows is not None:
+            return self.rows
+        return sum(frame.height for frame in self.batches([column(self.columns[0])]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,23 +159,15 @@ class FrameSource(Source):
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         with readable(self.path):
-            yield from self.frame.select(chosen).collect_batches(
-                chunk_size=rows, maintain_order=True, engine="streaming"
+            yield from (
+                self.frame.with_columns(self.literals)
+                .select(chosen)
+                .collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
             )
 
     def head(self, n: int) -> pl.DataFrame:
         with readable(self.path):
-            return self.frame.head(n).collect()
-
-    def whole(self) -> pl.DataFrame:
-        with readable(self.path):
-            return self.frame.collect()
-
-    def count(self) -> int:
-        if self.rows is not None:
-            return self.rows
-        with readable(self.path):
-            return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+            return self.frame.with_columns(self.literals).head(n).collect()
 
 
 def column(name: str) -> pl.Expr:
@@ -123,6 +180,17 @@ def column(name: str) -> pl.Expr:
 def empty(path: Path) -> EmptyError:
     """Say that a file holds nothing."""
     return EmptyError("is empty", where=path, fix="Check that it is the right file, copied whole")
+
+
+@contextmanager
+def naming(where: object) -> Iterator[None]:
+    """Name the file or column in messages about it that name none."""
+    try:
+        yield
+    except InputError as error:
+        if error.where is not None:
+            raise
+        raise RecordsError(error.problem, where=where, fix=error.fix) from error
 
 
 @contextmanager

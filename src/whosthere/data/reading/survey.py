@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.partition import Box
+from whosthere.data.reading.partition.base import WORLD, Box
 from whosthere.errors import EmptyError, InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Survey:
 
     first: int
     last: int
-    box: Box | None
+    box: Box
 
 
 def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | None) -> Survey:
@@ -78,7 +78,7 @@ def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | No
             "no record lies in the time window", fix="Check its start and end, and the time zone"
         )
     if not axes:
-        return Survey(first, last, None)
+        return Survey(first, last, WORLD)
     (west, east), (south, north) = (axis.range() for axis in axes)
     return Survey(first, last, Box(west, south, east, north))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, deque
+from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -75,13 +75,3 @@ def without_header(block: str) -> str:
     """Return a block of text without its first row."""
     _, header = next(rows_of(io.StringIO(block, newline="\n")))
     return block[len(header) :]
-
-
-def distinct(names: list[str]) -> list[str]:
-    """Return names with a number after those that came before, as polars has them."""
-    seen: Counter[str] = Counter()
-    found = []
-    for name in names:
-        found.append(name if not seen[name] else f"{name}_duplicated_{seen[name] - 1}")
-        seen[name] += 1
-    return found

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from whosthere.inference.finding import Finding
 
 _SHOWN = (
-    *("auc", "pooled_auc", "accuracy", "advantage", "tpr_at_fpr_10pct", FOUND),
+    *("auc", "pooled_auc", "accuracy", "tpr_at_fpr_10pct", FOUND),
     *("tpr_at_fpr_01pct", "share_auc_90", "empirical_eps", "empirical_eps_ceiling"),
 )
 _MOST_PANELS, _MOST_POINTS = 12, 200

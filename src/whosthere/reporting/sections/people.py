@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.game.together import Together
 
-_METRICS = (
-    *("auc_p90", "auc_p99", "share_auc_90", "auc_fewest_visits", "auc_most_visits"),
-    *("auc_least_unique", "auc_most_unique"),
-    *("risk_visits_correlation", "risk_uniqueness_correlation"),
-)
+_METRICS = ("auc_p90", "share_auc_90")
 _MOST_TITLES, _MOST_POINTS = 6000, 400
 """To keep a page small: points with a text of their own, and points of one picture."""
 _PERCENTILES = ((50, "median"), (90, "90 %"))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -24,10 +27,10 @@ UNKNOWN = -2
 class Box:
     """A rectangle of longitudes and latitudes, in degrees, edges included."""
 
-    west: float
-    south: float
-    east: float
-    north: float
+    west: float = -180.0
+    south: float = -90.0
+    east: float = 180.0
+    north: float = 90.0
 
     def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which points lie inside."""
@@ -35,6 +38,9 @@ class Box:
             (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
         )
         return inside
+
+
+WORLD = Box()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,25 +74,41 @@ class Places:
         return self.region
 
 
-class Locator(Protocol):
-    """Finds the region of each place. One that learns its regions along the way keeps them."""
+@dataclass(frozen=True, eq=False)
+class Locator:
+    """Finds the region of each place.
 
-    def locate(self, places: Places) -> NDArray[np.int32]:
-        """Return the region of each place, `NOWHERE` where there is none, or `UNKNOWN`."""
+    Parameters
+    ----------
+    locate
+        Returns the region of each place, `NOWHERE` where there is none, or `UNKNOWN`.
+    regions
+        Returns the regions, those learned so far where they are learned from the places.
+    """
 
-    def regions(self) -> Regions:
-        """Return the regions, those learned so far where they are learned."""
+    locate: Callable[[Places], NDArray[np.int32]]
+    regions: Callable[[], Regions]
 
 
-class Partition(Protocol):
-    """A way to make regions, before any data is seen."""
+class Partition(ABC):
+    """A way to make regions, before any data is seen.
 
-    uses_points: bool
-    needs_box: bool
+    Attributes
+    ----------
+    uses_points
+        Whether places are longitudes and latitudes, not ids.
+    needs_box
+        Whether the regions depend on the box that surrounds the data.
+    """
+
+    uses_points: bool = True
+    needs_box: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether regions are learned from the data; then only visited ones are kept."""
+        return False
 
-    def locator(self, box: Box | None) -> Locator:
+    @abstractmethod
+    def locator(self, box: Box = WORLD, /) -> Locator:
         """Begin locating; `box` surrounds the data where `needs_box`."""

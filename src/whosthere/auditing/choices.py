@@ -1,0 +1,155 @@
+"""What a user may choose for an audit: declared once, for Python, plan files and the command line.
+
+Nothing heavy is imported here, so that the help of a command appears at once. What was chosen
+becomes `whosthere.auditing.options.AuditOptions`, which has the defaults and checks the values.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from whosthere.adversary.attacks import Attack
+    from whosthere.adversary.knowledge_rules import Familiarity
+    from whosthere.privacy.mechanism import Mechanism
+
+_T = TypeVar("_T")
+OneOrMore: TypeAlias = _T | Iterable[_T]
+"""One value or several."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one thing is chosen outside Python.
+
+    Attributes
+    ----------
+    kind
+        The type of one value in a plan file and on the command line: `str`, `int` or `datetime`.
+        For `dict`, the values are whole numbers by name, such as ``likelihood-ratio=200``.
+    help
+        What the command line says about it.
+    several
+        Whether several values can be given: a list in a file, a repeated option of a command.
+    flags
+        What a command calls it; None for its name, with dashes for underscores.
+    metavar
+        What stands for the value in the help of a command; None for the name of its type.
+    """
+
+    kind: type
+    help: str
+    several: bool = False
+    flags: tuple[str, ...] | None = None
+    metavar: str | None = None
+
+
+class SearchChoices(TypedDict, total=False):
+    """What may be chosen for a search as well as for an audit, besides the size of groups."""
+
+    attacks: Annotated[
+        "OneOrMore[Attack | str] | None",
+        Choice(
+            str,
+            "Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'; can "
+            "be repeated. By default knock-knock, zero-knowledge and likelihood-ratio. See: "
+            "whosthere attacks.",
+            several=True,
+            flags=("--attack", "-a"),
+            metavar="SPEC",
+        ),
+    ]
+    knowledge: Annotated[
+        "OneOrMore[Familiarity | str] | None",
+        Choice(
+            str,
+            "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
+            "'regions(top=2)'; can be repeated. See: whosthere attacks.",
+            several=True,
+            metavar="SPEC",
+        ),
+    ]
+    targets: Annotated[int | None, Choice(int, "How many people to attack, chosen at random.")]
+    min_visits: Annotated[
+        int | None, Choice(int, "Attack people with at least as many visits; default 1.")
+    ]
+    releases: Annotated[
+        int | None,
+        Choice(int, "Test releases per target and scheme, half of them with the target."),
+    ]
+    releases_of: Annotated[
+        Mapping[str, int] | None,
+        Choice(
+            dict,
+            "Another number for one attack, such as likelihood-ratio=200; can be repeated.",
+            metavar="ATTACK=N",
+        ),
+    ]
+    reference_size: Annotated[
+        int | None,
+        Choice(
+            int,
+            "People an attacker has real traces of; default half of all if an attack uses them.",
+        ),
+    ]
+    seed: Annotated[int | None, Choice(int, "The same seed gives the same scores; default 0.")]
+
+
+class AuditChoices(SearchChoices, total=False):
+    """What may be chosen for an audit, besides the size of groups."""
+
+    mechanisms: Annotated[
+        "OneOrMore[Mechanism | str] | None",
+        Choice(
+            str,
+            "A protection to try, such as 'suppress(k=1)'; can be repeated. See: whosthere "
+            "mechanisms.",
+            several=True,
+            flags=("--mechanism", "-M"),
+            metavar="SPEC",
+        ),
+    ]
+    scale: Annotated[
+        str | None,
+        Choice(
+            str,
+            "quick (65 targets, 20 releases, 60 for likelihood-ratio; default) or paper (50, 100).",
+        ),
+    ]
+    users: Annotated[
+        OneOrMore[str] | None,
+        Choice(
+            str,
+            "Attack this person instead; can be repeated. Nothing is then accepted.",
+            several=True,
+            flags=("--user",),
+            metavar="ID",
+        ),
+    ]
+    control_releases: Annotated[
+        int | None, Choice(int, "Further releases without the target; default a fifth as many.")
+    ]
+    past_releases: Annotated[
+        int | None,
+        Choice(int, "For attacks that learn from past releases: how many; default 100."),
+    ]
+    test_from: Annotated[
+        datetime | None,
+        Choice(
+            datetime,
+            "Publish the time from here on. Past releases are made from the time before.",
+            metavar="TIME",
+        ),
+    ]
+
+
+GROUP_SIZES = Choice(
+    int, "People in a release; can be repeated.", several=True, flags=("--group-size", "-m")
+)
+"""The size of groups. An audit takes several, a search takes one."""
+
+
+def choices_of(declared: type) -> dict[str, Choice]:
+    """Return the choices that `SearchChoices` or `AuditChoices` declares, by name."""
+    return {name: hint.__metadata__[0] for name, hint in declared.__annotations__.items()}
