@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
 from whosthere.cli.options import (
-    Attacks,
+    SOMETHING_FAILED,
     Cluster,
     Force,
     Json,
-    Knowledge,
-    MinVisits,
     PolicyFile,
-    ReferenceSize,
     WorkerCount,
+    takes,
 )
 from whosthere.cli.results import head_of
 from whosthere.display import counted
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
 
-SOMETHING_FAILED = 1
 
-
+@takes(SearchChoices, once=("knowledge",))
 def recommend(
     traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
     *,
@@ -47,28 +45,10 @@ def recommend(
             "suppression, and Laplace noise per event and per user-day.",
         ),
     ] = None,
-    attack: Attacks = None,
-    knowledge: Annotated[str, Knowledge] = "all",
-    targets: Annotated[
-        int | None, typer.Option(help="How many people to attack, chosen at random; default 65.")
-    ] = None,
-    min_visits: MinVisits = None,
-    releases: Annotated[
-        int | None, typer.Option(help="Test releases per target in the last check; default 20.")
-    ] = None,
-    releases_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ATTACK=N",
-            help="Another number for one attack, such as likelihood-ratio=200; can be repeated.",
-        ),
-    ] = None,
     check_all: Annotated[
         bool,
         typer.Option("--check-all", help="Try all attacks on the best of every family."),
     ] = False,
-    reference_size: ReferenceSize = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     policy: PolicyFile = None,
     workers: WorkerCount = None,
     cluster: Cluster = None,
@@ -94,6 +74,7 @@ def recommend(
     ] = False,
     json: Json = False,
     force: Force = False,
+    **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
 
@@ -105,10 +86,10 @@ def recommend(
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
     --report choice.html`
     """
-    from whosthere.auditing.options import AuditOptions, merged
+    from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
+    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -119,18 +100,7 @@ def recommend(
     for path in (out, report):
         if path is not None:
             refuse_existing(path, force=force, inputs=(traces,))
-    given = given_only(
-        group_sizes=group_size,
-        knowledge=knowledge,
-        attacks=attack,
-        targets=targets,
-        min_visits=min_visits,
-        releases=releases,
-        releases_of=numbers_by_name(releases_of),
-        reference_size=reference_size,
-        seed=seed,
-    )
-    options = merged(AuditOptions(), given)
+    options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     n, talk = worker_count(workers), not json
     with console.working("Checking the search, and trying each attack to estimate the time ..."):

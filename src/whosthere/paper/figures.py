@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from whosthere.paper.experiments import Experiment, Series
+    from whosthere.paper.experiments import Series
     from whosthere.paper.results import Numbers
 
 _PANEL, _SINGLE = (3.6, 2.9), (5.2, 3.1)
@@ -35,11 +35,11 @@ _PARAMETERS = {
 }
 
 
-def draw(experiment: Experiment, series: Sequence[Series], numbers: Numbers) -> Picture:
+def draw(name: str, series: Sequence[Series], numbers: Numbers) -> Picture:
     """Draw what an experiment found."""
     special = {"group-size-dp": _group_size_dp, "synthetic-size": _synthetic_size}
-    if experiment.name in special:
-        return special[experiment.name](numbers)
+    if name in special:
+        return special[name](numbers)
     figure, axes = panels(len(series))
     for axis, one in zip(axes, series, strict=True):
         _curves(axis, one, numbers)
