@@ -48,8 +48,8 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert code == 0
     assert "At most 6 trials (search 5, check and confirmation 1), about" in out
     assert trials(err)[0].startswith("trial 1 of at most 6: laplace(eps=0.7, unit=event) with")
-    assert trials(err)[0].endswith("0 of 3 tasks")
-    assert trials(err)[-1].endswith("on fresh releases, 0 of 3 tasks")
+    assert trials(err)[0].endswith("0 of 3 done")
+    assert trials(err)[-1].endswith("on fresh releases: 0 of 3 done")
     found = json.loads((folder / "found.json").read_text())
     chosen = found["recommended"]
     lines = out.splitlines()
@@ -80,10 +80,10 @@ def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
     terminal = Console(file=shown, force_terminal=True, width=100)
     monkeypatch.setattr(console, "err", terminal)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with console.trials() as move:
+    with console.progress(one_bar=True) as move:
         for number in (1, 2):
             for done in range(3):
-                move(TrialProgress(number, 5, f"round(to={number})", done, 2))
+                move(TrialProgress(number, 5, f"round(to={number})", done, 2).title, done, 2)
         shown.truncate(0)
         terminal.print("above the bar")
     last = shown.getvalue()

@@ -109,7 +109,7 @@ def audit(
         if json:
             console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
         return
-    with console.steps() as move:
+    with console.progress(lines_every=0) as move:
         result = prepared.run(
             policy=judged_by,
             workers=chosen_workers(n, cluster),
@@ -186,9 +186,6 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
         return
     if left < total:
         console.say(f"{total - left} of {total} tasks are done already.")
-    where = "one worker of the cluster" if cluster else counted(workers, "worker")
-    seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
-    console.say(
-        f"{counted(left, 'task')}, about {console.duration(seconds)} with "
-        f"{where}, {cost.bytes_per_worker / 1e9:.1f} GB of memory each."
-    )
+    time = console.expected(cost.seconds, left, workers, cluster)
+    memory = f"{cost.bytes_per_worker / 1e9:.1f} GB of memory each"
+    console.say(f"{counted(left, 'task')}, {time}, {memory}.")

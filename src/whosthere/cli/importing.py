@@ -37,7 +37,7 @@ def import_table(
         typer.Option(
             "--wide/--long",
             help="One row per region and a column per epoch, named by its time; or a row per "
-            "region and epoch. Found out from the names of the columns.",
+            "region and epoch. Detected from the names of the columns.",
         ),
     ] = None,
     epoch_length: Annotated[
@@ -53,7 +53,7 @@ def import_table(
     markers: Annotated[
         list[str] | None,
         typer.Option(
-            "--withheld", help="What stands for a withheld count, such as '<15'; can be repeated."
+            "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
         ),
     ] = None,
     thousands: Annotated[
@@ -68,8 +68,8 @@ def import_table(
 ) -> None:
     """Read a table of counts made by another program as a release.
 
-    Missing rows are 0. Withheld counts are marked. Say with --mechanism how the counts were
-    protected; counts that it cannot have published are refused.
+    Missing rows are 0. Withheld counts are marked. --mechanism says how the counts were protected;
+    counts that it cannot have published are refused.
 
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`

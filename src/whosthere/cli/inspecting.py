@@ -27,10 +27,10 @@ def inspect(
     *,
     json: Json = False,
 ) -> None:
-    """Say what a file holds: traces, a release, or a table of records; or how an audit stands.
+    """Show what a file holds: traces, a release, or a table of records; or the state of an audit.
 
-    Of a finished audit the results are shown again, of another how far it has come. No user id and
-    no single trace is shown.
+    For a finished audit, the results are shown again; for another, how many tasks are done. No user
+    id and no single trace is shown.
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
@@ -80,7 +80,7 @@ def _audit(folder: Path, *, json: bool) -> None:
     if json:
         console.print_json({"kind": "unfinished audit", "tasks_done": done, "tasks": total})
         return
-    console.say(f"{folder}: an audit that is not finished. {done} of {total} tasks are done.")
+    console.say(f"{folder}: an unfinished audit. {done} of {total} tasks are done.")
     console.say("If it is not running, the command that began it resumes it.")
 
 

@@ -15,12 +15,11 @@ from typer.core import TyperCommand, TyperGroup
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.attack import attack
-from whosthere.cli.attacks import attacks
 from whosthere.cli.audit import audit
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
-from whosthere.cli.mechanisms import mechanisms
+from whosthere.cli.listings import attacks, mechanisms
 from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
@@ -138,6 +137,6 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 def _fault(error: OSError) -> str:
-    where = "" if error.filename is None else f" ({error.filename})"
+    where = "the output" if error.filename is None else error.filename
     advice = "Free some space" if error.errno in _FULL else "Use another folder"
-    return f"the system refused: {error.strerror or error}{where}. {advice}, or try again."
+    return f"could not write {where}: {error.strerror or error}. {advice}, or try again."

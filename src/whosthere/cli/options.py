@@ -60,7 +60,7 @@ TimeFormat = Annotated[
         "--time-format",
         metavar="FORM",
         help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
-        "'%Y%m%d%H%M'. Found out where only one reading is possible.",
+        "'%Y%m%d%H%M'. Detected where only one reading is possible.",
     ),
 ]
 ClockChange = Annotated[

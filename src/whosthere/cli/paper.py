@@ -61,9 +61,8 @@ def paper(
     """Repeat the paper's study, and put the numbers beside the published ones.
 
     Every experiment is an audit of its own in FOLDER/EXPERIMENT, with its report, and resumes where
-    it stopped.
-    FOLDER then holds README.md (claims, published and measured numbers), results.csv in the columns
-    of the paper's numbers, targets.parquet with every target, and figures.
+    it stopped. FOLDER then holds README.md (claims, published and measured numbers), results.csv in
+    the columns of the paper's numbers, targets.parquet with every target, and figures.
 
     Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
@@ -94,7 +93,7 @@ def paper(
         return
     failed: list[str] = []
     try:
-        with console.steps() as move:
+        with console.progress(lines_every=0) as move:
             result = prepared.run(
                 workers=chosen_workers(n, cluster),
                 figures=figures,
@@ -153,9 +152,8 @@ def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
     for one in prepared.left_out:
         console.say(f"Note: {one.name} is left out, as there are too few people for its groups")
     if prepared.seconds is not None and prepared.n_left:
-        with_ = "one worker of the cluster" if cluster else f"{n} workers"
-        each = prepared.seconds if cluster else prepared.seconds / n
-        console.say(f"{prepared.n_left} tasks, about {console.duration(each)} with {with_}.")
+        time = console.expected(prepared.seconds, prepared.n_left, n, cluster)
+        console.say(f"{prepared.n_left} tasks, {time}.")
 
 
 def _show_result(result: StudyResult, *, figures: bool) -> None:

@@ -19,7 +19,6 @@ from whosthere.cli.options import (
     takes,
 )
 from whosthere.cli.results import head_of
-from whosthere.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
+
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 @takes(SearchChoices, once=("knowledge",))
@@ -41,8 +42,8 @@ def recommend(
             "-F",
             metavar="SPEC",
             help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
-            "'laplace(eps=?, unit=event) | suppress(k=1)'; can be repeated. By default "
-            "suppression, and Laplace noise per event and per user-day.",
+            "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and "
+            "Laplace noise per event and per user-day. Can be repeated.",
         ),
     ] = None,
     check_all: Annotated[
@@ -57,7 +58,7 @@ def recommend(
         typer.Option(
             "--run",
             metavar="FOLDER",
-            help="Folder to keep all trials in, so that an interrupted search resumes.",
+            help="Folder for all trials. If it holds an interrupted search, the search resumes.",
         ),
     ] = None,
     out: Annotated[
@@ -120,9 +121,11 @@ def recommend(
             console.print_json(prepared.to_json())
         return
     try:
-        with console.trials() as move:
+        with console.progress(lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
             found = prepared.run(
-                policy=judged_by, workers=chosen_workers(n, cluster), on_progress=move
+                policy=judged_by,
+                workers=chosen_workers(n, cluster),
+                on_progress=lambda now: move(now.title, now.done, now.total),
             )
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
@@ -155,12 +158,12 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
         console.say(f"Trials begun before: {prepared.kept}. What is done of them is not repeated.")
     if prepared.cost is None:
         return
-    where = "one worker of the cluster" if cluster else counted(workers, "worker")
-    seconds = prepared.cost.seconds / (1 if cluster else min(workers, len(prepared.plan.tasks)))
+    tasks = len(prepared.plan.tasks)
+    time = console.expected(prepared.cost.seconds, tasks, workers, cluster)
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
-        f"{prepared.trials_at_last}), about {console.duration(seconds)} with {where}, "
+        f"{prepared.trials_at_last}), {time}, "
         f"{prepared.cost.bytes_per_worker / 1e9:.1f} GB of memory each. A check or a confirmation "
         "that fails adds about three trials."
     )
@@ -228,8 +231,8 @@ def _show(found: Recommendation) -> None:
             verdict = candidate.last_verdict
             console.verdict(verdict.decision, f"{verdict.headline}{by}", useless=candidate.useless)
     console.say(
-        f"Recommended: {chosen.mechanism}. Of the protections that pass, it keeps most of the "
-        "pattern over regions and epochs."
+        f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
+        "pattern over regions and epochs best."
     )
     console.say(CHOSEN_BECAUSE_IT_PASSED)
     kept = chosen.utility

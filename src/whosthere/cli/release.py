@@ -32,9 +32,9 @@ def release(
 ) -> None:
     """Count a group of users per region and epoch, protect the counts, and write them.
 
-    Prints what is guaranteed, and how much of the truth the release keeps. Leave --seed out for
-    anything that is really published: seeds can be found by trying them, and then the noise can be
-    taken away. A release with a seed is a trial, and guarantees nothing.
+    Prints what is guaranteed, and how much of the truth the release keeps. Do not give a seed for
+    anything that is published: seeds can be guessed, and the noise then subtracted. A release with
+    a seed is a trial without any guarantee.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
