@@ -27,7 +27,7 @@ from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
+from whosthere.game.target import TargetRounds
 from whosthere.search.search import prepare_search
 
 ALL = AuditOptions.of(
@@ -78,8 +78,8 @@ def crowd(people: int) -> list[dict]:
     for task in plan.tasks:
         per_task, per_release = times[task.scheme]
         begun = time.perf_counter()
-        scene = Scene(population, plan, task)
-        scene.uniqueness()
+        scene = TargetRounds(population, plan, task)
+        scene.tables[0].uniqueness()
         per_task.append(time.perf_counter() - begun)
         for i in range(4):
             begun = time.perf_counter()

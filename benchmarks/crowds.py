@@ -1,4 +1,4 @@
-"""The tables and pictures of "Crowds" in docs/attacks.md, from runs of the crowd plans.
+"""The tables and pictures of benchmarks/crowds.md, from runs of the crowd plans.
 
     python benchmarks/crowds.py RUN... --csv benchmarks/results/crowds.csv \\
         --figure docs/images/crowds.svg --reliability docs/images/reliability.svg

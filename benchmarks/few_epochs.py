@@ -38,7 +38,7 @@ from whosthere.data.group import Group
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import publish_group
+from whosthere.privacy.publish import publish_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,7 +186,7 @@ def measured(name, people_of, spec, scorers, n_releases) -> Iterator[dict[str, o
     for i in range(n_releases):
         rng = np.random.default_rng([SEED, i])
         rows = rng.choice(traces.n_users, M, replace=False).astype(np.int64)
-        release = publish_group(Group(traces, rows), mechanism, bounding=rng, noise=rng).release
+        release = publish_table(Group(traces, rows), mechanism, bounding=rng, noise=rng).release
         label = np.isin(who, rows)
         labels.append(label)
         for one, score in scorers.items():

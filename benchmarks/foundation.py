@@ -92,7 +92,7 @@ def main() -> None:
     ):
         mechanism = Mechanism.parse(spec)
         seconds[f"exact noise of {spec} at 500 x 720"] = best_of(
-            3, lambda mechanism=mechanism: mechanism.draw_securely((500, 720))
+            3, lambda mechanism=mechanism: mechanism.steps[0].draw_securely((500, 720))
         )
     seconds |= _intervals(rng)
     report = {

@@ -35,14 +35,15 @@ from whosthere.auditing.planning import make_plan
 from whosthere.data.group import Group
 from whosthere.game.checks import Checks
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
 from whosthere.game.scoring import score_task, tests_and_controls
+from whosthere.game.target import TargetRounds
 from whosthere.inference.control import impossible_values
 from whosthere.inference.measure import control_holds, measure
 from whosthere.kernels.threads import one_thread
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
+from whosthere.privacy.publish import Publication
+from whosthere.privacy.rounding import Round, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,25 +101,31 @@ def _noise_times(step, factor):
     return patched(step, "draw", made)
 
 
+def _changed(trial, **parts: object):
+    """Return a round with something else about its only table."""
+    table = replace(trial.publication.only, **parts)
+    return replace(trial, publication=Publication((table,)))
+
+
 def _target_in(share):
     """Make a share of the releases labelled IN without the target."""
 
     def made(test):
         def tested(self, i):
             trial = test(self, i)
-            left_out = i % 2 == 0 and np.random.default_rng([i, self.task.target]).random() > share
+            left_out = i % 2 == 0 and np.random.default_rng([i, self.task.number]).random() > share
             # Released as one without the target, and the group said to hold it all the same.
             if not left_out:
                 return trial
-            other = test(self, i + 100_001).publication
-            claimed = Group(
-                other.group.everybody, np.append(other.group.rows[:-1], self.task.target)
-            )
-            return replace(trial, publication=replace(other, group=claimed, counted=claimed))
+            other = test(self, i + 100_001)
+            group = other.publication.only.group
+            claimed = Group(group.everybody, np.append(group.rows[:-1], self.target))
+            made = _changed(other, group=claimed, counted=claimed)
+            return replace(made, labels=trial.labels)
 
         return tested
 
-    return patched(Scene, "test", made)
+    return patched(TargetRounds, "test", made)
 
 
 def _no_bounding():
@@ -143,7 +150,7 @@ def _noise_again():
             rng(self, role, *key[:-1], key[-1] // 2) if "noise" in role else rng(self, role, *key)
         )
 
-    return patched(Scene, "_rng", made)
+    return patched(TargetRounds, "rng", made)
 
 
 def _people_again():
@@ -154,7 +161,7 @@ def _people_again():
             rng(self, role, *key[:-1], key[-1] // 4) if "group" in role else rng(self, role, *key)
         )
 
-    return patched(Scene, "_rng", made)
+    return patched(TargetRounds, "rng", made)
 
 
 def _noise_of_half_again():
@@ -175,25 +182,27 @@ def _noise_of_half_again():
 
 def _trial_as(change, role="test"):
     """Change what becomes of a trial, given its scene."""
-    return patched(Scene, role, lambda trial: lambda self, i: change(self, i, trial(self, i)))
+    return patched(
+        TargetRounds, role, lambda trial: lambda self, i: change(self, i, trial(self, i))
+    )
 
 
 def _of_others(scene, _, trial):
     """Claim others than those who were counted."""
-    group = trial.publication.group
+    group = trial.publication.only.group
     others = np.setdiff1d(scene.pool, group.rows)[: group.n_users - 1]
-    claimed = Group(scene.traces, np.append(others, group.rows[-1]))
-    return replace(trial, publication=replace(trial.publication, group=claimed))
+    claimed = Group(group.everybody, np.append(others, group.rows[-1]))
+    return _changed(trial, group=claimed)
 
 
-def _unprotected_in(_scene, _, trial):
+def _unprotected_in(scene, _, trial):
     """Publish the true counts of releases with the target, as if its noise were 0."""
-    if not trial.put_in:
+    if not trial.labels[scene.target]:
         return trial
-    made = trial.publication
+    made = trial.publication.only
     nothing = tuple(np.zeros_like(draw) for draw in made.noise)
     release = replace(made.release, counts=made.counts)
-    return replace(trial, publication=replace(made, release=release, noise=nothing))
+    return _changed(trial, release=release, noise=nothing)
 
 
 def _next_cell(group, counts):

@@ -1,4 +1,4 @@
-"""The tables of docs/attacks.md from the scores of an audit: mean AUC and accuracy by target.
+"""The tables of benchmarks/attacks.md from the scores of an audit: mean AUC and accuracy by target.
 
     python benchmarks/tables.py RUN
     python benchmarks/tables.py RUN --csv benchmarks/results/attacks_milan-like.csv

@@ -1,4 +1,4 @@
-"""People who go together: the tables of that section in docs/audit.md.
+"""People who go together: the tables of that section in benchmarks/audits.md.
 
     python benchmarks/together.py shared milan-like.parquet cdr-like.parquet mibici.parquet \\
         tdrive.parquet --csv benchmarks/results/together_shared.csv
@@ -31,7 +31,7 @@ from whosthere.data.group import Group
 from whosthere.data.traces import Traces
 from whosthere.game.together import together
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
-from whosthere.privacy.publish import publish_group
+from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
 
 SIZE = 4
@@ -132,7 +132,7 @@ def _by_household(
         rng, is_in = generator(SEED, "households", target, i), i % 2 == 0
         drawn = rng.choice(others, M // SIZE - is_in, replace=False)
         group = Group(city, rows[np.append(drawn, own) if is_in else drawn].ravel())
-        release = publish_group(group, mechanism, bounding=rng, noise=rng).release
+        release = publish_table(group, mechanism, bounding=rng, noise=rng).release
         known = KnownVisits(city.trace(target))
         answer = attack.fit(release.facts, known, Auxiliary(), seed=SEED).score(release)
         found.append((target, is_in, answer.score, answer.calibrated))

@@ -11,9 +11,33 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.kernels.rows import group_by_row
 
-# Compiling a kernel, or a busy machine, must not fail a test.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+# Compiling a kernel, or a busy machine, must not fail a test. The same examples each time, so that
+# a change is tested and not luck.
+settings.register_profile("small", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=150)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="whole searches, studies and simulations")
+
+
+def pytest_configure(config):
+    settings.load_profile("full" if config.getoption("--full") else "small")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what only `make test-all` runs; begin with what takes long."""
+    if not config.getoption("--full"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig):
+    """Whether everything is tried, and not only a part of it."""
+    return pytestconfig.getoption("--full")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from whosthere.attacks import (
 from whosthere.auditing.options import Block
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
+from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.mechanisms import PRESETS, Family, Suppress
 
@@ -35,8 +35,16 @@ EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
     *("Attack", "FittedAttack", "Knowledge", "Familiarity", "TrainedAttack", "Step", "Unit"),
-    *("Map", "IntegerNoise", "ChanceTable", "InputError", "NotApplicableError", "TableReader"),
-    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction"),
+    *(
+        "Map",
+        "AddedNoise",
+        "PrivateNoise",
+        "ChanceTable",
+        "InputError",
+        "NotApplicableError",
+        "TableReader",
+    ),
+    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
 }
 
 
@@ -79,7 +87,7 @@ def values(city, traces, result):
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
     plan, task = result.plan, result.plan.tasks[0]
-    scene = Scene(Population.of(traces), plan, task)
+    scene = TargetRounds(Population.of(traces), plan, task)
     recommendation = wt.recommend(
         traces, group_size=M, families="suppress(k=?)", attacks="likelihood-ratio", targets=3,
         releases=4, policy={"auc": 1.0}, workers=1,
@@ -124,11 +132,14 @@ def values(city, traces, result):
         "task": task,
         "contest": plan.contests[0],
         "setting": plan.settings[0],
-        "scene": scene,
-        "trial": scene.test(0),
+        "rounds": scene,
+        "table": scene.tables[0],
+        "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.knowledge(familiarity("share(0.5)")),
-        "auxiliary of a scene": scene.auxiliary(frozenset({"reference", "friends", "example"})),
+        "knowledge of a scene": scene.tables[0].knowledge(familiarity("share(0.5)")),
+        "auxiliary of a scene": scene.tables[0].auxiliary(
+            frozenset({"reference", "friends", "example"})
+        ),
         "recommendation": recommendation,
         "candidate": recommendation.candidates[0],
         "block": Block(mechanisms="raw", group_sizes=M),

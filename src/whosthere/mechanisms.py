@@ -1,14 +1,13 @@
 """The steps that protect counts, what they can protect, and what is needed to write another."""
 
 from whosthere.privacy.catalogue import MECHANISMS
-from whosthere.privacy.chance_table import ChanceTable, Choices
 from whosthere.privacy.families import Family
 from whosthere.privacy.guarantees import GuaranteeLedger, game_guarantee
-from whosthere.privacy.maps import Map
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.noise import IntegerNoise
+from whosthere.privacy.noise import PrivateNoise
 from whosthere.privacy.presets import PRESETS
 from whosthere.privacy.publish import Publication
+from whosthere.privacy.shapes import AddedNoise, ChanceTable, Choices, Map
 from whosthere.privacy.step import Correction
 from whosthere.privacy.steps import (
     DiscreteLaplace,
@@ -28,6 +27,7 @@ __all__ = [
     "NUMBER",
     "PRESETS",
     "WHOLE",
+    "AddedNoise",
     "ChanceTable",
     "Choices",
     "Correction",
@@ -36,10 +36,10 @@ __all__ = [
     "Family",
     "Gaussian",
     "GuaranteeLedger",
-    "IntegerNoise",
     "Laplace",
     "Map",
     "Mechanism",
+    "PrivateNoise",
     "Publication",
     "RandomRound",
     "Round",

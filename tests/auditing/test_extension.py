@@ -1,6 +1,7 @@
 """A larger audit holds a smaller one: what is added to it gives the same as asked for at once."""
 
 import json
+import shutil
 from collections import Counter
 
 import polars as pl
@@ -29,12 +30,7 @@ CHOSEN = {
     "seed": 3,
 }
 SMALL = {"targets": 3, "releases": 4, "control_releases": 4, "releases_of": {"likelihood-ratio": 8}}
-LARGE = {
-    "targets": 5,
-    "releases": 10,
-    "control_releases": 6,
-    "releases_of": {"likelihood-ratio": 8},
-}
+LARGE = SMALL | {"targets": 4, "releases": 6, "control_releases": 6}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +60,19 @@ def at_once(traces, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def small(traces, tmp_path_factory):
+    """Give the folder of a small audit, which is not to be changed, and its plan."""
+    folder = tmp_path_factory.mktemp("small") / "run"
+    return folder, prepared(traces, folder, **SMALL).run(what_if=False).plan
+
+
+@pytest.fixture
+def folder(small, tmp_path):
+    """Give a small audit that may be extended."""
+    return shutil.copytree(small[0], tmp_path / "run")
+
+
 def same(one, other):
     for name in ("scores", "control"):
         assert scores(one, name).equals(scores(other, name))
@@ -81,9 +90,7 @@ def findings(folder):
     return [{key: one[key] for key in one.keys() - of_look} for one in found]
 
 
-def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_path):
-    folder = tmp_path / "run"
-    prepared(traces, folder, **SMALL).run(what_if=False)
+def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, folder):
     before = scores(folder, "scores")
     assert looks(folder) == [3]
     larger = prepared(traces, folder, extend=True, **LARGE)
@@ -91,7 +98,7 @@ def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_p
     assert larger.look == Look(2)
     result = larger.run(what_if=False)
     assert {one.look for one in result.verdicts} == {2}
-    assert looks(folder) == [3, 5]
+    assert looks(folder) == [3, 4]
     same(folder, at_once)
     # And what was there is still there.
     assert (
@@ -106,15 +113,12 @@ def test_what_is_added_is_what_one_audit_would_have_found(traces, at_once, tmp_p
     assert again.look == Look(2)
     judged = again.run(policy=Policy("another", {"auc": 0.7}), what_if=False)
     assert {one.look for one in judged.verdicts} == {2}
-    assert looks(folder) == [3, 5]
+    assert looks(folder) == [3, 4]
 
 
-def test_nothing_is_scored_twice(traces, tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    first = prepared(traces, folder, **SMALL)
-    first.run(what_if=False)
+def test_nothing_is_scored_twice(traces, small, folder, monkeypatch):
     scored = []
-    kind = first.plan.attacks[-1].__class__
+    kind = small[1].attacks[-1].__class__
     fit = kind.fit
 
     def counting(self, *given, **more):
@@ -131,15 +135,12 @@ def test_nothing_is_scored_twice(traces, tmp_path, monkeypatch):
     assert len(scored) == 2 * 3 * 2 * 2
 
 
-def test_an_attack_that_has_scored_all_is_not_fitted_again(traces, tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    first = prepared(traces, folder, **SMALL)
-    first.run(what_if=False)
+def test_an_attack_that_has_scored_all_is_not_fitted_again(traces, small, folder, monkeypatch):
     fitted = Counter()
-    for kind in {attack.__class__ for attack in first.plan.attacks}:
+    for kind in {attack.__class__ for attack in small[1].attacks}:
         monkeypatch.setattr(kind, "fit", counted(kind.fit, fitted))
     prepared(traces, folder, extend=True, **SMALL | {"releases": 6}).run(
-        workers=ThisProcess(), closer_look=False
+        workers=ThisProcess(), leaks=False
     )
     assert fitted["likelihood-ratio"] == 0
     # Each of 3 targets, 2 schemes and 2 kinds of knowledge.
@@ -164,9 +165,7 @@ class Interrupted(ThisProcess):
             yield outcome
 
 
-def test_an_interrupted_extension_resumes(traces, at_once, tmp_path):
-    folder = tmp_path / "run"
-    prepared(traces, folder, **SMALL).run(what_if=False)
+def test_an_interrupted_extension_resumes(traces, at_once, folder):
     with pytest.raises(KeyboardInterrupt):
         prepared(traces, folder, extend=True, **LARGE).run(workers=Interrupted(), what_if=False)
     assert not (folder / "verdicts.json").exists()
@@ -189,9 +188,7 @@ def test_an_interrupted_extension_resumes(traces, at_once, tmp_path):
         ({"mechanisms": "raw"}, "contests would change"),
     ],
 )
-def test_what_is_no_extension_is_refused(traces, tmp_path, changed, said):
-    folder = tmp_path / "run"
-    prepared(traces, folder, **SMALL).run(what_if=False)
+def test_what_is_no_extension_is_refused(traces, folder, changed, said):
     kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     options = AuditOptions.of(**CHOSEN | SMALL | changed)
     with pytest.raises(FileError, match=said):

@@ -51,7 +51,7 @@ def test_what_readers_must_know_is_in_the_manifest(result):
     assert found.n_targets == len(result.plan.targets)
     assert found.cautions == result.plan.cautions
     log = (result.folder / "log.txt").read_text()
-    assert f"looked closer at {found.people_looked_at} people" in log
+    assert f"leaks found of {found.people_looked_at} people" in log
 
 
 def test_a_result_in_memory_holds_the_same(result):

@@ -41,7 +41,7 @@ class TestFrame:
         assert len(by_name) == 8
         for row in result.to_frame().to_dicts():
             setting = by_name[row["setting"]]
-            assert row["mechanism"] == str(setting.scheme.mechanism)
+            assert row["mechanism"] == setting.scheme.how
             assert row["group_size"] == setting.scheme.group_size
             assert row["knowledge"] == str(setting.knowledge)
 

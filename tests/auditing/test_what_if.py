@@ -20,14 +20,14 @@ from whosthere.auditing.what_if import (
 )
 from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
-from whosthere.data.coarsening import Coarsening
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
 from whosthere.game import leaks
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
+from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
+from whosthere.privacy.layout import Layout
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)"),
@@ -107,12 +107,12 @@ class TestWhatIsTried:
 
     def test_leaky_regions_are_merged_and_epochs_joined(self, city, result):
         merged, longer = changes_to_try(result.leaks, city.regions, city.epochs)
-        numbers = np.array(merged.coarsening.regions)
+        numbers = np.array(merged.layout.regions)
         leak = result.leaks.filter(axis="region").group_by("index").agg(pl.col("leak").sum())
         top = leak.sort("leak", descending=True)["index"][0]
         assert (numbers == numbers[top]).sum() > 1
         assert len(set(numbers.tolist())) < len(city.regions)
-        assert longer.coarsening == Coarsening(epochs=4)
+        assert longer.layout == Layout(epochs=4)
         assert longer.words == "epochs of 4h instead of 1h"
 
     def test_what_leaks_nowhere_is_not_merged(self, city, result):
@@ -159,13 +159,13 @@ class TestResult:
 
     def test_groups_are_of_the_same_people(self, city, result):
         plan = result.plan
-        coarse = Population.of(city).coarsened(Coarsening(epochs=4))
+        coarse = Population.of(city).under(Layout(epochs=4))
         for i in range(4):
             before, after = (
-                Scene(people, plan, plan.tasks[0]).test(i)
+                TargetRounds(people, plan, plan.tasks[0]).test(i)
                 for people in (Population.of(city), coarse)
             )
-            rows = (trial.publication.group.rows.tolist() for trial in (before, after))
+            rows = (trial.publication.only.group.rows.tolist() for trial in (before, after))
             assert next(rows) == next(rows)
 
     def test_is_written_and_read(self, result):

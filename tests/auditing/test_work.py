@@ -234,7 +234,7 @@ class TestAttacksOfAUsersOwn:
         chosen = CHOSEN | {"mechanisms": "raw", "workers": 2, "out": tmp_path / "a"}
         with pytest.warns(UserWarning, match="failed.*ZeroDivisionError: an attack"):
             result = wt.audit(people, **chosen, attacks=unlucky)
-        assert plan.targets[0] in {task.target for task in result.failed}
+        assert plan.targets[0] in {task.number for task in result.failed}
         assert len(result.failed) == visits.count(visits[0]) < 3
         assert (
             "ZeroDivisionError: an attack of the user's own"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
-from whosthere.data.city.choices import Choices
+from whosthere.data.city.places import Choices
 from whosthere.data.reading.friendships import among
 from whosthere.data.reading.partition.by_id import read_regions
 from whosthere.errors import FileError, InputError
@@ -280,7 +280,7 @@ def test_wrong_input_is_refused_with_a_remedy(name, options, message):
         simulate(name, **{"seed": 1, **options})
 
 
-# Calibrated facts, as ranges; docs/cities.md has the exact table
+# Calibrated facts, as ranges; benchmarks/cities.md has the exact table
 
 
 def test_milan_like_people_visit_about_six_times_a_week_with_a_heavy_tail(milan):

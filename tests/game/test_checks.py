@@ -13,14 +13,15 @@ from whosthere.data.group import Group
 from whosthere.game import checks, scoring
 from whosthere.game.checks import MOMENTS, ROLES, Checks, fingerprints, places
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
 from whosthere.game.scoring import score_task
+from whosthere.game.target import TargetRounds
 from whosthere.inference.control import FALSE_ALARMS, impossible_values, law_control
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import FAULTS, LAW_CONTROL
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.mechanism import Bounded, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
+from whosthere.privacy.publish import Publication
+from whosthere.privacy.rounding import Round, Suppress
 
 USER_DAY = "laplace(eps=5, unit=user-day, max_visits=2)"
 SPECS = (
@@ -202,24 +203,24 @@ def noise_by(step, factor):
 
 
 def noise_used_twice(monkeypatch):
-    rng = Scene._rng
+    rng = TargetRounds.rng
 
     def shared(self, role, *key):
         return (
             rng(self, role, *key[:-1], key[-1] // 2) if "noise" in role else rng(self, role, *key)
         )
 
-    monkeypatch.setattr(Scene, "_rng", shared)
+    monkeypatch.setattr(TargetRounds, "rng", shared)
 
 
 def noise_of_another_target(monkeypatch):
-    rng = Scene._rng
+    rng = TargetRounds.rng
 
     def shared(self, role, *key):
-        scene = replace(self, task=replace(self.task, target=0)) if "noise" in role else self
-        return rng(scene, role, *key)
+        of_another = TargetRounds(self.population, self.plan, replace(self.task, number=0))
+        return rng(of_another if "noise" in role else self, role, *key)
 
-    monkeypatch.setattr(Scene, "_rng", shared)
+    monkeypatch.setattr(TargetRounds, "rng", shared)
 
 
 def noise_of_half_the_cells_used_twice(monkeypatch):
@@ -246,51 +247,57 @@ def noise_of_one_region_for_all(monkeypatch):
     )
 
 
+def changed(trial, **parts):
+    """Return a round with something else about its only table."""
+    table = replace(trial.publication.only, **parts)
+    return replace(trial, publication=Publication((table,)))
+
+
 def released_otherwise(change, role="test"):
     """Change what becomes of a trial, given its scene and number."""
 
     def plant(monkeypatch):
-        before = getattr(Scene, role)
-        monkeypatch.setattr(Scene, role, lambda self, i: change(self, i, before(self, i)))
+        before = getattr(TargetRounds, role)
+        monkeypatch.setattr(TargetRounds, role, lambda self, i: change(self, i, before(self, i)))
 
     return plant
 
 
 def claimed_of_others(scene, i, trial):
     """Others are counted than those who are claimed."""
-    group = trial.publication.group
+    group = trial.publication.only.group
     others = np.setdiff1d(scene.pool, group.rows)[: M - 1]
-    claimed = Group(scene.traces, np.append(others, group.rows[-1]))
-    return replace(trial, publication=replace(trial.publication, group=claimed))
+    claimed = Group(group.everybody, np.append(others, group.rows[-1]))
+    return changed(trial, group=claimed)
 
 
 def only_without_target_protected(scene, i, trial):
-    if not trial.put_in:
+    if not trial.labels[scene.target]:
         return trial
-    kept = trial.publication
+    kept = trial.publication.only
     release = replace(kept.release, counts=kept.counts)
     nothing = tuple(np.zeros_like(draw) for draw in kept.noise)
-    return replace(trial, publication=replace(kept, release=release, noise=nothing))
+    return changed(trial, release=release, noise=nothing)
 
 
 def two_cells_swapped(scene, i, trial):
     counts = trial.publication.release.counts.copy()
-    cells = scene.traces.trace(scene.task.target)[:1]
+    cells = scene.population.tested.trace(scene.target)[:1]
     counts.reshape(-1)[[0, *cells]] = counts.reshape(-1)[[*cells, 0]]
     release = replace(trial.publication.release, counts=counts)
-    return replace(trial, publication=replace(trial.publication, release=release))
+    return changed(trial, release=release)
 
 
 def smaller_groups(monkeypatch):
-    trial = Scene._trial
+    drawn = TargetRounds._round
 
     def smaller(self, *given):
-        scheme = replace(self.task.scheme, group_size=M - 1)
-        made = trial(replace(self, task=replace(self.task, scheme=scheme)), *given)
-        claimed = replace(made.release, facts=self.facts)
-        return replace(made, publication=replace(made.publication, release=claimed))
+        task = replace(self.task, scheme=replace(self.task.scheme, group_size=M - 1))
+        made = drawn(TargetRounds(self.population, self.plan, task), *given)
+        claimed = replace(made.publication.release, facts=self.tables[0].facts)
+        return changed(made, release=claimed)
 
-    monkeypatch.setattr(Scene, "_trial", smaller)
+    monkeypatch.setattr(TargetRounds, "_round", smaller)
 
 
 def control_with_the_target(scene, i, trial):
@@ -306,38 +313,38 @@ def target_in_the_next_cell(group, counts):
 
 
 def people_used_twice(monkeypatch):
-    rng = Scene._rng
+    rng = TargetRounds.rng
 
     def shared(self, role, *key):
         key = (*key[:-1], key[-1] // 4) if "group" in role else key
         return rng(self, role, *key)
 
-    monkeypatch.setattr(Scene, "_rng", shared)
+    monkeypatch.setattr(TargetRounds, "rng", shared)
 
 
 def target_left_out(monkeypatch):
     """Every fifth release that is labelled IN was made without the target."""
-    test = Scene.test
+    test = TargetRounds.test
 
     def faulty(self, i):
         trial = test(self, i)
-        return replace(test(self, i + 1001), put_in=True) if i % 10 == 0 else trial
+        return replace(test(self, i + 1001), labels=trial.labels) if i % 10 == 0 else trial
 
-    monkeypatch.setattr(Scene, "test", faulty)
+    monkeypatch.setattr(TargetRounds, "test", faulty)
 
 
 def another_release(monkeypatch):
     """Every fifth release that is labelled IN is one that was published of others."""
-    test = Scene.test
+    test = TargetRounds.test
 
     def faulty(self, i):
         trial = test(self, i)
         if i % 10:
             return trial
         published = test(self, i + 1).publication.release
-        return replace(trial, publication=replace(trial.publication, release=published))
+        return changed(trial, release=published)
 
-    monkeypatch.setattr(Scene, "test", faulty)
+    monkeypatch.setattr(TargetRounds, "test", faulty)
 
 
 def bounding_skipped(monkeypatch):
@@ -426,10 +433,10 @@ def test_tallies_count_few_pairs_and_many_alike(rng, monkeypatch, largest):
 def test_sums_do_not_depend_on_how_releases_are_put_together(city):
     plan = plan_of(city, "laplace(eps=1, unit=event)")
     task = plan.tasks[0]
-    scene = Scene(Population.of(city), plan, task)
+    scene = TargetRounds(Population.of(city), plan, task)
 
     def sums(numbers):
-        seen = Checks(scene)
+        seen = Checks(scene.tables[0])
         for i in numbers:
             assert seen.see(scene.test(i)).fault is None
         return np.array(seen.sums())

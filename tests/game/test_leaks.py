@@ -20,12 +20,12 @@ from whosthere.game import leaks
 from whosthere.game.leaks import (
     LEAKS,
     add_up,
-    look_closer,
+    leaks_of,
     others_to_look_at,
     rarely_visited,
 )
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
+from whosthere.game.target import TargetRounds
 
 KNOWLEDGE = ("all", "share(0.5)", "regions(top=2)")
 BOUNDED = "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"
@@ -43,15 +43,20 @@ def plan_of(traces, **chosen):
 
 
 def looked(traces, plan):
-    """Return all closer looks, the leaks and the marginals."""
+    """Return what leaks in each task, and the leaks and the marginals of all."""
     people = Population.of(traces, plan.first_epoch)
     others = dict(zip(plan.targets, others_to_look_at(plan, people.tested), strict=True))
-    looks = {task: look_closer(people, plan, task, others[task.target]) for task in plan.tasks}
+    looks = {task: leaks_of(people, plan, task, others[task.number]) for task in plan.tasks}
     return looks, *add_up(plan, looks, rarely_visited(people.tested))
 
 
+def fitted_in(rounds, contest):
+    [player] = rounds.players([contest])
+    return player.fitted[rounds.target]
+
+
 def look_alone(traces, plan, task):
-    return look_closer(Population.of(traces), plan, task, ())
+    return leaks_of(Population.of(traces), plan, task, ())
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +75,11 @@ class TestTerms:
     def test_they_add_up_to_the_score(self, city, knowledge, mechanism):
         plan = plan_of(city, knowledge=knowledge, mechanisms=mechanism, targets=3)
         for task in plan.tasks:
-            scene = Scene(Population.of(city), plan, task)
-            fitted = scene.fit(plan.contests[0])
+            scene = TargetRounds(Population.of(city), plan, task)
+            fitted = fitted_in(scene, plan.contests[0])
             for i in range(4):
-                release = scene.test(i).release
-                known = scene.knowledge(plan.settings[0].knowledge)
+                release = scene.test(i).publication.release
+                known = scene.tables[0].knowledge(plan.settings[0].knowledge)
                 cells, terms = terms_by_cell(release, known, fit_rates(release))
                 answer = fitted.score(release)
                 assert cells.shape == terms.shape
@@ -120,12 +125,12 @@ class TestOneLook:
         """Of one person, over regions as over hours."""
         person = plan.tasks[0]
         look = look_alone(city, plan, person)
-        scene = Scene(Population.of(city), plan, person)
+        scene = TargetRounds(Population.of(city), plan, person)
         trials = [scene.test(i) for i in range(leaks.RELEASES_TO_LOOK_AT)]
         for contest in plan.contests_under(person.scheme):
-            fitted = scene.fit(contest)
-            scores = [fitted.score(trial.release).score for trial in trials]
-            assert [trial.put_in for trial in trials] == [True, False]
+            fitted = fitted_in(scene, contest)
+            scores = [fitted.score(trial.publication.release).score for trial in trials]
+            assert [trial.labels[scene.target] for trial in trials] == [True, False]
             for axis in ("region", "hour"):
                 own = look.filter(setting=str(contest.setting), axis=axis)
                 assert own["leak"].drop_nans().sum() == pytest.approx(scores[0] - scores[1])
@@ -134,19 +139,19 @@ class TestOneLook:
         person = plan.tasks[0]
         look = look_alone(city, plan, person)
         everywhere = look.filter(setting=str(plan.settings[0]), axis="region")
-        visited = np.unique(city.trace(person.target) // city.epochs.n)
+        visited = np.unique(city.trace(person.number) // city.epochs.n)
         assert everywhere.drop_nans("leak")["index"].to_list() == visited.tolist()
 
     def test_of_others_no_more_than_the_leaks(self, city, plan, found):
         for task, look in found[0].items():
-            others = look.filter(pl.col("person") != task.target)
+            others = look.filter(pl.col("person") != task.number)
             assert others["leak"].is_finite().all()
             assert others["truth"].null_count() == others["estimated"].null_count() == others.height
 
     def test_an_other_leaks_as_a_target_would(self, city, plan, found):
         task, look = next(iter(found[0].items()))
-        other = look.filter(pl.col("person") != task.target)["person"][0]
-        alone = look_alone(city, plan, replace(task, target=other)).drop_nans("leak")
+        other = look.filter(pl.col("person") != task.number)["person"][0]
+        alone = look_alone(city, plan, replace(task, number=other)).drop_nans("leak")
         same = look.filter(person=other)
         assert same["leak"].to_list() == alone["leak"].to_list()
         assert same["index"].to_list() == alone["index"].to_list()

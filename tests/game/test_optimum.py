@@ -14,7 +14,7 @@ from whosthere.data.traces import Traces
 from whosthere.game.optimum import Candidates, log_ratios, optimal_score
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import Publication
+from whosthere.privacy.publish import PublishedTable
 from whosthere.privacy.release import Release
 
 REGIONS = Regions(["a", "b"])
@@ -45,13 +45,18 @@ def chance(mechanism, published, rows):
     return float(np.prod(mechanism.pmf(published, true, M)))
 
 
-def score(mechanism, published, members):
+def score(mechanism, published, members, *others):
+    """The score of one table, or of several by the same mechanism."""
     people = Group.all_of(traces_of(range(len(PEOPLE))))
     group = Group(people.everybody, np.asarray(members))
     facts = Facts(REGIONS, EPOCHS, M, mechanism)
-    release = Release(np.asarray(published, np.int32).reshape(2, 2), facts)
-    publication = Publication(release, group, group, group.counts())
-    return optimal_score(publication, Candidates(people, people))
+    tables = [
+        PublishedTable(
+            Release(np.asarray(one, np.int32).reshape(2, 2), facts), group, group, group.counts()
+        )
+        for one in (published, *others)
+    ]
+    return optimal_score(tables, [Candidates(people, people)] * len(tables))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -76,6 +81,18 @@ def test_it_is_the_log_of_the_ratio_of_both_chances(spec, others):
             else:
                 assert found == pytest.approx(np.log(with_target / without), abs=1e-6)
     assert seen > 3
+
+
+def test_tables_of_the_same_people_add_up():
+    mechanism, others, target = Mechanism.parse("laplace(eps=1, unit=event)"), [0, 1], 7
+    pool = [row for row in range(target) if row not in others]
+    for first, second in product(product((0, 2), repeat=4), repeat=2):
+        with_target, *without = (
+            chance(mechanism, first, [*others, x]) * chance(mechanism, second, [*others, x])
+            for x in (target, *pool)
+        )
+        found = score(mechanism, first, [*others, target], second)
+        assert found == pytest.approx(np.log(with_target / np.mean(without)), abs=1e-6)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -117,9 +134,9 @@ def test_only_what_would_be_counted_matters():
     people = Group.all_of(traces_of(range(len(PEOPLE))))
     group = Group(people.everybody, np.array([0, 1, 4]))
     release = Release(np.array([[2, 1], [0, 1]], np.int32), Facts(REGIONS, EPOCHS, M, mechanism))
-    publication = Publication(release, group, group, group.counts())
+    table = PublishedTable(release, group, group, group.counts())
     nothing = replace(people.everybody, indptr=np.zeros(9, int), cells=np.zeros(0, np.int32))
-    found = optimal_score(publication, Candidates(people, Group.all_of(nothing)))
+    found = optimal_score([table], [Candidates(people, Group.all_of(nothing))])
     others = group.counts().reshape(-1) - np.isin(np.arange(4), PEOPLE[4])
     ratios = log_ratios(mechanism, release.counts.reshape(-1), others.astype(np.int32), M)
     # The target and four of the unknown leave no trace.

@@ -14,9 +14,10 @@ from whosthere.adversary.knowledge_rules import AllVisits, OnlyRegions, ShareOfV
 from whosthere.auditing.options import DEFAULT_ATTACKS, SCALES, AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import EmptyError, GroupError, InputError, SpecError
-from whosthere.game.plan import Contest, Task
-from whosthere.game.setting import Scheme, Setting
+from whosthere.game.plan import Contest, Setting
+from whosthere.game.rounds import Task
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.scheme import Scheme
 
 OPTIONS = {
     "mechanisms": "raw",
@@ -126,7 +127,9 @@ class TestSettings:
         attacks = ("likelihood-ratio", "log-likelihood", "zero-knowledge(sampling=independent)")
         made = plan(mechanisms=mechanisms, group_sizes=sizes, knowledge=knowledge, attacks=attacks)
         wanted = {
-            Contest(Setting(Scheme(Mechanism.parse(spec), m), familiarity(known)), attack(attacker))
+            Contest(
+                Setting(Scheme.of(Mechanism.parse(spec), m), familiarity(known)), attack(attacker)
+            )
             for spec, m, known, attacker in product(mechanisms, sizes, knowledge, attacks)
         }
         assert len(wanted) == 36
@@ -169,10 +172,10 @@ class TestSettings:
     def test_targets_come_first(self, plan):
         """What is done first is about few people in all settings, not all people in one."""
         made = plan(group_sizes=(5, 10))
-        assert [task.target for task in made.tasks] == np.repeat(made.targets, 2).tolist()
+        assert [task.number for task in made.tasks] == np.repeat(made.targets, 2).tolist()
 
     def test_defaults_go_without_saying(self):
-        scheme = Scheme(Mechanism(), 7)
+        scheme = Scheme.of(Mechanism(), 7)
         assert str(Setting(scheme)) == "raw, m=7"
         assert str(Setting(scheme, ShareOfVisits(0.5))) == "raw, m=7, knows share(0.5)"
 

@@ -20,14 +20,14 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game import scoring
-from whosthere.game.plan import Task
+from whosthere.game.plan import Setting
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
 from whosthere.game.scoring import score_task
-from whosthere.game.setting import Scheme, Setting
+from whosthere.game.target import TargetRounds, Task
 from whosthere.inference.scores import SCHEMA
 from whosthere.inference.vocabulary import CEILING, OF_UTILITY
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.scheme import Scheme
 from whosthere.seeds import derived_seed, digest, generator
 
 N_USERS = 50
@@ -91,7 +91,7 @@ def plan_of(traces, **chosen):
 
 
 def scene_of(traces, plan, task):
-    return Scene(Population.of(traces, plan.first_epoch), plan, task)
+    return TargetRounds(Population.of(traces, plan.first_epoch), plan, task)
 
 
 def scored(traces, plan, task):
@@ -125,11 +125,11 @@ def all_releases(scene):
 
 
 def past_of(scene):
-    return scene.auxiliary(frozenset({"past"})).past
+    return scene.tables[0].auxiliary(frozenset({"past"})).past
 
 
 def flat(trial):
-    return trial.release.counts.reshape(-1)
+    return trial.publication.release.counts.reshape(-1)
 
 
 class TestPeople:
@@ -138,10 +138,10 @@ class TestPeople:
         plan = plan_of(even, reference_size=reference, attacks="likelihood-ratio")
         for task in plan.tasks:
             scene = scene_of(even, plan, task)
-            reference_users = scene.auxiliary(REFERENCE).real_traces.users
+            reference_users = scene.tables[0].auxiliary(REFERENCE).real_traces.users
             known = [even.users.index(user) for user in reference_users]
             assert len(known) == reference
-            together = [task.target, *known, *scene.pool.tolist()]
+            together = [task.number, *known, *scene.pool.tolist()]
             assert sorted(together) == list(range(N_USERS))
 
     def test_targets_have_other_references(self, even):
@@ -160,7 +160,7 @@ class TestPeople:
         plan = plan_of(even, control_releases=4)
         for task in plan.tasks:
             scene = scene_of(even, plan, task)
-            possible = even.counts(np.append(scene.pool, task.target)).reshape(-1)
+            possible = even.counts(np.append(scene.pool, task.number)).reshape(-1)
             for trial in all_releases(scene):
                 assert (flat(trial) <= possible).all()
 
@@ -168,10 +168,11 @@ class TestPeople:
 class TestReleases:
     def test_every_other_one_holds_the_target(self, even):
         plan = plan_of(even, users=("u00",), releases=10)
-        tests = attacked_in(scene_of(even, plan, only(plan)))
+        scene = scene_of(even, plan, only(plan))
+        tests = attacked_in(scene)
         there = [bool((flat(trial)[:VISITS] == 1).all()) for trial in tests]
         assert there == [True, False] * 5
-        assert [trial.put_in for trial in tests] == there
+        assert [trial.labels[scene.target] for trial in tests] == there
         for trial in tests[1::2]:
             assert not flat(trial)[:VISITS].any()
 
@@ -185,7 +186,7 @@ class TestReleases:
     def test_the_audit_knows_the_others_in_the_targets_cells(self, city):
         plan = plan_of(city)
         for task in plan.tasks:
-            own = city.trace(task.target)
+            own = city.trace(task.number)
             scene = scene_of(city, plan, task)
             visitors = city.counts(scene.pool).reshape(-1)
             for trial in attacked_in(scene)[::2]:
@@ -250,11 +251,11 @@ class TestRows:
             wanted |= {(CEILING, False, i) for i in range(6)}
             assert len(rows) == len(wanted)
             assert keys == wanted
-            assert {row["target"] for row in rows} == {task.target}
+            assert {row["target"] for row in rows} == {task.number}
             assert {row["setting"] for row in rows} == {str(task.scheme)}
             (visits,) = {row["visits"] for row in rows}
             assert visits in Population.of(city).visit_classes
-            assert visits >= city.trace(task.target).size
+            assert visits >= city.trace(task.number).size
             for row in rows:
                 assert row["label"] == (row["control"] or row["release"] % 2 == 0)
                 assert np.isfinite(row["score"])
@@ -368,7 +369,7 @@ class TestWhatScoresDependOn:
             for setting in settings:
                 alone = replace(
                     with_contests(plan, lambda one, setting=setting: one.setting == setting),
-                    targets=(task.target,),
+                    targets=(task.number,),
                 )
                 assert without_times(scored(city, alone, task)) == [
                     row for row in together if row["setting"] == str(setting)
@@ -474,7 +475,7 @@ class TestEverybodyMeetsTheSameReleases:
             reference_size=30,
             targets=1,
         )
-        (task,) = (task for task in many.tasks if str(task.scheme.mechanism) == "raw")
+        (task,) = (task for task in many.tasks if task.scheme.how == "raw")
         expected = without_times(scored(city, alone, only(alone)))
         found = [
             row
@@ -510,15 +511,15 @@ class TestPast:
             scene = scene_of(even, plan, task)
             past = past_of(scene)
             assert len(past) == 10
-            assert all(one.release.facts == scene.test(0).release.facts for one in past)
+            assert all(one.release.facts == scene.test(0).publication.release.facts for one in past)
             assert sum(one.target_in for one in past) == 5
 
     def test_half_hold_the_target_and_the_others_are_of_the_reference(self, even):
         plan = plan_of(even, users="u00", **self.PAST)
         scene = scene_of(even, plan, only(plan))
-        assert scene.referees.size == plan.reference_size == (N_USERS - 1) // 2
-        assert not set(scene.referees) & {*scene.pool, 0}
-        possible = even.counts(np.append(scene.referees, 0)).reshape(-1)
+        assert scene.reference_rows.size == plan.reference_size == (N_USERS - 1) // 2
+        assert not set(scene.reference_rows) & {*scene.pool, 0}
+        possible = even.counts(np.append(scene.reference_rows, 0)).reshape(-1)
         for one in past_of(scene):
             counts = one.release.counts.reshape(-1)
             assert counts.sum() == M * VISITS
@@ -528,8 +529,8 @@ class TestPast:
     def test_are_neither_test_nor_control_releases(self, even):
         plan = plan_of(even, **self.PAST | {"attacks": Fingerprint(parts=("past", "reference"))})
         scene = scene_of(even, plan, plan.tasks[0])
-        past = {digest(one.release.counts) for one in past_of(scene)}
-        others = {digest(one.release.counts) for one in all_releases(scene)}
+        past = {digest(one.release.counts.reshape(-1)) for one in past_of(scene)}
+        others = {digest(flat(one)) for one in all_releases(scene)}
         assert len(past) == 10
         assert not past & others
 
@@ -546,7 +547,7 @@ class TestPast:
             assert one.release.group_size == M
             assert one.release.mechanism == Mechanism()
             assert one.release.regions == days.regions
-            possible = window.counts(np.append(scene.referees, 0)).reshape(-1)
+            possible = window.counts(np.append(scene.reference_rows, 0)).reshape(-1)
             assert (counts <= possible).all()
             assert counts[window.trace(0)].tolist() == [one.target_in]
         assert sum(one.target_in for one in past_of(scene)) == 10
@@ -557,7 +558,7 @@ class TestPast:
         last = days.between(48, 24)
         own = last.trace(0)
         for trial in all_releases(scene):
-            assert trial.release.epochs == last.epochs
+            assert trial.publication.release.epochs == last.epochs
             assert (flat(trial) <= last.counts(np.append(scene.pool, 0)).reshape(-1)).all()
         assert [int(flat(trial)[own[0]]) for trial in attacked_in(scene)] == [1, 0] * 3
         visits = rounded_up(own.size, scene.population.visit_classes)
@@ -595,7 +596,8 @@ def social(even):
 class TestFriends:
     def test_all_friends_and_nobody_else(self, social):
         plan = plan_of(social, attacks=SMALL_LOC_MIA, users=["u05"])
-        friends = scene_of(social, plan, only(plan)).auxiliary(frozenset({"friends"})).friends
+        [table] = scene_of(social, plan, only(plan)).tables
+        friends = table.auxiliary(frozenset({"friends"})).friends
         assert sorted(friends.users) == ["u03", "u04", "u06", "u07"]
         for user in friends.users:
             found = friends.trace(friends.row_of(user))
@@ -609,7 +611,7 @@ class TestFriends:
         attacked = {}
         for task in plan.tasks:
             frame = scored(social, plan, task)
-            attacked[social.users[task.target]] = set(frame["attack"])
+            attacked[social.users[task.number]] = set(frame["attack"])
         assert attacked == {
             "u05": {SMALL_LOC_MIA, "likelihood-ratio", CEILING},
             "u30": {"likelihood-ratio", CEILING},
@@ -632,11 +634,11 @@ class TestExample:
         drawn = []
         for task in plan.tasks:
             scene = scene_of(city, plan, task)
-            example = scene.auxiliary(frozenset({"example"})).example
+            example = scene.tables[0].auxiliary(frozenset({"example"})).example
             same = [
                 i
                 for i, trial in enumerate(attacked_in(scene))
-                if (trial.release.counts == example.counts).all()
+                if (trial.publication.release.counts == example.counts).all()
             ]
             assert len(same) == 1
             drawn += same
@@ -647,9 +649,9 @@ class TestExample:
         plan = plan_of(city, attacks=Fingerprint(parts=("example_in",)), targets=5, releases=8)
         for task in plan.tasks:
             scene = scene_of(city, plan, task)
-            example = scene.auxiliary(frozenset({"example_in"})).example_in
-            assert scene.test(0).put_in
-            assert (scene.test(0).release.counts == example.counts).all()
+            example = scene.tables[0].auxiliary(frozenset({"example_in"})).example_in
+            assert scene.test(0).labels == {scene.target: True}
+            assert (scene.test(0).publication.release.counts == example.counts).all()
 
     def test_every_variant_has_the_same(self, city):
         plan = plan_of(
@@ -660,9 +662,10 @@ class TestExample:
         for task in plan.tasks:
             scene = scene_of(city, plan, task)
             seen = {
-                digest(scene.auxiliary(one.attack.uses).example.counts) for one in plan.contests
+                digest(scene.tables[0].auxiliary(one.attack.uses).example.counts)
+                for one in plan.contests
             }
-            again = scene_of(city, plan, task).auxiliary(frozenset({"example"})).example
+            again = scene_of(city, plan, task).tables[0].auxiliary(frozenset({"example"})).example
             assert seen == {digest(again.counts)}
 
     def test_trained_once(self, city):
@@ -682,7 +685,7 @@ class TestParts:
         plan = plan_of(city, attacks=Fingerprint(parts=("past", "reference")), past_releases=4)
         scene = scene_of(city, plan, plan.tasks[0])
         for parts in ((), ("reference",), ("past",), ("example", "reference")):
-            given = scene.auxiliary(frozenset(parts))
+            given = scene.tables[0].auxiliary(frozenset(parts))
             known = [one for one in ("reference", "friends", "past", "example") if given.has(one)]
             assert sorted(known) == sorted(parts)
 

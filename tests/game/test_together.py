@@ -11,7 +11,8 @@ from whosthere.auditing import run
 from whosthere.auditing.finished import FinishedAudit
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
-from whosthere.reporting.pages import audit_page
+from whosthere.reporting.sections.overview import overview
+from whosthere.reporting.sections.who import who_section
 
 ALIKE = "share more than half of them with one other person"
 QUICK = {"mechanisms": "raw", "group_size": 40, "attacks": "likelihood-ratio", "targets": 3}
@@ -83,9 +84,9 @@ class TestAudits:
         result = audited(households, tmp_path)
         assert ALIKE in result.verdicts[0].meaning[-1]
         assert "easier to find" in result.verdicts[0].meaning[-1]
-        page = audit_page(FinishedAudit.load(tmp_path))
-        assert any(ALIKE in said for said in page.overview.warnings)
-        assert page.people.together is not None
+        kept_audit = FinishedAudit.load(tmp_path)
+        assert any(ALIKE in said for said in overview(kept_audit).warnings)
+        assert who_section(kept_audit).together is not None
         assert "People who go together" in (tmp_path / "report.html").read_text()
         kept = json.loads((tmp_path / "manifest.json").read_text())["together"]
         assert Together.read(kept) == together(households)
@@ -93,9 +94,9 @@ class TestAudits:
 
     def test_nothing_where_it_is_rare(self, strangers, tmp_path):
         result = audited(strangers, tmp_path)
-        page = audit_page(FinishedAudit.load(tmp_path))
-        assert page.people.together is None
-        for said in (*result.verdicts[0].meaning, *page.overview.warnings):
+        kept_audit = FinishedAudit.load(tmp_path)
+        assert who_section(kept_audit).together is None
+        for said in (*result.verdicts[0].meaning, *overview(kept_audit).warnings):
             assert ALIKE not in said
         assert "People who go together" not in (tmp_path / "report.html").read_text()
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
 from whosthere.arrays import frozen
+from whosthere.kernels.sorting import put_smallest_first
 from whosthere.kernels.unicity import (
     ANYWHERE,
     CONNECTED,
     SCATTERED,
     People,
-    _put_smallest_first,
     add_first_visits,
     draw_traces,
     draw_visits,
@@ -269,6 +269,6 @@ def test_other_labels_change_labels_only():
 def test_selection_puts_the_smallest_first(keys, data):
     n = data.draw(st.integers(0, len(keys) - 1))
     sorted_keys, values = np.array(keys, np.float64), np.arange(len(keys))
-    _put_smallest_first(sorted_keys, values, n)
+    put_smallest_first(sorted_keys, values, n)
     assert sorted(sorted_keys[:n]) == sorted(keys)[:n]
     assert [keys[v] for v in values] == sorted_keys.tolist()

@@ -52,7 +52,7 @@ def test_what_is_written(traces, tmp_path):
     )
     tasks = [step[1:] for step in seen if step[0] == "tasks"]
     assert (tasks[0], tasks[-1]) == ((0, 30), (30, 30))
-    assert ("closer looks", 18, 18) in seen
+    assert ("leaks", 18, 18) in seen
     written = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     assert written.columns[:8] == published().columns
     assert set(written["experiment"]) == {"ssc", "no-positions"}

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
+from whosthere.privacy.alphabet import Span
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Laplace
 from whosthere.privacy.units import UserDay
@@ -15,7 +16,7 @@ STEPS = [EightBitLaplace(1), EightBitLaplace(0.2), EightBitLaplace(0.01), Unlimi
 
 def table(step, m):
     counts = np.arange(m + 1, dtype=np.int32)
-    return np.exp(step.log_landing(counts[:, None], counts, counts, m))
+    return np.exp(step.log_landing(counts[:, None], counts, counts, Span(0, m)))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
@@ -28,7 +29,7 @@ def test_what_is_published_follows_the_chances(step):
     """A chi-square test that fails for one seed in 10,000."""
     rng = np.random.default_rng(3)
     true = np.full(40_000, 2, np.int32)
-    found = np.bincount(step.publish(true, step.draw(true.shape, rng), M), minlength=M + 1)
+    found = np.bincount(step.publish(true, step.draw(true.shape, rng), Span(0, M)), minlength=M + 1)
     expected = table(step, M)[2] * true.size
     likely = expected > 5
     assert found[~likely].sum() == pytest.approx(expected[~likely].sum(), abs=60)
@@ -42,7 +43,7 @@ def test_what_is_published_follows_the_chances(step):
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_tables_say_the_same(step):
-    tables = step.tabulated(M)
+    tables = step.tabulated(Span(0, M))
     law = np.exp(step.log_between(*[np.arange(step.window[0], step.window[1] + 1.0)] * 2))
     assert tables.chances == pytest.approx(law, abs=1e-15)
     assert Mechanism((step,)).tabulated(M) is not None
@@ -80,7 +81,7 @@ def test_unlimited_noise_is_laplace_noise_that_keeps_what_is_below_0():
     true = np.arange(6, dtype=np.int32)
     noise = step.draw((50, 6), np.random.default_rng(2))
     same = plain.draw((50, 6), np.random.default_rng(2))
-    sums = step.publish(true, noise, 10_000) - step.lift
+    sums = step.publish(true, noise, Span(0, 10_000)) - step.lift
     assert (sums == true + same).all()
     assert sums.min() < 0
     assert np.array_equal(np.maximum(sums, 0), plain.publish(true, same, 10_000))

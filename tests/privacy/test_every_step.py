@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from whosthere.privacy.alphabet import WITHHELD, Span
 from whosthere.privacy.catalogue import MECHANISMS
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.step import NO_DRAW
@@ -20,6 +21,11 @@ STEPS_TO_TEST = [
     *(Mechanism.parse(kind.example).steps[0] for kind in STEPS),
     Suppress(0),
     Suppress(40),
+    Suppress(0, "mark"),
+    Suppress(3, "mark"),
+    Suppress(40, "mark"),
+    Suppress(0, "mark", "mark"),
+    Suppress(5, "mark", "mark"),
     Round(1),
     Round(4),
     Round(50),
@@ -37,7 +43,13 @@ every_step = pytest.mark.parametrize("step", STEPS_TO_TEST, ids=str)
 def table(step, m):
     """P(result | count) as a matrix, a row for each count."""
     counts = np.arange(m + 1, dtype=np.int32)
-    return np.exp(step.log_landing(counts[:, None], counts, counts, m))
+    return np.exp(step.log_landing(counts[:, None], counts, counts, Span(0, m)))
+
+
+def withheld(step, m):
+    """P(withheld | count), shape (m + 1,)."""
+    counts = np.arange(m + 1)
+    return np.zeros(m + 1) if step.withheld is None else 1.0 * step.withheld.holds(counts)
 
 
 def test_every_kind_can_be_listed_and_read():
@@ -57,7 +69,8 @@ def test_specs_read_back(step):
 @every_step
 @pytest.mark.parametrize("m", SIZES)
 def test_chances_sum_to_one(step, m):
-    assert table(step, m).sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert step.span(Span(0, m)) == Span(0, m)
+    assert table(step, m).sum(axis=1) + withheld(step, m) == pytest.approx(1, abs=1e-12)
 
 
 @every_step
@@ -67,9 +80,9 @@ def test_an_interval_is_the_sum_of_its_points(step, m):
     ends = np.sort(rng.integers(0, m + 1, (40, 2)), axis=1)
     points = table(step, m)
     for lo, hi in ends:
-        found = step.log_landing(np.arange(m + 1), np.array(lo), np.array(hi), m)
+        found = step.log_landing(np.arange(m + 1), np.array(lo), np.array(hi), Span(0, m))
         assert np.exp(found) == pytest.approx(points[:, lo : hi + 1].sum(axis=1), abs=1e-12)
-        empty = step.log_landing(np.arange(m + 1), np.array(hi + 1), np.array(lo), m)
+        empty = step.log_landing(np.arange(m + 1), np.array(hi + 1), np.array(lo), Span(0, m))
         assert np.isneginf(empty).all()
 
 
@@ -78,14 +91,14 @@ def test_an_interval_is_the_sum_of_its_points(step, m):
 def test_pulling_back_keeps_the_chance(step, m):
     counts = np.arange(m + 1)
     lo, hi = np.meshgrid(np.arange(m + 2), np.arange(m + 1))
-    pulled = step.pull_back(lo, hi, m)
+    pulled = step.pull_back(lo, hi, Span(0, m))
     if pulled is None:
         return
     found = np.zeros((*lo.shape, m + 1))
     for log_chance, first, last in pulled:
         inside = (first[..., None] <= counts) & (counts <= last[..., None])
         found += np.exp(log_chance) * inside
-    expected = np.exp(step.log_landing(counts, lo[..., None], hi[..., None], m))
+    expected = np.exp(step.log_landing(counts, lo[..., None], hi[..., None], Span(0, m)))
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -94,7 +107,7 @@ def test_pulling_back_keeps_the_chance(step, m):
 def test_the_results_to_sum_over_are_all_of_them(step, block):
     counts = np.arange(M + 1, dtype=np.int32)
     found = np.zeros((M + 1, M + 1))
-    for values, logs in step.split(counts, M, block=block):
+    for values, logs in step.split(counts, Span(0, M), block=block):
         assert values.dtype == np.int32
         assert values.shape == logs.shape
         assert values.shape[-1] <= max(block, 1)
@@ -110,11 +123,12 @@ def test_what_is_published_follows_the_chances(step):
     chances = table(step, M)
     for count in (0, 1, 2, 10, 22, M):
         cells = np.full((150, 200), count, np.int32)
-        published = step.publish(cells, step.draw(cells.shape, rng), M)
+        published = step.publish(cells, step.draw(cells.shape, rng), Span(0, M))
         assert published.dtype == np.int32
         assert not np.shares_memory(published, cells)
-        observed = np.bincount(published.ravel(), minlength=M + 1)
-        expected = cells.size * chances[count]
+        held = published == WITHHELD
+        observed = np.append(held.sum(), np.bincount(published[~held], minlength=M + 1))
+        expected = cells.size * np.append(withheld(step, M)[count], chances[count])
         assert not observed[expected == 0].any()
         rare = expected < 5
         observed = np.append(observed[~rare], observed[rare].sum())
@@ -131,9 +145,9 @@ def test_the_same_draw_keeps_the_order_of_groups(step):
     counts = rng.integers(0, M, (30, 40)).astype(np.int32)
     draw = step.draw(counts.shape, rng)
     groups = np.stack([counts, counts + 1])
-    less, more = step.publish(groups, draw, M)
-    assert (less <= more).all()
-    assert np.array_equal(less, step.publish(counts, draw, M))
+    less, more = step.publish(groups, draw, Span(0, M))
+    assert ((less <= more) | (more == WITHHELD)).all()
+    assert np.array_equal(less, step.publish(counts, draw, Span(0, M)))
     assert step.is_random == (draw is not NO_DRAW)
 
 
@@ -142,9 +156,9 @@ def test_the_window_holds_all_changes(step):
     m = 4000
     counts = np.unique(np.random.default_rng(0).integers(0, m + 1, 50)).astype(np.int64)
     low, high = step.window
-    below = step.log_landing(counts, np.array(0), np.maximum(counts + low - 1, 0), m)
+    below = step.log_landing(counts, np.array(0), np.maximum(counts + low - 1, 0), Span(0, m))
     below = np.where(counts + low - 1 < 0, -np.inf, below)
-    above = step.log_landing(counts, counts + high + 1, np.array(m), m)
+    above = step.log_landing(counts, counts + high + 1, np.array(m), Span(0, m))
     assert max(below.max(), above.max()) < np.log(1e-18)
 
 
@@ -159,7 +173,7 @@ def test_random_rounding_keeps_the_mean(to, m, seed):
     """But for counts next to the limit at m."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, m + 1, 20).astype(np.int32)
-    results, chances = RandomRound(to).choices(counts, m)
+    results, chances = RandomRound(to).choices(counts, Span(0, m))
     free = counts <= m - m % to
     mean = (results * chances).sum(axis=-1)
     assert mean[free] == pytest.approx(counts[free], abs=1e-9)
@@ -167,7 +181,7 @@ def test_random_rounding_keeps_the_mean(to, m, seed):
 
 
 def test_random_rounding_by_hand():
-    results, chances = RandomRound(3).choices(np.arange(6, dtype=np.int32), 5)
+    results, chances = RandomRound(3).choices(np.arange(6, dtype=np.int32), Span(0, 5))
     assert results.tolist() == [[0, 3], [0, 3], [0, 3], [3, 5], [3, 5], [3, 5]]
     assert chances[:, 1] == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3])
 
@@ -175,7 +189,7 @@ def test_random_rounding_by_hand():
 def test_the_largest_bases_fit():
     step, m = RandomRound(2**30), 2**30
     counts = np.array([0, 5, 2**29, 2**30], np.int32)
-    published = step.publish(counts, np.array([0.5, 1 - 1e-12, 0.75, 0.5]), m)
+    published = step.publish(counts, np.array([0.5, 1 - 1e-12, 0.75, 0.5]), Span(0, m))
     assert published.tolist() == [0, 2**30, 2**30, 2**30]
     noise, noisy = Mechanism((Laplace(1),)), np.arange(100)
     mean = noise.pmf(noisy, 3, 10_000) @ noisy

@@ -183,7 +183,7 @@ def test_little_work_for_each_cell(monkeypatch, text, most_words):
     monkeypatch.setattr(
         exact_sampling, "_Uniform", lambda word: decided.append(word) or uniform(word)
     )
-    Mechanism.parse(text).draw_securely((500, 720))
+    Mechanism.parse(text).steps[0].draw_securely((500, 720))
     assert 500 * 720 <= sum(words) <= most_words * 500 * 720
     assert len(decided) <= 10
 

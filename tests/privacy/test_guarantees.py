@@ -378,7 +378,9 @@ def test_factors_in_words():
 
 
 def test_the_numbers_of_the_documentation():
-    text = (Path(__file__).parents[2] / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "guarantees.md").read_text(
+        encoding="utf-8"
+    )
     rows = re.findall(
         r"\| `(.+?)` \| (\d+) and (\d+) \| (.+?) \| (e.+?) \| (.+?) \| (.+?) \|", text
     )

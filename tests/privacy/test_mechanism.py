@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import tracemalloc
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.alphabet import WITHHELD, Span
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.shapes import Map
 from whosthere.privacy.step import Correction
 from whosthere.privacy.steps import (
     DiscreteLaplace,
@@ -403,3 +407,104 @@ def test_noise_before_maps_is_a_distribution(specs, m):
     mechanism = Mechanism.parse(" | ".join(["laplace(eps=0.7)", *specs]))
     counts = np.arange(m + 1)
     np.testing.assert_allclose(mechanism.pmf(counts, counts[:, None], m).sum(axis=1), 1)
+
+
+MARKING = [
+    "suppress(k=4, shown=mark)",
+    "suppress(k=4, shown=mark, zeros=mark)",
+    "suppress(k=0, shown=mark, zeros=mark)",
+    "laplace(eps=1) | suppress(k=4, shown=mark)",
+    "laplace(eps=1) | suppress(k=4, shown=mark) | round(to=5)",
+    "suppress(k=2, shown=mark) | round(to=4) | suppress(k=4, shown=mark, zeros=mark)",
+    "suppress(k=3, shown=mark) | laplace(eps=1)",
+    "laplace(eps=1) | suppress(k=3, shown=mark) | gaussian(eps=3)",
+    "random-round(to=3) | suppress(k=3, shown=mark) | random-round(to=5)",
+]
+marking = pytest.mark.parametrize("spec", MARKING)
+
+
+def marked_matrix(mechanism, m):
+    """P(symbol | true count), "withheld" first, as a product of the steps' matrices."""
+    product = np.hstack([np.zeros((m + 1, 1)), np.eye(m + 1)])
+    for step in mechanism.steps:
+        own = np.zeros((m + 2, m + 2))
+        own[0, 0] = 1
+        if isinstance(step, Suppress) and step.shown == "mark":
+            held = [n <= step.k and (n > 0 or step.zeros == "mark") for n in range(m + 1)]
+            own[1:, 0] = held
+            own[1:, 1:] = np.diag(1.0 - np.array(held))
+        else:
+            own[1:, 1:] = step_matrix(step, m)
+        product = product @ own
+    return product
+
+
+@marking
+@pytest.mark.parametrize("m", [1, 3, M])
+def test_marks_are_part_of_the_law(spec, m):
+    mechanism, counts = Mechanism.parse(spec), np.arange(m + 1)
+    values = np.append(WITHHELD, counts)
+    assert mechanism.alphabet(m) == (0, m, True)
+    found = mechanism.pmf(values, counts[:, None], m)
+    assert found == pytest.approx(marked_matrix(mechanism, m), abs=1e-12)
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+@marking
+def test_marks_are_published_with_their_chance(spec):
+    """Chi-square of 40,000 cells for each of four counts; false alarm rate 1e-5."""
+    rng, mechanism = np.random.default_rng(8), Mechanism.parse(spec)
+    symbols = mechanism.alphabet(M)
+    for true in (0, 1, 5, M):
+        published = mechanism.apply(np.full((200, 200), true), M, rng)
+        observed = np.bincount(symbols.symbols(published).ravel(), minlength=symbols.size)
+        expected = published.size * marked_matrix(mechanism, M)[true]
+        used = expected > 1e-9
+        assert not observed[~used].any()
+        if used.sum() > 1:
+            statistic = ((observed[used] - expected[used]) ** 2 / expected[used]).sum()
+            assert stats.chi2.sf(statistic, used.sum() - 1) > 1e-5 / 4
+
+
+def test_marks_after_noise_keep_the_guarantee():
+    assert Mechanism.parse("laplace(eps=2) | suppress(k=1, shown=mark)").guarantee.eps == 2
+
+
+def test_marks_must_make_sense():
+    with pytest.raises(SpecError, match="zeros=mark needs shown=mark"):
+        Suppress(3, zeros="mark")
+    with pytest.raises(SpecError, match="no shown 'star'"):
+        Suppress(3, "star")
+    assert str(Suppress(3, "mark")) == "suppress(k=3, shown=mark)"
+    assert Mechanism((Suppress(3, "mark"),)) != Mechanism((Suppress(3),))
+
+
+@dataclass(frozen=True)
+class Scaled(Map):
+    """Counts are scaled up and shifted, as if to a whole population."""
+
+    name: ClassVar[str] = "scaled"
+    window: ClassVar[tuple[int, int]] = (-5, 10**6)
+
+    def apply(self, values, within):
+        return values * 3 - 5
+
+    def span(self, within):
+        return Span(3 * within.lowest - 5, 3 * within.highest - 5)
+
+    def describe(self):
+        return "Counts are scaled up."
+
+
+def test_published_values_may_lie_beyond_the_group():
+    mechanism = Mechanism((Scaled(), Laplace(0.5), Suppress(4, "mark"), Round(7)))
+    lowest, highest, _ = mechanism.alphabet(6)
+    assert (lowest, highest) == (-5, 13)
+    values = np.append(WITHHELD, np.arange(lowest, highest + 1))
+    assert mechanism.pmf(values, np.arange(7)[:, None], 6).sum(axis=1) == pytest.approx(1)
+    published = mechanism.apply(np.full(20_000, 2), 6, np.random.default_rng(1))
+    seen = [(published == value).mean() for value in values]
+    assert seen == pytest.approx(mechanism.pmf(values, 2, 6), abs=0.02)
+    plain = Mechanism((Scaled(), Round(2)))
+    expected = plain.pmf(np.arange(-5, 14), np.arange(7)[:, None], 6) @ np.arange(-5, 14)
+    assert plain.expected(6) == pytest.approx(expected)

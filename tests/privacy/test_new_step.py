@@ -16,10 +16,10 @@ from whosthere.adversary.marginals import empirical, estimate_marginals
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
-from whosthere.privacy.chance_table import ChanceTable, Choices
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
+from whosthere.privacy.shapes import ChanceTable, Choices
 from whosthere.privacy.steps import Gaussian, Laplace, RandomRound, Round, Suppress
 from whosthere.specs import NUMBER, Catalogue, content, parameter
 
@@ -36,11 +36,11 @@ class Jitter(ChanceTable):
     example: ClassVar[str] = "jitter(chance=0.5)"
     summary: ClassVar[str] = "move counts by one at random"
 
-    def choices(self, values, m):
+    def choices(self, values, within):
         around = np.stack([values - 1, values, values + 1], axis=-1)
         half = np.where(values > 0, self.chance / 2, 0.0)
         chances = np.stack([half, 1 - 2 * half, half], axis=-1)
-        return Choices(np.clip(around, 0, m).astype(np.int32), chances)
+        return Choices(np.clip(around, *within).astype(np.int32), chances)
 
     @property
     def window(self):

@@ -16,7 +16,7 @@ from whosthere.errors import GroupError
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import publish, publish_group
+from whosthere.privacy.publish import publish, publish_table
 
 RAW = Mechanism()
 USER = "laplace(eps=1, unit=user, max_visits=5)"
@@ -184,7 +184,7 @@ def test_group_and_noise_come_from_the_operating_system(traces, monkeypatch):
     monkeypatch.setattr(np.random, "default_rng", lambda *_: fixed(1))
     for spec in ("laplace(eps=1)", "gaussian(eps=1)"):
         made = [publish(traces, mechanism=spec, group_size=20) for _ in range(3)]
-        assert len({one.group.users for one in made}) == 3
+        assert len({one.only.group.users for one in made}) == 3
         assert len({(one.release.counts - one.truth).tobytes() for one in made}) == 3
 
 
@@ -199,7 +199,7 @@ def test_groups_without_a_seed_are_uniform(revealing):
 def test_trials_have_no_ledger(traces):
     rng = np.random.default_rng(0)
     laplace = Mechanism.parse("laplace(eps=1)")
-    made = publish_group(Group.all_of(traces), laplace, bounding=rng, noise=rng)
+    made = publish_table(Group.all_of(traces), laplace, bounding=rng, noise=rng)
     assert made.release.ledger is None
 
 
@@ -207,7 +207,7 @@ def test_trials_have_no_ledger(traces):
 def test_a_group_is_published_as_if_nobody_else_were_there(traces, spec):
     rows, mechanism = np.array([31, 4, 38, 20, 39]), Mechanism.parse(spec)
     chosen, alone = (
-        publish_group(
+        publish_table(
             group,
             mechanism,
             bounding=np.random.default_rng(1),
@@ -225,6 +225,6 @@ def test_a_group_is_published_as_if_nobody_else_were_there(traces, spec):
 def test_nothing_is_copied_where_nothing_is_dropped(traces):
     rng = np.random.default_rng(0)
     group = Group(traces, np.arange(10))
-    made = publish_group(group, Mechanism.parse("suppress(k=1)"), bounding=rng, noise=rng)
+    made = publish_table(group, Mechanism.parse("suppress(k=1)"), bounding=rng, noise=rng)
     assert made.counted is made.group is group
     assert "traces" not in vars(group)

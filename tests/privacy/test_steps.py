@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from whosthere.errors import SpecError
+from whosthere.privacy.alphabet import Span
 from whosthere.privacy.gaussian_scale import gaussian_sigma, log_delta
 from whosthere.privacy.steps import (
     DiscreteLaplace,
@@ -52,24 +53,24 @@ def rounded_down_cdf(noise):
 
 def test_suppress_and_round_by_hand():
     values = np.array([0, 1, 2, 3, 7, 8, 12, 13], np.int32)
-    assert Suppress(2).apply(values, 13).tolist() == [0, 0, 0, 3, 7, 8, 12, 13]
-    assert Round(5).apply(values, 13).tolist() == [0, 0, 0, 5, 5, 10, 10, 13]
-    assert Round(2).apply(values, 100).tolist() == [0, 2, 2, 4, 8, 8, 12, 14]
-    assert Round(1).apply(values, 13).tolist() == values.tolist()
+    assert Suppress(2).apply(values, Span(0, 13)).tolist() == [0, 0, 0, 3, 7, 8, 12, 13]
+    assert Round(5).apply(values, Span(0, 13)).tolist() == [0, 0, 0, 5, 5, 10, 10, 13]
+    assert Round(2).apply(values, Span(0, 100)).tolist() == [0, 2, 2, 4, 8, 8, 12, 14]
+    assert Round(1).apply(values, Span(0, 13)).tolist() == values.tolist()
     assert values.tolist() == [0, 1, 2, 3, 7, 8, 12, 13]
 
 
 @given(step=maps, m=st.integers(1, 60), data=st.data())
 def test_maps_are_monotone_and_preimages_exact(step, m, data):
     counts = np.arange(m + 1, dtype=np.int32)
-    image = step.apply(counts, m)
+    image = step.apply(counts, Span(0, m))
     assert image.dtype == np.int32
     assert (np.diff(image) >= 0).all()
     assert image.min() == 0
     assert image.max() <= m
     hi = data.draw(st.integers(0, m))
     lo = data.draw(st.integers(0, m + 1))
-    first, last = step.preimage(np.array([lo]), np.array([hi]), m)
+    [(_, first, last)] = step.pull_back(np.array([lo]), np.array([hi]), Span(0, m))
     found = (first <= counts) & (counts <= last)
     assert np.array_equal(found, (lo <= image) & (image <= hi))
 

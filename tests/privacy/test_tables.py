@@ -168,12 +168,25 @@ def test_missing_rows_are_zero(tmp_path):
 @pytest.mark.parametrize(
     "marker", ["", "*", " * ", "-", ".", "NA", "N/A", "NaN", "null", "suppressed", "redacted"]
 )
-def test_the_usual_marks_of_withheld_counts_are_zero(tmp_path, marker):
+def test_the_usual_marks_of_withheld_counts(tmp_path, marker):
     text = HEADER + f"a,2021-06-01T00:00Z,{marker}\na,2021-06-01T01:00Z,3\n"
-    found = read_text(tmp_path, text, mechanism=Mechanism.parse("suppress(k=2)"))
+    found = read_text(tmp_path, text, mechanism=Mechanism.parse("suppress(k=2, shown=mark)"))
     assert found.counts.tolist() == [[0, 3]]
     # An empty cell is like a missing row; any other mark says that a count was withheld.
-    assert (found.withheld is None) == (marker == "")
+    assert found.withheld.tolist() == [[marker != "", False]]
+
+
+def test_empty_cells_are_withheld_if_said_so(tmp_path):
+    text = HEADER + "a,2021-06-01T00:00Z,\na,2021-06-01T01:00Z,3\na,2021-06-01T02:00Z,0\n"
+    marking = Mechanism.parse("suppress(k=2, shown=mark)")
+    found = read_text(tmp_path, text, mechanism=marking, markers=("",))
+    assert found.withheld.tolist() == [[True, False, False]]
+
+
+def test_marks_need_a_mechanism_that_withholds(tmp_path):
+    text = HEADER + "a,2021-06-01T00:00Z,<10\na,2021-06-01T01:00Z,20\n"
+    with pytest.raises(RecordsError, match=r"'<10' .* withholds nothing.*k=9, shown=mark"):
+        read_text(tmp_path, text, markers=("<10",), mechanism=Mechanism.parse("suppress(k=9)"))
 
 
 def test_other_marks_must_be_named(tmp_path):
@@ -182,7 +195,7 @@ def test_other_marks_must_be_named(tmp_path):
         RecordsError, match=r"counts\.csv, line 2: '<15' is not a count.*withheld count"
     ):
         read_text(tmp_path, text, markers=("x",))
-    hiding = Mechanism.parse("suppress(k=14)")
+    hiding = Mechanism.parse("suppress(k=14, shown=mark)")
     found = read_text(tmp_path, text, markers=("<15", "x"), mechanism=hiding)
     assert found.counts.tolist() == [[0, 20, 0]]
     assert found.withheld.tolist() == [[True, False, True]]
@@ -202,7 +215,8 @@ def test_missing_counts_of_any_type_are_zero(tmp_path, dtype):
 def test_withheld_counts_of_a_wide_table(tmp_path):
     text = "place,2021-06-01T00:00Z,2021-06-01T02:00Z\nb,<5,7\na,,9\n"
     options = {"markers": ("<5",), "epoch_length": timedelta(hours=1)}
-    found = read_text(tmp_path, text, **options, mechanism=Mechanism.parse("suppress(k=4)"))
+    marking = Mechanism.parse("suppress(k=4, shown=mark)")
+    found = read_text(tmp_path, text, **options, mechanism=marking)
     assert found.regions.ids == ("a", "b")
     assert found.counts.tolist() == [[0, 0, 9], [0, 0, 7]]
 
@@ -314,7 +328,7 @@ GOOD = HEADER + "a,2021-06-01T00:00:00Z,1\na,2021-06-01T01:00:00Z,2\n"
         (GOOD + "a,2021-06-01T02:00:00Z,1e99\n", {}, r"line 4: '1e99' is not a count"),
         (GOOD + f"a,2021-06-01T02:00:00Z,{2**40}\n", {}, r"count of 1099511627776 is too large"),
         (GOOD + "a,2021-06-01T02:00:00Z,-1\n", {}, r"from -1 to 2, outside 0"),
-        (GOOD + "a,2021-06-01T02:00:00Z,100\n", {}, r"to 100, outside 0 to the group size 99"),
+        (GOOD + "a,2021-06-01T02:00:00Z,100\n", {}, r"to 100, outside 0 to 99"),
         (GOOD + ",2021-06-01T02:00:00Z,1\n", {}, r"line 4: None is no region"),
         (GOOD + "a,,1\n", {}, r"line 4: None is not a time"),
         (GOOD + "a,noon,1\n", {}, r"line 4: 'noon' is not a time.*ISO 8601"),

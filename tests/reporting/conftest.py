@@ -12,6 +12,7 @@ from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.verdict import judge
+from whosthere.auditing.what_if import Interval, WhatIf
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
@@ -145,15 +146,15 @@ def _with_places(audit, ids=None):
             utility.append(
                 Finding(verdict.setting, "utility", metric, value, value - 0.01, value, 40, 40, 0)
             )
-    change = {
-        "setting": audit.verdicts[0].setting,
-        "change": "the leakiest tenth of the regions merged with a neighbour",
-        "metric": "auc",
-        "before": {"estimate": 0.9, "low": 0.85, "high": 0.95},
-        "after": {"estimate": 0.7, "low": 0.65, "high": 0.75},
-        "utility_before": {"visits_kept": 0.91, "cells_kept": 0.92},
-        "utility_after": {"visits_kept": 0.83, "cells_kept": 0.84},
-    }
+    change = WhatIf(
+        audit.verdicts[0].setting,
+        "the leakiest tenth of the regions merged with a neighbour",
+        "auc",
+        Interval(0.9, 0.85, 0.95),
+        Interval(0.7, 0.65, 0.75),
+        {"visits_kept": 0.91, "cells_kept": 0.92},
+        {"visits_kept": 0.83, "cells_kept": 0.84},
+    )
     return replace(
         audit,
         findings=(*audit.findings, *utility),
@@ -178,7 +179,7 @@ def _written(audit, folder):
         ("manifest", dict(audit.manifest)),
         ("verdicts", verdicts),
         ("findings", findings),
-        ("what_if", list(audit.what_if)),
+        ("what_if", [one.to_json() for one in audit.what_if]),
     ):
         (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
     for name in ("scores", "targets", "regions", "leaks", "marginals"):

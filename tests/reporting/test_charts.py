@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
-from whosthere.reporting.charts.drawing import draw
-from whosthere.reporting.charts.places import Place, RegionMap, Week, shade
+from whosthere.reporting.charts.axes import Linear, Logarithmic
+from whosthere.reporting.charts.risk import (
+    DECISIONS,
+    Dot,
+    DotChart,
+    Protection,
+    TradeOff,
+    numbered_series,
+)
 from whosthere.reporting.charts.roc import Curve, RocChart
-from whosthere.reporting.charts.scales import Linear, Logarithmic
-from whosthere.reporting.charts.scatter import Scatter
-from whosthere.reporting.charts.spread import Spread
+from whosthere.reporting.charts.shades import Place, RegionMap, Week, shade
 from whosthere.reporting.charts.svg import element, picture, text
-from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
+from whosthere.reporting.charts.targets import Scatter, Spread
 
 EVIL = '<script>alert("1")</script>\'&'
 A, B = numbered_series(["a", EVIL]).values()
@@ -27,7 +31,7 @@ CHARTS = {
     "dots": DotChart(
         EVIL,
         "AUC",
-        (DotRow(EVIL, (Dot(A, 0.7, 0.6, 0.8, EVIL), Dot(B, 0.5, None, None, "b")), 0.9, 1.0),),
+        (Protection(EVIL, (Dot(A, 0.7, 0.6, 0.8, EVIL), Dot(B, 0.5, None, None, "b")), 0.9, 1.0),),
         0.6,
         0.4,
         1.0,
@@ -36,15 +40,23 @@ CHARTS = {
     "trade-off": TradeOff(
         EVIL,
         "risk",
-        "kept",
         (
-            TradeOffPoint(1, "accept", 0.5, 0.4, 0.6, 0.9, 0.6, None, EVIL),
-            TradeOffPoint(2, "reject", 0.9, None, None, 0.0, None, 1.0, "b"),
+            Protection(
+                EVIL, (Dot(DECISIONS["accept"], 0.5, 0.4, 0.6, EVIL),), 0.6, number=1, kept=0.9
+            ),
+            Protection(
+                "b",
+                (Dot(DECISIONS["reject"], 0.9, None, None, "b"),),
+                guarantee=1.0,
+                number=2,
+                kept=0.0,
+            ),
         ),
         0.6,
-        0.5,
         0.0,
         1.0,
+        "kept",
+        0.5,
     ),
     "roc": RocChart(EVIL, (CURVE,), 0.1, None),
     "log roc": RocChart(EVIL, (CURVE,), None, 0.001),
@@ -61,7 +73,7 @@ each = pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
 
 
 def parsed(chart):
-    return ElementTree.fromstring(str(draw(chart)))
+    return ElementTree.fromstring(str(chart.draw()))
 
 
 @each
@@ -75,7 +87,7 @@ def test_are_well_formed_and_inert(chart):
 
 @each
 def test_need_no_style_attribute_and_no_address(chart):
-    svg = str(draw(chart))
+    svg = str(chart.draw())
     assert "style=" not in svg
     assert "href" not in svg
     assert "://" not in svg
@@ -122,11 +134,6 @@ def test_a_week_has_168_hours():
 def test_north_is_up():
     south, north = parsed(CHARTS["map"]).findall("circle")
     assert float(north.get("cy")) < float(south.get("cy"))
-
-
-def test_other_values_cannot_be_drawn():
-    with pytest.raises(TypeError, match="cannot be drawn"):
-        draw(3)
 
 
 @given(st.floats(-1, 2), st.floats(0.01, 5))

@@ -6,17 +6,15 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.what_if import Interval
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.charts.dots import DotChart
-from whosthere.reporting.charts.tradeoff import TradeOff
-from whosthere.reporting.lookup import Lookup, group_size_of, words_of
-from whosthere.reporting.numbers import number, shortened, with_interval
-from whosthere.reporting.sections.about import about_section, command_of
+from whosthere.reporting.charts.risk import DotChart, TradeOff
+from whosthere.reporting.lookup import Lookup, group_size_of
+from whosthere.reporting.sections.about import about_section, command_of, glossary_of
 from whosthere.reporting.sections.advice import advice
-from whosthere.reporting.sections.certainty import certainty_section
 from whosthere.reporting.sections.comparison import (
     comparison_json,
     comparison_page,
@@ -24,9 +22,10 @@ from whosthere.reporting.sections.comparison import (
     distinct_names,
 )
 from whosthere.reporting.sections.overview import overview
-from whosthere.reporting.sections.people import people_section, target_numbers
-from whosthere.reporting.sections.places import places_section
-from whosthere.reporting.texts import texts
+from whosthere.reporting.sections.sure import sure_section
+from whosthere.reporting.sections.where import where_section
+from whosthere.reporting.sections.who import target_numbers, who_section
+from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
 
 SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")
 
@@ -40,7 +39,7 @@ def decided(audit, *decisions):
 
 
 def advised(audit):
-    found = Lookup.of(audit)
+    found = Lookup(audit.findings)
     return " ".join(advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice))
 
 
@@ -89,17 +88,15 @@ class TestOverview:
     def test_a_card_for_every_verdict_with_its_own_words(self, made_audit):
         audit = made_audit(targets=60)
         cards = overview(audit).cards
-        assert [card.name for card in cards] == list(SETTINGS)
-        for card, verdict in zip(cards, audit.verdicts, strict=True):
-            assert card.decision == verdict.decision
-            assert card.reasons == verdict.reasons
-            assert card.guaranteed == verdict.guaranteed
+        assert [card.verdict for card in cards] == list(audit.verdicts)
+        assert [card.number for card in cards] == [1, 2, 3]
+        assert all(card.opened for card in cards)
 
     def test_people_found_are_the_largest_tpr_of_the_group(self, audit):
-        found = Lookup.of(audit)
+        found = Lookup(audit.findings)
         for card in overview(audit).cards:
             best = max(
-                found.find(card.name, attack, "tpr_at_fpr_1pct").estimate
+                found.find(card.verdict.setting, attack, "tpr_at_fpr_1pct").estimate
                 for attack in found.attacks
             )
             assert f"about {best * 100:,.0f} (" in card.headline
@@ -110,7 +107,7 @@ class TestOverview:
         left = {"pattern_correlation": 0.16, "relative_error": 3.6}
         useless = replace(first, decision="accept", useless=True, left=left, knows="their homes")
         screen = overview(replace(audit, verdicts=(useless, *others)))
-        assert [card.remark for card in screen.cards] == ["safe, but useless", "", ""]
+        assert [card.verdict.remark for card in screen.cards] == [("safe, but useless",), (), ()]
         assert "pattern correlation 0.16, relative error 3.60" in screen.cards[0].headline
         assert "who knows their homes" in screen.cards[0].headline
         assert ("accept", 1, 1) in screen.tally
@@ -136,14 +133,14 @@ class TestOverview:
     def test_risk_is_drawn_against_utility_where_it_was_measured(self, full_audit):
         chart = overview(full_audit).pictures[0].chart
         assert isinstance(chart, TradeOff)
-        assert [point.kept for point in chart.points] == pytest.approx([0.9, 0.8, 0.7])
-        assert [point.number for point in chart.points] == [1, 2, 3]
+        assert [point.kept for point in chart.rows] == pytest.approx([0.9, 0.8, 0.7])
+        assert [point.number for point in chart.rows] == [1, 2, 3]
         assert "correlation" in chart.kept
 
     def test_the_table_has_the_worst_of_all_attacks(self, audit):
         table = overview(audit).table
         heads = [head.words for head in table.heads]
-        found = Lookup.of(audit)
+        found = Lookup(audit.findings)
         for row, setting in zip(table.rows, SETTINGS, strict=True):
             auc = row[heads.index("mean AUC")]
             assert auc.sort == max(
@@ -192,8 +189,8 @@ class TestOverview:
         )
         screen = overview(nothing)
         assert screen.cards == screen.pictures == ()
-        assert people_section(nothing) is None
-        assert certainty_section(nothing).curves == ()
+        assert who_section(nothing) is None
+        assert sure_section(nothing).curves == ()
 
 
 class TestAdvice:
@@ -282,7 +279,7 @@ class TestChoiceOfTargets:
             assert "of the people with 20 or more visits" in row[2].text
         assert "from the people with 20 or more visits" in " ".join(about_section(frequent).method)
         assert "--targets 40 \\\n    --min-visits 20" in command_of(frequent)
-        facts = {entry.words: entry.meaning for entry in about_section(frequent).facts}
+        facts = about_section(frequent).facts
         assert "20 or more visits" in facts["how targets were chosen"]
 
     def test_everybody(self, audit):
@@ -309,14 +306,14 @@ class TestChoiceOfTargets:
 
 class TestPeople:
     def test_a_panel_for_each_attack_and_setting(self, audit):
-        section = people_section(audit)
+        section = who_section(audit)
         assert len(section.panels) == 6
         panel = section.panels[0]
         aucs = audit.targets.filter(
             (pl.col("setting") == SETTINGS[0]) & (pl.col("attack") == "knock-knock")
         )["auc"]
-        assert sorted(panel.spread.values) == pytest.approx(sorted(aucs))
-        assert len(panel.by_visits.points) == 40
+        assert sorted(panel.figures["spread"].values) == pytest.approx(sorted(aucs))
+        assert len(panel.figures["visits"].points) == 40
         assert section.releases == 20
 
     def test_targets_are_numbered_anew(self, audit):
@@ -330,8 +327,8 @@ class TestPeople:
         rows = set(map(str, audit.targets["target"].unique().to_list()))
         said = [
             point[2]
-            for panel in people_section(audit).panels
-            for point in (*panel.by_visits.points, *panel.by_uniqueness.points)
+            for panel in who_section(audit).panels
+            for point in (*panel.figures["visits"].points, *panel.figures["uniqueness"].points)
         ]
         assert said
         assert not [text for text in said for row in rows if row in text]
@@ -339,108 +336,107 @@ class TestPeople:
 
 class TestPlaces:
     def test_not_measured(self, audit):
-        assert places_section(audit) is None
+        assert where_section(audit) is None
 
     def test_small_groups_are_hidden_whatever_the_file_says(self, full_audit):
-        panel = places_section(full_audit).panels[0]
+        panel = where_section(full_audit).panels[0]
         few = full_audit.leaks.filter(
             (pl.col("setting") == SETTINGS[0])
             & (pl.col("axis") == "region")
             & (pl.col("targets") < LEAST_PEOPLE)
         )["index"].to_list()
         assert few
-        for i, place in enumerate(panel.map.places):
+        for i, place in enumerate(panel.figures["map"].places):
             assert (place.shade is None) == (i in few)
             assert ("not shown" in place.title) == (i in few)
-        shown = {row[0].text for row in panel.top.rows}
+        shown = {row[0].text for row in panel.table.rows}
         assert shown.isdisjoint(f"r{i}" for i in few)
-        hidden = [said for level, said in panel.week.hours if level is None]
+        hidden = [said for level, said in panel.figures["week"].hours if level is None]
         assert len(hidden) == len(range(168)) * 5 // 12
         assert all("not shown" in said for said in hidden)
 
     def test_amounts_are_from_people_and_their_number_is_said(self, full_audit):
         counted = replace(full_audit, manifest=full_audit.manifest | {"people_looked_at": 400})
-        section = places_section(counted)
+        section = where_section(counted)
         panel = section.panels[0]
-        titles = [place.title for place in panel.map.places]
+        titles = [place.title for place in panel.figures["map"].places]
         assert any(title.endswith(" people") for title in titles)
         assert not any("target" in title for title in titles)
-        assert panel.top.heads[-1].words == "people"
+        assert panel.table.heads[-1].words == "people"
         assert section.total == " (400 in all)"
-        assert places_section(full_audit).total == ""
+        assert where_section(full_audit).total == ""
 
     def test_the_leakiest_place_is_darkest_and_first(self, full_audit):
-        panel = places_section(full_audit).panels[0]
-        assert panel.map.places[8].shade == 4
-        assert panel.top.rows[0][0].text == "r8"
+        panel = where_section(full_audit).panels[0]
+        assert panel.figures["map"].places[8].shade == 4
+        assert panel.table.rows[0][0].text == "r8"
 
     def test_regions_without_positions_have_no_map(self, full_audit):
         nowhere = full_audit.regions.with_columns(lon=pl.lit(None, pl.Float64))
-        panel = places_section(replace(full_audit, regions=nowhere)).panels[0]
-        assert panel.map is None
-        assert panel.top is not None
-        unnamed = places_section(replace(full_audit, regions=None)).panels[0]
-        assert unnamed.top.rows[0][0].text == "8"
+        panel = where_section(replace(full_audit, regions=nowhere)).panels[0]
+        assert "map" not in panel.figures
+        assert panel.table is not None
 
     def test_hours_that_no_target_touched(self, full_audit):
         few = full_audit.leaks.filter((pl.col("axis") == "region") | (pl.col("index") < 24))
-        week = places_section(replace(full_audit, leaks=few)).panels[0].week
+        week = where_section(replace(full_audit, leaks=few)).panels[0].figures["week"]
         assert len(week.hours) == 168
         assert all(level is None for level, _ in week.hours[24:])
 
     def test_what_if(self, full_audit):
-        table = places_section(full_audit).what_if
+        table = where_section(full_audit).what_if
         row = [cell.text for cell in table.rows[0]]
         assert row[3:] == ["0.900", "0.700", "0.920", "0.840"]
-        odd = places_section(replace(full_audit, what_if=({"setting": 3},))).what_if
-        assert [cell.text for cell in odd.rows[0]][3:] == ["not known"] * 4
+        [change] = full_audit.what_if
+        unknown = replace(change, after=Interval(None, None, None), utility_after={})
+        [row] = where_section(replace(full_audit, what_if=(unknown,))).what_if.rows
+        assert row[4].text == row[6].text == "\N{EN DASH}"
 
 
 class TestCertainty:
     def test_curves_of_every_attack_and_the_ceiling(self, audit):
-        section = certainty_section(audit)
+        section = sure_section(audit)
         assert len(section.curves) == 3
-        names = [curve.name for curve in section.curves[0].linear.curves]
+        names = [curve.name for curve in section.curves[0].figures["linear"].curves]
         assert names == ["knock-knock", "likelihood-ratio", "ceiling"]
-        assert section.curves[2].linear.guaranteed == pytest.approx(0.015)
-        assert section.curves[0].linear.guaranteed is None
-        assert section.curves[0].logarithmic.smallest == pytest.approx(0.01)
+        assert section.curves[2].figures["linear"].guaranteed == pytest.approx(0.015)
+        assert section.curves[0].figures["linear"].guaranteed is None
+        assert section.curves[0].figures["logarithmic"].smallest == pytest.approx(0.01)
 
     def test_the_table_has_sample_sizes_and_lines_last(self, audit):
-        table = certainty_section(audit).attacks
+        table = sure_section(audit).attacks
         attacks = [row[1].text for row in table.rows]
         assert attacks[:3] == ["knock-knock", "likelihood-ratio", "ceiling"]
         assert attacks[-1] == "guarantee"
         assert [cell.text for cell in table.rows[0][-3:]] == ["40", "400", "400"]
 
     def test_controls(self, audit):
-        table = certainty_section(audit).controls
+        table = sure_section(audit).controls
         assert {row[-1].text for row in table.rows} == {"yes"}
         broken = tuple(
             replace(one, low=0.6) if one.metric == "control_auc" else one for one in audit.findings
         )
-        bad = certainty_section(replace(audit, findings=broken)).controls
+        bad = sure_section(replace(audit, findings=broken)).controls
         assert [row[-1].text for row in bad.rows].count("NO") == 1
         none = tuple(one for one in audit.findings if one.holds is None)
-        assert certainty_section(replace(audit, findings=none)).controls is None
+        assert sure_section(replace(audit, findings=none)).controls is None
 
     def test_marginals(self, full_audit):
-        estimated = certainty_section(full_audit).marginals
+        estimated = sure_section(full_audit).estimated
         assert len(estimated) == 3
-        assert [len(chart.points) for chart in estimated[0].charts] == [9, 168]
+        assert [len(chart.points) for chart in estimated[0].figures.values()] == [9, 168]
 
 
 class TestAbout:
     def test_every_measure_is_explained(self, audit):
-        words = {entry.key for entry in about_section(audit).glossary}
-        assert {one.metric for one in audit.findings} <= words
+        assert {one.metric for one in audit.findings} <= glossary_of(audit.findings).keys()
 
     def test_heads_of_all_tables_are_explained(self, full_audit):
-        known = {entry.key for entry in about_section(full_audit).glossary}
-        certain = certainty_section(full_audit)
+        known = glossary_of(full_audit.findings)
+        certain = sure_section(full_audit)
         tables = (
             overview(full_audit).table,
-            people_section(full_audit).table,
+            who_section(full_audit).table,
             certain.attacks,
             certain.controls,
         )
@@ -450,7 +446,7 @@ class TestAbout:
                 assert head.term is None or not is_ours or head.term in known
 
     def test_facts_do_not_say_who_the_targets_are(self, audit):
-        facts = {entry.words: entry.meaning for entry in about_section(audit).facts}
+        facts = about_section(audit).facts
         assert facts["targets"] == "40"
         rows = audit.plan["targets"]
         assert not [row for row in rows for text in facts.values() if str(row) in text]

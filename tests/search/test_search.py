@@ -85,7 +85,11 @@ class Pretender(Workers):
             # The ceiling is never wrong, and comes with what is left to publish.
             rows += [
                 row
-                | {"attack": CEILING, "score": row["label"] - 0.5, **left(task.scheme.mechanism)}
+                | {
+                    "attack": CEILING,
+                    "score": row["label"] - 0.5,
+                    **left(task.scheme.mechanisms[0]),
+                }
                 for row in rows
                 if row["attack"] == SEARCHER and not row["control"]
             ]
@@ -94,11 +98,11 @@ class Pretender(Workers):
     def _row(self, task, contest, release, control):
         label, attack = control or release % 2 == 0, str(contest.attack)
         is_attack = attack != CEILING
-        found = is_attack and self.now(attack, str(task.scheme.mechanism)) and label and not control
+        found = is_attack and self.now(attack, task.scheme.how) and label and not control
         return {
             "setting": str(contest.setting),
             "attack": attack,
-            "target": task.target,
+            "target": task.number,
             "release": release,
             "label": label,
             "score": 1.0 if found else -1.0,
@@ -118,7 +122,7 @@ class Pretender(Workers):
 def left_to_publish(traces, scheme):
     """What a protection really leaves, of one group for all targets."""
     made = publish(
-        Traces.load(traces), mechanism=scheme.mechanism, group_size=scheme.group_size, seed=1
+        Traces.load(traces), mechanism=scheme.mechanisms[0], group_size=scheme.group_size, seed=1
     )
     found = utility(made.release.counts, made.truth)
     return {

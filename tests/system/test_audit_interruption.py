@@ -34,7 +34,7 @@ N_TASKS = 12
 TYPED = [
     *("--mechanism", "raw"),
     *("--mechanism", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
-    *("--group-size", "50", "--targets", "6", "--releases", "4", "--seed", "3", "--workers", "2"),
+    *("--group-size", "50", "--targets", "6", "--releases", "4", "--seed", "3"),
 ]
 # Five variants of one attack, and two knowledges, that all meet the same releases.
 VARIANTS = """
@@ -67,6 +67,19 @@ def city(traces, tmp_path_factory):
     out = tmp_path_factory.mktemp("audit") / "undisturbed"
     plan = run(traces, out).plan
     return traces, plan, results(out)
+
+
+@pytest.fixture(scope="module")
+def variants(traces, tmp_path_factory):
+    """Give the same for the variants."""
+    folder = tmp_path_factory.mktemp("variants")
+    plan = folder / "variants.toml"
+    plan.write_text(VARIANTS)
+    undisturbed = prepare_audit(traces, read_plan_file(plan), folder / "undisturbed").run()
+    assert len(undisturbed.plan.contests) == 2 * 2 * 5
+    # Five attacks, and the ceiling.
+    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 4
+    return traces, plan, results(folder / "undisturbed")
 
 
 def run(traces, out, **chosen):
@@ -121,7 +134,7 @@ if __name__ == "__main__":
 """
 
 
-def start(traces, out, typed=TYPED, *, most=N_TASKS):
+def start(traces, out, typed=(*TYPED, "--workers", "2"), *, most=N_TASKS):
     """Start an audit that keeps at most so many tasks, and then waits to be stopped."""
     script = out.parent / "start.py"
     script.write_text(AUDIT.format(most=most))
@@ -147,52 +160,56 @@ def test_two_processes_find_the_same(city, tmp_path):
     tasks = [("tasks", done, N_TASKS) for done in range(N_TASKS + 1)]
     assert seen[: N_TASKS + 1] == tasks
     assert seen[N_TASKS + 1 : 2 * N_TASKS + 1] == [
-        ("closer looks", done, N_TASKS) for _, done, _ in tasks[1:]
+        ("leaks", done, N_TASKS) for _, done, _ in tasks[1:]
     ]
 
 
-def killed_and_resumed(traces, out, typed):
-    """Kill a command at some moments, then let it end, which must do nothing twice."""
-    rng = random.Random(1)
-    for least in (1, 2, 4):
-        with start(traces, out, typed, most=3) as process:
-            wait_until(lambda least=least: finished(out) >= least)
-            time.sleep(rng.uniform(0, 0.05))
-            workers = children_of(process)
-            assert workers
-            process.kill()
-            process.communicate()
-        # Nobody is left behind who would go on working.
-        wait_until(lambda left=workers: not any(Path(f"/proc/{pid}").exists() for pid in left))
-        assert least <= finished(out) < N_TASKS
-        assert not (out / "findings.json").exists()
+def kill(traces, out, typed, *, least, rng):
+    """Kill a command when so many of its tasks are done, or a moment later."""
+    with start(traces, out, typed, most=3) as process:
+        wait_until(lambda: finished(out) >= least)
+        time.sleep(rng.uniform(0, 0.05))
+        workers = children_of(process)
+        assert workers
+        process.kill()
+        process.communicate()
+    # Nobody is left behind who would go on working.
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+    assert least <= finished(out) < N_TASKS
+    assert not (out / "findings.json").exists()
+
+
+def resume(whosthere, traces, out, typed):
+    """Let a command end, which must do nothing twice."""
     before = {path: path.stat().st_mtime_ns for path in (out / "tasks").glob("target-*")}
-    with start(traces, out, typed) as process:
-        shown, _ = process.communicate()
-    assert process.returncode == 0
+    code, shown, _ = whosthere("audit", traces, *typed, "--workers", "1", "--out", out)
+    assert code == 0
     assert f"{len(before)} of {N_TASKS} tasks are done already" in shown
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
-def test_killed_at_random_moments(city, tmp_path):
+def test_killed_at_random_moments(city, tmp_path, whosthere, full):
     traces, _, expected = city
-    killed_and_resumed(traces, tmp_path / "run", TYPED)
+    rng = random.Random(1)
+    for least in (1, 2, 4) if full else (2,):
+        kill(traces, tmp_path / "run", [*TYPED, "--workers", "2"], least=least, rng=rng)
+    resume(whosthere, traces, tmp_path / "run", TYPED)
     assert results(tmp_path / "run") == expected
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
-def test_variants_and_knowledges_killed_at_random_moments(traces, tmp_path):
-    plan = tmp_path / "variants.toml"
-    plan.write_text(VARIANTS)
-    undisturbed = prepare_audit(traces, read_plan_file(plan), tmp_path / "undisturbed").run()
-    assert len(undisturbed.plan.contests) == 2 * 2 * 5
-    # Five attacks, and the ceiling.
-    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 4
-    killed_and_resumed(traces, tmp_path / "run", ["--plan", plan, "--workers", "2"])
-    assert results(tmp_path / "run") == results(tmp_path / "undisturbed")
+def test_variants_and_knowledges_killed_at_random_moments(variants, tmp_path, whosthere):
+    traces, plan, expected = variants
+    typed = ["--plan", plan]
+    rng = random.Random(2)
+    for least in (1, 2, 4):
+        kill(traces, tmp_path / "run", [*typed, "--workers", "2"], least=least, rng=rng)
+    resume(whosthere, traces, tmp_path / "run", typed)
+    assert results(tmp_path / "run") == expected
 
 
 @pytest.mark.slow
@@ -208,9 +225,8 @@ def test_ctrl_c(city, tmp_path):
     said = complaint.splitlines()
     assert all(line.startswith("tasks: ") for line in said[:-1])
     assert "tasks are done and kept. The same command resumes there" in said[-1]
-    with start(traces, out) as process:
-        process.communicate()
-    assert process.returncode == 0
+    assert 2 <= finished(out) < N_TASKS
+    run(traces, out)
     assert results(out) == expected
 
 
@@ -225,6 +241,16 @@ class InterruptedAfter(ThisProcess):
             if i == self.n:
                 raise KeyboardInterrupt
             yield outcome
+
+
+def test_variants_and_knowledges_interrupted(variants, tmp_path):
+    traces, plan, expected = variants
+    options = read_plan_file(plan)
+    for n in (1, 4):
+        with pytest.raises(InterruptedAudit):
+            prepare_audit(traces, options, tmp_path / "run").run(workers=InterruptedAfter(n))
+    prepare_audit(traces, options, tmp_path / "run").run()
+    assert results(tmp_path / "run") == expected
 
 
 def test_interrupted_after_any_task(city, tmp_path):
@@ -328,7 +354,7 @@ def test_a_failing_task_does_not_stop_the_others(city, tmp_path, whosthere, monk
         return score_task(population, plan, task, done)
 
     monkeypatch.setattr(work, "score_task", score_or_fail)
-    typed = [*TYPED[:-1], "1", "--out", tmp_path / "run"]
+    typed = [*TYPED, "--workers", "1", "--out", tmp_path / "run"]
     code, shown, complaint = whosthere("audit", traces, *typed)
     assert code == 1
     assert f"1 of {N_TASKS} tasks failed" in complaint

@@ -231,8 +231,8 @@ def test_regions_that_the_records_name(ok, city, tmp_path):
 def test_a_table_of_others_with_its_own_words(ok, tmp_path):
     (tmp_path / "t.csv").write_text("Ort;Zeit;Zahl\nA;2021-06-01 00:00;<5\nA;2021-06-01 01:00;8\n")
     names = ["--region-column", "Ort", "--time-column", "Zeit", "--count-column", "Zahl"]
-    ok("import", tmp_path / "t.csv", *names, "-m", 20, "-M", "suppress(k=4)", "--withheld", "<5",
-       "--tz",
+    marking = "suppress(k=4, shown=mark)"
+    ok("import", tmp_path / "t.csv", *names, "-m", 20, "-M", marking, "--withheld", "<5", "--tz",
        "Africa/Accra", "-o", tmp_path / "r.parquet")  # fmt: skip
     assert Release.load(tmp_path / "r.parquet").counts.tolist() == [[0, 8]]
     (tmp_path / "w.csv").write_text("region,2021-06-01\nA,7\n")

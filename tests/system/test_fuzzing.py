@@ -1,8 +1,8 @@
 """Damaged files and odd options, thousands of them: a message and an exit code, nothing else.
 
-Always the same ones, so that a change is tested and not luck. With WHOSTHERE_FUZZ_SECONDS, others
-are tried for so long in each of the two searches. The number of commands that were tried is
-printed.
+Always the same ones, so that a change is tested and not luck: 150 in each of the two searches, and
+2,000 with --full. With WHOSTHERE_FUZZ_SECONDS, others are tried for so long. The number of commands
+that were tried is printed.
 """
 
 import contextlib
@@ -33,13 +33,18 @@ COMMAND = typer.main.get_command(app)
 COMMANDS = COMMAND.commands
 # These start processes, or work for as long as they are told to.
 UNTRIED = {"workers", "cluster", "help", "install_completion", "show_completion"}
-patient = settings(
-    max_examples=200 if SECONDS else 2_000,
-    derandomize=not SECONDS,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+
+
+@pytest.fixture
+def patient(full):
+    """Give the settings of a search."""
+    return settings(
+        max_examples=200 if SECONDS else 2_000 if full else 150,
+        derandomize=not SECONDS,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +216,7 @@ READERS = {
     "records.ndjson": [["inspect"], ["ingest"]],
     "records.geojson": [["inspect"], ["ingest", "--grid-km", "3"]],
     "records.parquet": [["inspect"], ["ingest"]],
-    "counts.csv": [["import", "-m", "50", "-M", "suppress(k=14)", "--withheld", "<15"]],
+    "counts.csv": [["import", "-m", "50", "-M", "suppress(k=14, shown=mark)", "--withheld", "<15"]],
     "wide.csv": [["import", "-m", "50", "-M", "laplace(eps=1)", "--tz", "UTC"]],
     "traces.parquet": [["inspect"], ["release", "-M", "raw"], ["target", "--min-visits", "1"]],
     "release.parquet": [["inspect"], ["attack", "--target", "target.csv"]],
@@ -228,7 +233,7 @@ OUTPUTS = {"ingest": "new.parquet", "import": "new.csv", "release": "new.csv", "
 
 
 @pytest.mark.slow
-def test_damaged_files(trials, base, capsys):
+def test_damaged_files(trials, patient, base, capsys):
     @patient
     @given(st.sampled_from(sorted(READERS)), st.integers(0, 2**32), st.integers(0, 5))
     def search(name, seed, which):
@@ -262,7 +267,7 @@ SOUND = {
     "simulate": ["milan-like", "--users", "3", "--days", "1", "--regions", "4", "-o", "new"],
     "ingest": ["records.csv", "-o", "new.parquet"],
     "release": ["traces.parquet", "-M", "raw", "-o", "new.parquet"],
-    "import": ["counts.csv", "-m", "50", "-M", "suppress(k=14)", "--withheld", "<15",
+    "import": ["counts.csv", "-m", "50", "-M", "suppress(k=14, shown=mark)", "--withheld", "<15",
                "-o", "new.csv"],
     "target": ["traces.parquet", "--min-visits", "1", "-o", "new.csv"],
     "attack": ["release.parquet", "--target", "target.csv"],
@@ -301,7 +306,7 @@ def typed(draw):
 
 
 @pytest.mark.slow
-def test_odd_options(trials, base, capsys):
+def test_odd_options(trials, patient, base, capsys):
     @patient
     @given(typed())
     def search(arguments):

@@ -44,9 +44,15 @@ def command(mechanism, *options):
         ((55, 58, 60), "round(to=5)", (), "line 3: a count of 58 cannot come from round", "raw"),
         ((20, 7, 30), "suppress(k=14)", (), "line 3: a count of 7 cannot come", "suppress(k=6)"),
         ((20, 7, 3), "suppress(k=14)", (), "2 counts cannot", "raw"),
-        ((20, "<15", 30), "raw", ("--withheld", "<15"), "'<15' stands", "suppress(k=14)"),
-        ((20, "*", 30), "raw", (), "'*' stands for a withheld count", "suppress(k=1)"),
-        ((20, "<15", 30), "suppress(k=9)", ("--withheld", "<15"), "count of 14", "suppress(k=14)"),
+        ((20, "<15", 30), "raw", ("--withheld", "<15"), "'<15' stands", "k=14, shown=mark"),
+        ((20, "*", 0), "suppress(k=1)", (), "withholds nothing", "suppress(k=1, shown=mark)"),
+        (
+            (20, "<15", 30),
+            "suppress(k=9, shown=mark)",
+            ("--withheld", "<15"),
+            "count of 14",
+            "suppress(k=14, shown=mark)",
+        ),
         ((3, 6, 7), "stats-nz", (), "line 4: a count of 7", "raw"),
     ],
 )
@@ -117,7 +123,7 @@ def test_withheld_cells_are_kept_apart_from_zeros(imported, counts, whosthere):
     counts(20, "<15", 0)
     for out in ("out.parquet", "out.csv"):
         code, said, err = whosthere(
-            *command("suppress(k=14)", "--withheld", "<15", "-o", out, "--force")
+            *command("suppress(k=14, shown=mark)", "--withheld", "<15", "-o", out, "--force")
         )
         assert code == 0, err
         assert "1 withheld" in said

@@ -1,53 +1,71 @@
 """The paper's study from the command line."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 
 import polars as pl
 import pytest
 
+from whosthere.data.cities import simulate
 from whosthere.paper.experiments import EXPERIMENTS
 
 
-def whosthere(*arguments):
-    command = [sys.executable, "-m", "whosthere", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def small_city(tmp_path_factory):
+    """Give the options for a city that is just large enough for every experiment."""
+    path = tmp_path_factory.mktemp("city") / "traces.parquet"
+    simulate("milan-like", seed=5, users=750, regions=9, days=1).traces().save(path)
+    return ["--dataset", path, "--group-size", "100", "--min-visits", "2", "--workers", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_all_experiments_pass_at_the_smallest_scale(tmp_path):
-    done = whosthere("paper", "all", "--scale", "smoke", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    results = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
-    page = (tmp_path / "README.md").read_text()
+def test_all_experiments_run_on_a_small_city(whosthere, folder, small_city):
+    check_all_experiments(whosthere, folder, small_city)
+
+
+@pytest.mark.slow
+@pytest.mark.full
+def test_all_experiments_run_on_the_usual_city(whosthere, folder):
+    check_all_experiments(whosthere, folder, ())
+
+
+def check_all_experiments(whosthere, folder, city):
+    typed = ("--scale", "smoke", "--out", folder, *city)
+    code, shown, complaint = whosthere("paper", "all", *typed)
+    assert code == 0, complaint
+    results = pl.read_csv(folder / "results.csv", schema_overrides={"value": pl.String})
+    page = (folder / "README.md").read_text()
     for name in EXPERIMENTS:
         assert results["experiment"].str.starts_with(name).any()
         assert f"### {name}: " in page
-        assert (tmp_path / "figures" / f"{name}.svg").exists()
-        assert (tmp_path / name / "report.html").stat().st_size < 2e6
-        plan = json.loads((tmp_path / name / "manifest.json").read_text())["plan"]
+        assert (folder / "figures" / f"{name}.svg").exists()
+        assert (folder / name / "report.html").stat().st_size < 2e6
+        plan = json.loads((folder / name / "manifest.json").read_text())["plan"]
         assert (len(plan["targets"]), plan["releases"]) == (2, 2)
-    assert "cannot tell" in done.stdout
-    again = whosthere("paper", "ssc", "--scale", "smoke", "--out", tmp_path, "--dry-run")
-    assert again.returncode == 0
-    assert "0 of 12" in again.stdout
+    assert "cannot tell" in shown
+    code, shown, _ = whosthere("paper", "ssc", *typed, "--dry-run")
+    assert code == 0
+    assert "0 of 12" in shown
 
 
-def test_a_dry_run_leaves_nothing_behind(tmp_path):
-    out = tmp_path / "study"
-    arguments = ("paper", "ssc", "--scale", "smoke", "--out", out, "--dry-run")
-    done = whosthere(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert "12 of 12" in done.stdout
-    assert "about" in done.stdout
-    assert not out.exists()
+def test_a_dry_run_leaves_nothing_behind(whosthere, folder, small_city, monkeypatch):
+    monkeypatch.setattr("whosthere.paper.study._SECONDS_TO_TRY_ALL", 0.1)
+    code, shown, complaint = whosthere(
+        "paper", "ssc", "--scale", "smoke", "--out", "study", "--dry-run", *small_city
+    )
+    assert code == 0, complaint
+    assert "12 of 12" in shown
+    assert "about" in shown
+    assert not list(folder.iterdir())
 
 
-def test_experiments_are_listed():
-    listed = whosthere("paper", "--list").stdout
+def test_experiments_are_listed(whosthere):
+    _, listed, _ = whosthere("paper", "--list")
     assert all(name in listed for name in EXPERIMENTS)
 
 
@@ -65,9 +83,8 @@ def test_experiments_are_listed():
         (("ssc", "--out", "x", "-m", "4000", "--scale", "smoke"), "ssc needs groups of 4,000"),
     ],
 )
-def test_what_cannot_be_done_is_refused(tmp_path, arguments, said):
-    command = [sys.executable, "-m", "whosthere", "paper", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+def test_what_cannot_be_done_is_refused(whosthere, folder, arguments, said):
+    code, _, complaint = whosthere("paper", *arguments)
+    assert code == 2
+    assert said in complaint
+    assert "Traceback" not in complaint

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.data.cells import epoch_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -27,7 +29,7 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
         period = unit.period(facts.epochs)
         if period is not None:
             cells_in_period = len(facts.regions) * np.bincount(period)
-            found |= unit.most_visits < cells_in_period[period[cells % facts.epochs.n]]
+            found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
     return found
 
 
@@ -53,7 +55,7 @@ def chance_of_being_counted(
     for unit in facts.mechanism.units:
         period = unit.period(facts.epochs)
         if period is not None:
-            of_visit = period[cells % facts.epochs.n].astype(np.int64)
+            of_visit = period[epoch_of(cells, facts.epochs.n)].astype(np.int64)
             if person is not None:
                 of_visit += person * (int(period.max()) + 1)
             together = np.bincount(of_visit)[of_visit]

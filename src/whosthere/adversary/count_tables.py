@@ -1,4 +1,9 @@
-"""What a mechanism makes of cells whose true counts are random with a known rate."""
+"""What a mechanism makes of cells whose true counts are random with a known rate.
+
+This depends on one number, the rate of others in a cell. So means, variances, information and log
+ratios are tabulated once for a mechanism, on a logarithmic grid of rates, by one matrix product of
+Poisson and mechanism probabilities. Attacks then only read tables, whatever the mechanism is.
+"""
 
 from __future__ import annotations
 

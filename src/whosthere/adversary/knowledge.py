@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 
 from whosthere.arrays import frozen
+from whosthere.data.cells import cell_at, region_of
 from whosthere.display import counted
 from whosthere.errors import InputError, suggestion
 
@@ -71,7 +72,7 @@ class KnownVisits(Knowledge):
     Parameters
     ----------
     cells
-        The visited cells (region * n_epochs + epoch); kept sorted and distinct, int32.
+        The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32.
     """
 
     cells: NDArray[np.int32]
@@ -113,7 +114,7 @@ class KnownVisits(Knowledge):
         return self.cells, np.ones(self.cells.size)
 
     def places(self, n_epochs: int) -> tuple[int, ...]:
-        return tuple(np.unique(self.cells // n_epochs).tolist())
+        return tuple(np.unique(region_of(self.cells, n_epochs)).tolist())
 
     def lies_within(self, facts: Facts) -> bool:
         return bool(self.cells[-1] < facts.n_cells)
@@ -153,7 +154,7 @@ class KnownRegions(Knowledge):
         cls, trace: ArrayLike, n_epochs: int, *, top: int | None = None, guess: Guess = "greedy"
     ) -> KnownRegions:
         """Know the `top` most visited regions of a trace (default: all), ties by number."""
-        regions, visits = np.unique(np.asarray(trace) // n_epochs, return_counts=True)
+        regions, visits = np.unique(region_of(np.asarray(trace), n_epochs), return_counts=True)
         order = np.argsort(-visits, kind="stable")[:top]
         return cls(tuple(int(region) for region in regions[order]), guess)
 
@@ -168,7 +169,7 @@ class KnownRegions(Knowledge):
         regions = np.array(self.regions)
         visits = max(1, round(habits.mean_visits() / regions.size))
         epochs = rng.choice(time.size, size=(regions.size, visits), p=time)
-        return np.unique(regions[:, None] * time.size + epochs).astype(np.int32)
+        return np.unique(cell_at(regions[:, None], epochs, time.size)).astype(np.int32)
 
     def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         time, n = habits.time_marginal(), len(self.regions)
@@ -183,5 +184,5 @@ class KnownRegions(Knowledge):
 
     def _all_cells(self, n_epochs: int) -> NDArray[np.int32]:
         """Return every epoch of each region, region by region."""
-        starts = np.array(self.regions)[:, None] * n_epochs
-        return (starts + np.arange(n_epochs)).reshape(-1).astype(np.int32)
+        regions = np.array(self.regions)[:, None]
+        return cell_at(regions, np.arange(n_epochs), n_epochs).reshape(-1).astype(np.int32)

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from whosthere.data.cells import region_and_epoch
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -114,7 +116,7 @@ class Lines:
     def place(self, cells: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
         n_epochs = self.counts.shape[1 - self.axis]
-        region, epoch = np.divmod(np.asarray(cells, np.int64), n_epochs)
+        region, epoch = region_and_epoch(np.asarray(cells, np.int64), n_epochs)
         return (region, epoch) if self.axis == 0 else (epoch, region)
 
     def levels(

@@ -1,4 +1,9 @@
-"""What a release tells about its people: where, when and how often they are seen."""
+"""What a release tells about its people: where, when and how often they are seen.
+
+The search for the mean number of visits draws its people once, with their visits in the order in
+which they are made. People with a smaller mean make the first of these visits, so a round of the
+search only counts. If a mean asks for more visits than were drawn, twice as many are drawn.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from whosthere.adversary.components import find_components, log_share, no_compon
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.arrays import frozen
+from whosthere.data.cells import region_and_epoch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Rates:
 
     def log_rates(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the logarithm of the rate of each given cell."""
-        region, epoch = np.divmod(cells, self.columns.size)
+        region, epoch = region_and_epoch(cells, self.columns.size)
         base = self.rows[region] + self.columns[epoch]
         if self.shape.size > 1:
             base = base + self.shape[region, epoch]

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from whosthere.adversary.knowledge import GUESSES, Guess, Knowledge, KnownRegions, KnownVisits
+from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import new_file
-from whosthere.data.reading.columns import Columns
+from whosthere.data.reading.columns import Columns, parts_of
+from whosthere.data.reading.layout import joined_ids
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.errors import FileError, InputError, RecordsError, quote, suggestion
@@ -42,12 +44,13 @@ def read_target(
         if not table.height:
             raise InputError("has no rows", fix="Give at least one region or visit")
         _refuse_several_people(table)
-        names = Columns().require(("region",), table.columns)
-        rows = _region_rows(table[names["region"]], regions)
+        name = Columns().require("region", table.columns)
+        region = joined_ids(parts_of(name, table.columns), table.schema)
+        rows = _region_rows(table.select(region).to_series(), regions)
         epoch = _epochs(table, epochs)
         if epoch is None:
             return KnownRegions(tuple(dict.fromkeys(rows.tolist())), cast("Guess", guess))
-        return KnownVisits((rows * epochs.n + epoch).astype(np.int32))
+        return KnownVisits(cell_at(rows, epoch, epochs.n).astype(np.int32))
     except InputError as error:
         raise RecordsError(error.problem, where=path, fix=error.fix) from error
 
@@ -65,7 +68,7 @@ def write_target(
     if path.suffix != ".csv":
         raise FileError("has an ending that is not known", where=path, fix="Use .csv")
     if knowledge.certain.size:
-        region, epoch = np.divmod(knowledge.certain, epochs.n)
+        region, epoch = region_and_epoch(knowledge.certain, epochs.n)
         starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")
         times = {"timestamp": starts.dt.convert_time_zone(epochs.timezone)}
     else:

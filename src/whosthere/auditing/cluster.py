@@ -10,7 +10,7 @@ from whosthere.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.game.plan import Task
+    from whosthere.game.rounds import Task
 
 _SECONDS_TO_CONNECT = 15
 _LOST = "the cluster cancelled it, or the connection to the cluster was lost"

@@ -1,28 +1,30 @@
-"""How long an audit will take, from a short trial, and how much memory, by a model."""
+"""How long an audit will take and how much memory, from a short trial of it."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from whosthere.auditing.memory import bytes_of_worker
-from whosthere.game.plan import Task
-from whosthere.game.rounds import Scene
+from whosthere.game.scoring import Scored
+from whosthere.inference.vocabulary import CEILING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from whosthere.game.plan import Plan
     from whosthere.game.population import Population
-    from whosthere.game.setting import Scheme
+    from whosthere.game.rounds import Rounds, Task
+    from whosthere.privacy.scheme import Scheme
 
 SECONDS_TO_TRY = 15.0
-"""Settings are tried until so many seconds are over; the others are taken to be like them."""
+"""Schemes are tried until so many seconds are over; the others are taken to be like them."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,17 @@ class Cost:
     seconds
         Of one processor.
     bytes_per_worker
-        Memory that one process takes.
+        The most memory that this process took while it tried; 0 where nobody can tell.
     """
 
     seconds: float
     bytes_per_worker: int
+
+    @property
+    def memory(self) -> str:
+        """The memory of each worker in words."""
+        known = f"{self.bytes_per_worker / 1e9:.1f} GB" if self.bytes_per_worker else "some"
+        return f"{known} of memory each"
 
 
 def estimate_cost(
@@ -49,37 +57,61 @@ def estimate_cost(
     seconds_to_try: float = SECONDS_TO_TRY,
 ) -> Cost:
     """Try each attack twice under as many schemes as a short time allows, and scale up."""
-    memory = bytes_of_worker(plan, population)
     tasks_under = Counter(task.scheme for task in tasks)
     if not tasks_under:
-        return Cost(0.0, memory)
+        return Cost(0.0, 0)
     begun = time.perf_counter()
     tried: dict[Scheme, float] = {}
+    _forget_peak()
     with threadpool_limits(1):
         for scheme in tasks_under:
+            task = next(one for one in tasks if one.scheme == scheme)
             # Whatever must be compiled or loaded slows down the first try alone.
-            tried[scheme] = min(_try(plan, population, scheme) for _ in range(2))
+            tried[scheme] = min(_try(plan.game.rounds(population, plan, task)) for _ in range(2))
             if time.perf_counter() - begun > seconds_to_try:
                 break
     usual = fmean(tried.values())
     seconds = sum(n * tried.get(scheme, usual) for scheme, n in tasks_under.items())
-    return Cost(seconds, memory)
+    return Cost(seconds, _peak_memory())
 
 
-def _try(plan: Plan, population: Population, scheme: Scheme) -> float:
-    """Return how many seconds a task under a scheme takes, from its first release."""
+def _try(rounds: Rounds) -> float:
+    """Return how many seconds a task takes, from its first round."""
+    plan, wanted = rounds.plan, Scored.wanted(rounds.plan, rounds.task)
     begun = time.perf_counter()
-    scene = Scene(population, plan, Task(plan.targets[0], scheme))
-    fitted = list(scene.fit_all(plan.contests_under(scheme)))
+    players = list(rounds.players(plan.contests_under(rounds.task.scheme)))
     made = time.perf_counter()
     seconds = made - begun
-    trial = scene.test(0)
-    scene.optimum(0, trial)
+    drawn = rounds.test(0)
+    rounds.optimum(0, drawn)
     last = time.perf_counter()
-    seconds += (last - made) * (plan.releases_under(scheme) + plan.control_releases)
-    for contest, attack in fitted:
-        attack.score(trial.release)
+    seconds += (last - made) * (wanted.by(CEILING) + wanted.controls)
+    for player in players:
+        player.answers(drawn.publication.releases)
         now = time.perf_counter()
-        seconds += (now - last) * (plan.releases_by(contest.attack) + plan.control_releases)
+        seconds += (now - last) * (wanted.by(str(player.contest.attack)) + wanted.controls)
         last = now
     return seconds
+
+
+def _forget_peak() -> None:
+    """Count the most memory from now on, where the system can: on Linux."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return
+
+
+def _peak_memory() -> int:
+    """Return the most memory that this process took, in bytes; 0 where nobody can tell."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

@@ -14,7 +14,7 @@ from whosthere.inference.vocabulary import CEILING
 
 if TYPE_CHECKING:
     from whosthere.game.plan import Plan
-    from whosthere.game.setting import Scheme
+    from whosthere.privacy.scheme import Scheme
 
 # What may grow, and how a message calls it.
 _GROWING = {"releases": "releases", "control_releases": "control releases"}
@@ -31,10 +31,7 @@ def joined(before: pl.DataFrame, added: pl.DataFrame, plan: Plan, scheme: Scheme
         schema={"setting": pl.String, "attack": pl.String},
         orient="row",
     ).with_row_index("place")
-    # Earlier versions had fewer columns.
-    rows = pl.concat([before, added], how="diagonal").join(
-        order, on=["setting", "attack"], how="left"
-    )
+    rows = pl.concat([before, added]).join(order, on=["setting", "attack"], how="left")
     # Test releases by number, then control releases.
     rows = rows.sort("control", "release", "place", maintain_order=True)
     return rows.select(added.columns)

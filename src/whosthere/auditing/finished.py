@@ -16,6 +16,7 @@ import polars as pl
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.store import versions
 from whosthere.auditing.verdict import Verdict
+from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import existing
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError, InputError
@@ -77,7 +78,7 @@ class FinishedAudit:
     regions: pl.DataFrame | None = None
     leaks: pl.DataFrame | None = None
     marginals: pl.DataFrame | None = None
-    what_if: tuple[Mapping[str, Any], ...] = ()
+    what_if: tuple[WhatIf, ...] = ()
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -187,7 +188,7 @@ class FinishedAudit:
             _unless_empty(result.regions),
             _unless_empty(result.leaks),
             _unless_empty(result.marginals),
-            tuple(one.to_json() for one in result.what_if),
+            result.what_if,
         )
 
 
@@ -279,13 +280,14 @@ def _extras(folder: Path) -> dict[str, Any]:
     return {**tables, "what_if": _changes(folder / "what_if.json")}
 
 
-def _changes(path: Path) -> tuple[Mapping[str, Any], ...]:
+def _changes(path: Path) -> tuple[WhatIf, ...]:
     if not path.is_file():
         return ()
     found = _json(path)
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise _damaged(path)
-    return tuple(found)
+    try:
+        return tuple(WhatIf.from_json(one) for one in found)  # type: ignore[attr-defined]
+    except (KeyError, TypeError) as error:
+        raise _damaged(path) from error
 
 
 def _damaged(path: Path) -> FileError:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
-    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.scheme import TableScheme
 
 
 def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
@@ -35,10 +35,13 @@ def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
     asked = everybody.visits_per_user() >= least
 
     @cache
-    def of(mechanism: Mechanism) -> GuaranteeForAll | None:
-        return guarantee_for_all(mechanism, everybody, asked)
+    def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
+        # What several tables of the same people guarantee together is not known.
+        if len(tables) > 1:
+            return None
+        return guarantee_for_all(tables[0].mechanism, tables[0].layout(everybody), asked)
 
-    by_setting = {str(one): of(one.scheme.mechanism) for one in plan.settings}
+    by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}
     return {name: found for name, found in by_setting.items() if found is not None}
 
 

@@ -12,9 +12,9 @@ from whosthere.adversary.attacks import Attack, attack
 from whosthere.adversary.knowledge_rules import Familiarity, familiarity
 from whosthere.auditing.allotment import allotted, check_balanced
 from whosthere.errors import GroupError, InputError, suggestion
-from whosthere.game.plan import Contest
-from whosthere.game.setting import Scheme, Setting
+from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +83,7 @@ class Block:
                 raise InputError(f"no {kind.words} is given", fix=fix)
         for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
             for one in self.attacks:
-                yield Contest(Setting(Scheme(mechanism, m), knowledge), one)
+                yield Contest(Setting(Scheme.of(mechanism, m), knowledge), one)
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.adversary.attacks import NotApplicableError
+from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
+from whosthere.adversary.attacks.base import View
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
-from whosthere.game.plan import Plan, Task
+from whosthere.game.plan import Plan
 from whosthere.game.population import Population
-from whosthere.game.rounds import Scene
 from whosthere.game.target_choice import TargetChoice
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Contest
+    from whosthere.game.plan import Contest, Setting
 
 
 def make_plan(options: AuditOptions, traces: Traces) -> Plan:
@@ -60,7 +62,13 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
 def _without_idle(plan: Plan, population: Population) -> Plan:
     """Leave out attacks where they do not apply, and say what a reader must know."""
     said = _about_people(plan, population)
-    why = {one: _obstacle(one, plan, population) for one in plan.contests}
+    first = {one: _views(one, plan, population, plan.targets[0]) for one in plan.settings}
+    why = {}
+    for one in plan.contests:
+        why[one] = _obstacle(one, first[one.setting])
+        if why[one] and "friends" in one.attack.uses:
+            others = (_views(one.setting, plan, population, row) for row in plan.targets[1:])
+            why[one] = why[one] if all(_obstacle(one, views) for views in others) else None
     for setting in plan.settings:
         obstacles = [why[one] for one in plan.contests if one.setting == setting]
         if all(obstacles):
@@ -78,32 +86,46 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
                 f"it does not apply: {why[idle[0]]}."
             )
     kept = tuple(one for one in plan.contests if not why[one])
-    said += dict.fromkeys(one for contest in kept for one in _cautions(contest, plan, population))
+    said += dict.fromkeys(
+        sentence
+        for one in kept
+        for view in first[one.setting]
+        for sentence in one.attack.cautions(view.facts, view.auxiliary)
+    )
     return replace(plan, contests=kept, cautions=tuple(said))
 
 
-def _cautions(contest: Contest, plan: Plan, population: Population) -> list[str]:
-    """Return what an attack itself says about what it has to work with."""
-    scene = Scene(population, plan, Task(plan.targets[0], contest.setting.scheme))
-    has = scene.auxiliary(contest.attack.uses & {"reference"})
-    return contest.attack.cautions(scene.facts, has)
+def _obstacle(contest: Contest, views: Sequence[View]) -> str | None:
+    """Return why an attack cannot be made on a target, None if it can."""
+    try:
+        contest.attack.check_tables(views)
+    except NotApplicableError as error:
+        return error.problem
+    return None
 
 
-def _obstacle(contest: Contest, plan: Plan, population: Population) -> str | None:
-    """Return why an attack can be made on no target, None if it can be made on some.
+def _views(setting: Setting, plan: Plan, population: Population, target: int) -> list[View]:
+    """Return what an attacker will have of each table, as far as it can be told beforehand.
 
-    It mostly depends on no target, so that the first one shows it.
+    Blank releases stand for those that the game will make, and the first people for the reference.
     """
-    by_target = "friends" in contest.attack.uses
-    why = None
-    for target in plan.targets if by_target else plan.targets[:1]:
-        try:
-            Scene(population, plan, Task(target, contest.setting.scheme)).check(contest)
-        except NotApplicableError as error:
-            why = error.problem
-        else:
-            return None
-    return why
+    m, views = setting.scheme.group_size, []
+    for table in setting.scheme.tables:
+        people = population.under(table.layout)
+        traces, friends = people.tested, people.friends_of(target)
+        facts = Facts(traces.regions, traces.epochs, m, table.mechanism)
+        blank = Release(np.zeros(facts.shape, np.int32), facts)
+        auxiliary = Auxiliary(
+            reference=traces.select(np.arange(plan.reference_size)),
+            friends=traces.select(friends) if friends.size else None,
+            past=[PastRelease(blank, target_in=i % 2 == 0) for i in range(plan.past_releases)],
+            example=blank,
+            example_in=blank,
+        )
+        rng = generator(plan.seed, "knowledge", target)
+        known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)
+        views.append(View(facts, known, auxiliary))
+    return views
 
 
 def _about_people(plan: Plan, population: Population) -> list[str]:
@@ -115,9 +137,8 @@ def _about_people(plan: Plan, population: Population) -> list[str]:
             f"Groups of {largest} are drawn from {pool} people, so test releases share more than "
             "half of their people. The results are about these people more than about others."
         )
-    graph = population.friends
-    if _users_of("friends", plan.attacks) and graph is not None:
-        alone = sum(not graph.of(target).size for target in plan.targets)
+    if _users_of("friends", plan.attacks) and population.friends is not None:
+        alone = sum(not population.friends_of(target).size for target in plan.targets)
         if alone:
             said.append(
                 f"{alone} of {len(plan.targets)} targets have no friends in the table: attacks "

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.auditing.policy import Policy
-    from whosthere.game.plan import Plan
-    from whosthere.game.setting import Setting
+    from whosthere.game.plan import Plan, Setting
     from whosthere.inference.looks import Look
 
 # How far scores with the target are from those without, in deviations. An attack that is never

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.what_if import WhatIf
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.game.target_choice import TargetChoice
     from whosthere.inference.finding import Finding
 
@@ -103,7 +104,7 @@ class AuditResult:
         settings = pl.DataFrame(
             {
                 "setting": [str(setting) for setting in self.plan.settings],
-                "mechanism": [str(setting.scheme.mechanism) for setting in self.plan.settings],
+                "mechanism": [setting.scheme.how for setting in self.plan.settings],
                 "group_size": [setting.scheme.group_size for setting in self.plan.settings],
                 "knowledge": [str(setting.knowledge) for setting in self.plan.settings],
             }

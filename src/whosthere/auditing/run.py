@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.closer_look import CloserLook
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
+from whosthere.auditing.follow_up import FollowUp
 from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.work import Outcome
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.game.scoring import Scored
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll
@@ -62,7 +63,7 @@ class PreparedAudit:
     look: Look
     _job: Job
     _folder: RunFolder
-    _closer: CloserLook
+    _follow_up: FollowUp
     _guaranteed: Mapping[str, GuaranteeForAll]
     _extend: bool = False
 
@@ -71,7 +72,7 @@ class PreparedAudit:
         *,
         policy: Policy | None = None,
         workers: Workers | None = None,
-        closer_look: bool = True,
+        leaks: bool = True,
         what_if: bool = True,
         on_progress: Move = lambda _what, _done, _total: None,
         on_failure: Callable[[Task, str], None] = lambda _task, _why: None,
@@ -84,7 +85,7 @@ class PreparedAudit:
             What is acceptable; the default policy where none is given.
         workers
             Who does the work; this process where nobody is given.
-        closer_look
+        leaks
             Whether to find out where and when people are found. Without it, no changes are
             tried either, whatever `what_if` says.
         what_if
@@ -115,23 +116,23 @@ class PreparedAudit:
                         failed,
                         self._guaranteed,
                     )
-                    if not closer_look:
+                    if not leaks:
                         return measured()
-                    leaks, marginals = self._closer.leaks(job, folder, at_work, on_progress)
+                    found, marginals = self._follow_up.leaks(job, folder, at_work, on_progress)
                     result = replace(
                         measured(),
-                        regions=self._closer.table_of_regions(),
-                        leaks=leaks,
+                        regions=self._follow_up.table_of_regions(),
+                        leaks=found,
                         marginals=marginals,
                     )
                     if not what_if:
                         return result
-                    tried = self._closer.what_if(result, job, folder, at_work, on_progress)
+                    tried = self._follow_up.what_if(result, job, folder, at_work, on_progress)
                     return replace(result, what_if=tried)
 
     def _known(self) -> dict[str, Any]:
         """Return what readers of the results must know and scores do not depend on."""
-        return self.plan.about_json() | {"people_looked_at": self._closer.n_people(self.plan)}
+        return self.plan.about_json() | {"people_looked_at": self._follow_up.n_people(self.plan)}
 
 
 def prepare_audit(
@@ -175,10 +176,10 @@ def prepare_audit(
     cost = None
     if estimate:
         cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
-    closer = CloserLook.of(plan, people.tested)
+    follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look = folder.look_at(plan)
-    return PreparedAudit(plan, left, cost, look, job, folder, closer, promised, extend)
+    return PreparedAudit(plan, left, cost, look, job, folder, follow_up, promised, extend)
 
 
 def do_what_is_left(

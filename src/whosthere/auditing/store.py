@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
 
 KIND = "audit task"
 MANIFEST = "manifest.json"
@@ -139,7 +140,6 @@ class RunFolder:
             found = json_object(self._manifest)
             if found["plan"] != identity["plan"]:
                 self._forget_results()
-            # An earlier version may not have written what readers must know.
             wanted = found | identity | known
             if found != wanted:
                 write_json(self._manifest, wanted)
@@ -205,19 +205,20 @@ class RunFolder:
             return NOTHING
         with _named(path):
             head = read_metadata(path) or {}
-        if "scored" in head:
-            return Scored.from_json(head["scored"])
-        return Scored.of(self._read_task(plan, task))
+            if "scored" not in head:
+                raise FileError("is not a task of an audit")
+        return Scored.from_json(head["scored"])
 
     def finished(self, plan: Plan) -> set[Task]:
         """Return the tasks that are done."""
-        wanted = {scheme: Scored.wanted(plan, scheme) for scheme in plan.schemes}
-        return {task for task in plan.tasks if self.scored(plan, task).covers(wanted[task.scheme])}
+        return {
+            task for task in plan.tasks if self.scored(plan, task).covers(Scored.wanted(plan, task))
+        }
 
     def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
         """Keep a finished task, whole or not at all, with what was done of it before."""
         before = self.scored(plan, task)
-        if before != NOTHING and not before.covers(Scored.wanted(plan, task.scheme)):
+        if before != NOTHING and not before.covers(Scored.wanted(plan, task)):
             scores = joined(self._read_task(plan, task), scores, plan, task.scheme)
         about = {"scored": Scored.of(scores).to_json()}
         write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
@@ -264,7 +265,7 @@ class RunFolder:
 
     def _task_file(self, plan: Plan, task: Task) -> Path:
         number = plan.schemes.index(task.scheme)
-        return self.path / "tasks" / f"target-{task.target}-scheme-{number}.parquet"
+        return self.path / "tasks" / f"{task.what}-{task.number}-scheme-{number}.parquet"
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.data.coarsening import Coarsening
 from whosthere.data.epochs import format_length
 from whosthere.game.plan import Contest
 from whosthere.game.scoring import tests_and_controls
 from whosthere.inference.measure import per_target
 from whosthere.inference.metrics import mean_over_targets
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
+from whosthere.privacy.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.work import Job, Workers
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
-    from whosthere.game.plan import Plan
-    from whosthere.game.setting import Setting
+    from whosthere.game.plan import Plan, Setting
     from whosthere.inference.finding import Finding
 
 ATTACK = LikelihoodRatio()
@@ -104,7 +103,7 @@ class Change:
     """A change to try, and how to say it."""
 
     words: str
-    coarsening: Coarsening
+    layout: Layout
 
 
 def riskiest(
@@ -137,11 +136,11 @@ def changes_to_try(leaks: pl.DataFrame, regions: Regions, epochs: Epochs) -> lis
         if len(leaky) == 1:
             most_leaky = "the region that leaks most,"
         words = f"{most_leaky} merged with {how}"
-        changes.append(Change(words, Coarsening(regions=merged_regions(leaky, regions))))
+        changes.append(Change(words, Layout(regions=merged_regions(leaky, regions))))
     if epochs.n > 1:
         joined = min(_JOINED, epochs.n)
         before, after = format_length(epochs.length), format_length(joined * epochs.length)
-        changes.append(Change(f"epochs of {after} instead of {before}", Coarsening(epochs=joined)))
+        changes.append(Change(f"epochs of {after} instead of {before}", Layout(epochs=joined)))
     return changes
 
 
@@ -174,28 +173,36 @@ def try_change(
 
     What was before is left open. Nothing is returned where a task fails.
     """
+    changed = [_under(setting, change.layout) for setting in settings]
     plan = replace(
         job.plan,
-        contests=tuple(Contest(setting, ATTACK) for setting in settings),
+        contests=tuple(Contest(setting, ATTACK) for setting in changed),
         releases=min(RELEASES, job.plan.releases_by(ATTACK)),
         releases_of=(),
         control_releases=0,
         past_releases=0,
     )
     scores = {}
-    for outcome in workers.do(replace(job, plan=plan, coarsening=change.coarsening), plan.tasks):
+    for outcome in workers.do(replace(job, plan=plan), plan.tasks):
         if outcome.scores is None:
             return []
         scores[outcome.task] = outcome.scores
     tests, _ = tests_and_controls(plan, scores)
     aucs, tried = per_target(tests), []
-    for name in map(str, settings):
+    for before, name in zip(map(str, settings), map(str, changed), strict=True):
         own = aucs.filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
         after = mean_over_targets(own, unseen=(0.5, 1.0))
         (kept,) = tests.filter(setting=name).select(pl.col(OF_UTILITY).mean()).to_dicts()
         interval = Interval(after.value, after.low, after.high)
-        tried.append(WhatIf(name, change.words, METRIC, _UNKNOWN, interval, {}, kept))
+        tried.append(WhatIf(before, change.words, METRIC, _UNKNOWN, interval, {}, kept))
     return tried
+
+
+def _under(setting: Setting, layout: Layout) -> Setting:
+    """Return a setting with its table over other cells."""
+    [table] = setting.scheme.tables
+    scheme = replace(setting.scheme, tables=(replace(table, layout=layout),))
+    return replace(setting, scheme=scheme)
 
 
 def compared(tried: WhatIf, findings: Sequence[Finding]) -> WhatIf:

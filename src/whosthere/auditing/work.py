@@ -1,4 +1,10 @@
-"""Who does the tasks of an audit: this process, several on this machine, or a cluster."""
+"""Who does the tasks of an audit: this process, several on this machine, or a cluster.
+
+Processes are started by loky, not forked: numba, polars and BLAS run threads, and a fork of a
+thread that holds a lock can hang. A process that dies (mostly for lack of memory) takes the whole
+pool with it. All tasks of that pool are tried once more, one at a time: there the one that kills
+stands out, and is reported as failed.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +27,9 @@ from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
 from whosthere.auditing.store import fingerprint, versions
-from whosthere.data.coarsening import AS_IT_IS, Coarsening
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
-from whosthere.game.leaks import look_closer
+from whosthere.game.leaks import leaks_of
 from whosthere.game.population import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread
@@ -34,7 +39,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -55,10 +61,8 @@ class Job:
     versions
         Of the software, so that no worker uses another one.
     others
-        Whom to look at besides each target of the plan, if the tasks are a closer look
-        (`whosthere.game.leaks`); None if they are to be scored.
-    coarsening
-        A change of regions and epochs to try; none by default.
+        Whom to look at besides each target of the plan, if the tasks are to find leaks
+        (`whosthere.game.leaks`); None if rounds are to be scored.
     done
         How much of each task is done already, where an audit is extended.
     """
@@ -68,7 +72,6 @@ class Job:
     traces_fingerprint: str
     versions: dict[str, str]
     others: tuple[tuple[int, ...], ...] | None = None
-    coarsening: Coarsening = AS_IT_IS
     done: Scored = NOTHING
 
     @classmethod
@@ -81,7 +84,7 @@ class Job:
 class Outcome:
     """What came of a task: its scores, or why there are none.
 
-    After a closer look, its table stands in place of the scores.
+    Where leaks were to be found, their table stands in place of the scores.
     """
 
     task: Task
@@ -196,23 +199,21 @@ def work_on(job: Job, task: Task) -> Outcome:
         with threadpool_limits(1), one_thread():
             if versions() != job.versions:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
-            people = _population(
-                job.traces, job.traces_fingerprint, job.plan.first_epoch, job.coarsening
-            )
+            people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
             if job.others is None:
                 return Outcome(task, score_task(people, job.plan, task, job.done))
-            others = job.others[job.plan.targets.index(task.target)]
-            return Outcome(task, look_closer(people, job.plan, task, others))
+            others = job.others[job.plan.targets.index(task.number)]
+            return Outcome(task, leaks_of(people, job.plan, task, others))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())
 
 
 @lru_cache(maxsize=1)
-def _population(path: str, expected: str, first_epoch: int, coarsening: Coarsening) -> Population:
+def _population(path: str, expected: str, first_epoch: int) -> Population:
     """Read the traces once for each worker process."""
     if fingerprint(Path(path)) != expected:
         raise FileError("has changed since the audit began, or is another file here", where=path)
-    return Population.of(Traces.load(path), first_epoch).coarsened(coarsening)
+    return Population.of(Traces.load(path), first_epoch)
 
 
 def _depend_on_parent(parent: int) -> None:

@@ -48,7 +48,7 @@ def audit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML file with such options (see docs/audit.md). Options given here override it.",
+            help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
         ),
     ] = None,
     policy: PolicyFile = None,
@@ -187,5 +187,4 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
     if left < total:
         console.say(f"{total - left} of {total} tasks are done already.")
     time = console.expected(cost.seconds, left, workers, cluster)
-    memory = f"{cost.bytes_per_worker / 1e9:.1f} GB of memory each"
-    console.say(f"{counted(left, 'task')}, {time}, {memory}.")
+    console.say(f"{counted(left, 'task')}, {time}, {cost.memory}.")

@@ -179,13 +179,13 @@ def _names(sources: list[Source], below: Path) -> str:
 def _columns_used(source: Source) -> dict[str, str]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.table_columns import Arranger
+    from whosthere.data.reading.layout import arrange
     from whosthere.errors import RecordsError
 
     found: dict[str, str] = {}
     for role in ("user", "time", "region", "point"):
         with suppress(RecordsError):
-            found |= Arranger(Columns(), source).arrange((role,)).names
+            found |= arrange(source, Columns(), (role,)).names
     return found if "user" in found else {}
 
 

@@ -164,7 +164,7 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
         f"{prepared.trials_at_last}), {time}, "
-        f"{prepared.cost.bytes_per_worker / 1e9:.1f} GB of memory each. A check or a confirmation "
+        f"{prepared.cost.memory}. A check or a confirmation "
         "that fails adds about three trials."
     )
 

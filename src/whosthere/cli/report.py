@@ -12,7 +12,7 @@ from whosthere.cli.options import Force, Json
 
 if TYPE_CHECKING:
     from whosthere.reporting.sections.comparison import ComparisonPage
-    from whosthere.reporting.sections.tables import Cell, Table
+    from whosthere.reporting.sections.parts import Cell, Table
 
 
 def report(

@@ -1,6 +1,6 @@
 """Simulated cities: seeded records of people who live somewhere, to try attacks on.
 
-Nothing here follows the model that an attack assumes of people (see docs/cities.md).
+Nothing here follows the model that an attack assumes of people (see docs/explanation/cities.md).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
-from whosthere.data.city.friends import draw_friends
+from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.places import Places, check_regions, make_places
 from whosthere.data.city.records import draw_events
-from whosthere.data.city.residents import People, draw_people, joined
+from whosthere.data.city.residents import People, draw_friends, draw_people, joined
 from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
@@ -139,7 +139,7 @@ class City:
         """
         seen = self._seen()
         row_of_person = (np.cumsum(seen) - 1).astype(np.int32)
-        cell = self.region * self.epochs.n + self.epochs.index_of(self.micros)
+        cell = cell_at(self.region, self.epochs.index_of(self.micros), self.epochs.n)
         indptr, cells = kernels.group_by_row(row_of_person[self.user], cell, int(seen.sum()))
         return Traces(
             tuple(self.user_ids().filter(pl.Series(seen)).to_list()),
@@ -245,10 +245,9 @@ def _live(
         rng = np.random.default_rng(group_seed)
         people.append(draw_people(model, min(group, n_users - start), places, rng))
         events.append(draw_events(model, n_days, people[-1], places, rng))
-    user = np.concatenate([e.person + np.int32(i) for i, e in zip(starts, events, strict=True)])
-    second = np.concatenate([e.second for e in events])
-    region = np.concatenate([e.region for e in events])
-    return joined(people), user, second, region
+    persons, seconds, regions = zip(*events, strict=True)
+    user = np.concatenate([part + np.int32(i) for i, part in zip(starts, persons, strict=True)])
+    return joined(people), user, np.concatenate(seconds), np.concatenate(regions)
 
 
 def _positions(

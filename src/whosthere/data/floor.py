@@ -1,7 +1,7 @@
 """The floor under every true number that leaves an audit: it is about 5 people or more.
 
 Everything that writes numbers about real people asks here which of them it may write, and how. The
-rule in words stands in docs/audit.md.
+rule in words stands in docs/reference/run-folder.md.
 """
 
 from __future__ import annotations

@@ -67,23 +67,15 @@ class Neighbours:
     def select(self, vertices: NDArray[np.int64]) -> Neighbours:
         """Return the graph among the given vertices, numbered in the given order.
 
-        A vertex that is given twice has all its edges twice. The cost is that of the edges at
-        the given vertices, and of two passes over an array with an entry for each vertex.
+        A vertex that is given twice has all its edges twice.
         """
-        # Where the vertices that are given stand among them once sorted, and how often.
-        given = np.bincount(vertices, minlength=len(self))
-        first_given = np.cumsum(given) - given
-        in_order = np.argsort(vertices, kind="stable")
+        from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
 
-        start, stop = self.indptr[vertices], self.indptr[vertices + 1]
-        neighbour = self.indices[_ranges(start, stop - start)]
-        here = np.repeat(np.arange(vertices.size), stop - start)
-        kept = np.flatnonzero(given[neighbour])
-        neighbour = neighbour[kept]
-        times = given[neighbour]
-        here = np.repeat(here[kept], times)
-        there = in_order[_ranges(first_given[neighbour], times)]
-        return _from_ordered(np.sort(here * vertices.size + there), vertices.size)
+        present = np.ones(self.indices.size, dtype=bool)
+        whole = csr_array((present, self.indices, self.indptr), shape=(len(self), len(self)))
+        part = whole[vertices][:, vertices]
+        part.sort_indices()
+        return Neighbours(own(part.indptr, np.int32), own(part.indices, np.int32))
 
 
 def project(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -162,22 +154,8 @@ def as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:
     An edge may be given more than once and either way round; loops are dropped.
     """
     here, there = edges[edges[:, 0] != edges[:, 1]].T.astype(np.int64)
+    # Sorting one number for both ends of an edge is many times faster than sorting pairs.
     ends = np.sort(np.concatenate([here * n + there, there * n + here]))
-    return _from_ordered(ends[np.diff(ends, prepend=-1) > 0], n)
-
-
-def _from_ordered(ends: NDArray[np.int64], n: int) -> Neighbours:
-    """Make a graph of n vertices of the sorted numbers ``here * n + there``, each way round.
-
-    Sorting one number for both ends of an edge is many times faster than sorting pairs.
-    """
-    here, there = np.divmod(ends, max(n, 1))
+    here, there = np.divmod(ends[np.diff(ends, prepend=-1) > 0], max(n, 1))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=n))])
     return Neighbours(own(indptr, np.int32), own(there, np.int32))
-
-
-def _ranges(start: NDArray[np.integer], length: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the numbers ``start[i], start[i] + 1, ...``, `length[i]` of them, for each i."""
-    end = np.cumsum(length, dtype=np.int64)
-    shift = start - (end - length)
-    return np.arange(end[-1] if end.size else 0) + np.repeat(shift, length)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import kernels
+from whosthere.data.cells import cell_at, epoch_of
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _asked(traces: Traces, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _drawn(traces: Traces, cells: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int64]:
     """Return a cell for each given one: the same epoch, a region as all visits are spread then."""
-    counts, epochs = traces.counts(), cells % np.int32(traces.epochs.n)
+    counts, epochs = traces.counts(), epoch_of(cells, traces.epochs.n)
     order = np.argsort(epochs, kind="stable")
     bounds = np.searchsorted(epochs[order], np.arange(traces.epochs.n + 1))
     drawn = np.empty(cells.size, np.int64)
@@ -83,7 +84,7 @@ def _drawn(traces: Traces, cells: NDArray[np.int32], rng: np.random.Generator) -
         own = order[bounds[epoch] : bounds[epoch + 1]]
         until = np.cumsum(counts[:, epoch], dtype=np.int64)
         regions = np.searchsorted(until, rng.integers(0, until[-1], own.size), side="right")
-        drawn[own] = regions * traces.epochs.n + epoch
+        drawn[own] = cell_at(regions, epoch, traces.epochs.n)
     return drawn
 
 

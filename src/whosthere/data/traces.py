@@ -1,4 +1,10 @@
-"""Who was where, when: one binary trace per user over the cells (region, epoch)."""
+"""Who was where, when: one binary trace per user over the cells (region, epoch).
+
+Traces are nearly empty, so they are compressed rows: sorted 32-bit cell numbers, all users in one
+array (`indptr`, `cells`). A visit takes 4 bytes, and counting a group is one pass over its visits.
+The price is a limit of 2^31 - 1 cells. Ids are text and sorted, because files disagree on whether
+an id is a number: so the rows, and whom a seed chooses, do not depend on the order of the records.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import frozen, own
+from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.files import read_table, write_table
 from whosthere.data.ledger import Ledger
@@ -34,8 +41,8 @@ _DAMAGES = (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.Polar
 class Traces:
     """Binary traces of users over cells, as compressed rows.
 
-    User u visited the cells ``cells[indptr[u]:indptr[u + 1]]``, sorted and distinct, where
-    ``cell = region * n_epochs + epoch``. A value: arrays that are given are copied if anybody
+    User u visited the cells ``cells[indptr[u]:indptr[u + 1]]``, sorted and distinct, numbered
+    as `whosthere.data.cells` says. A value: arrays that are given are copied if anybody
     could still write to them (see `arrays.own` for those that nobody does).
 
     Parameters
@@ -178,9 +185,9 @@ class Traces:
         Regions and users stay the same; users without a visit in that time have an empty trace.
         """
         epochs = self.epochs.part(first_epoch, n_epochs)
-        region, epoch = np.divmod(self.cells, np.int32(self.epochs.n))
+        region, epoch = region_and_epoch(self.cells, self.epochs.n)
         keep = (epoch >= first_epoch) & (epoch < first_epoch + n_epochs)
-        cells = (region * n_epochs + (epoch - first_epoch)).astype(np.int32, copy=False)
+        cells = cell_at(region, epoch - first_epoch, n_epochs).astype(np.int32, copy=False)
         indptr, kept = kernels.take_marked(self.indptr, cells, keep)
         return replace(self, indptr=own(indptr, np.int64), cells=own(kept, np.int32), epochs=epochs)
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from whosthere import kernels
+from whosthere.data.cells import epoch_of
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability
 
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.group import Group
-    from whosthere.game.rounds import Scene, Trial
+    from whosthere.game.rounds import Round
+    from whosthere.game.target import TargetTable
     from whosthere.privacy.mechanism import Mechanism, Noise
-    from whosthere.privacy.publish import Publication
+    from whosthere.privacy.publish import PublishedTable
 
 # Polynomials are rounded to this, so that their sums are exact in whatever order they are added.
 _FINE = 2.0**20
@@ -62,44 +64,44 @@ class Seen(NamedTuple):
 
 
 class Checks:
-    """The checks of the releases of one task: a target under a scheme.
+    """The checks of the releases of one table, in the rounds of one target under a scheme.
 
     Parameters
     ----------
-    scene
+    table
         What releases are claimed to be made of: the target, the traces, the people of the pool, how
         many of them, and by which mechanism.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene, scheme = scene, scene.task.scheme
-        self._mechanism, self._m = scheme.mechanism, scheme.group_size
+    def __init__(self, table: TargetTable) -> None:
+        self._table, self._target, pool = table, table.rounds.target, table.rounds.pool
+        self._mechanism, self._m = table.mechanism, table.rounds.task.scheme.group_size
         self._tallies = tuple(_Tally() for _ in ROLES)
-        self._in_pool = np.zeros(scene.traces.n_users, np.bool_)
-        self._in_pool[scene.pool] = True
-        self._repeats_people = _log_choices(scene.pool.size, self._m) < _LEAST_SURPRISE
+        self._in_pool = np.zeros(table.traces.n_users, np.bool_)
+        self._in_pool[pool] = True
+        self._repeats_people = _log_choices(pool.size, self._m) < _LEAST_SURPRISE
 
-    def see(self, trial: Trial) -> Seen:
+    def see(self, drawn: Round) -> Seen:
         """Check one test release; where its values lie in their law is kept for `sums`."""
-        publication = trial.publication
+        publication, holds_target = self._made(drawn), drawn.labels[self._target]
         counts = self._recounted(publication)
-        fault = self._fault(publication, counts, holds_target=trial.put_in)
+        fault = self._fault(publication, counts, holds_target=holds_target)
         # Values beyond 0..m have no place in the law, and are a fault already.
         published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
-        own = self._scene.cells_of_target(trial)
+        own = self._table.cells_of_target(publication)
         everywhere, within, without = self._tallies
         everywhere.add_many(counts, published)
-        (within if trial.put_in else without).add(counts[own], published[own])
-        drawn = np.sort(fingerprints(publication.noise))
-        if (drawn[1:] == drawn[:-1]).any():
+        (within if holds_target else without).add(counts[own], published[own])
+        numbers = np.sort(fingerprints(publication.noise))
+        if (numbers[1:] == numbers[:-1]).any():
             fault = fault or "the noise of some cells was used for others"
-        noise = int(drawn[0]) if drawn.size else None
+        noise = int(numbers[0]) if numbers.size else None
         return Seen(fault, noise, self._others(publication.group))
 
-    def fault_of_control(self, trial: Trial) -> str | None:
+    def fault_of_control(self, drawn: Round) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
-        counts = self._recounted(trial.publication)
-        return self._fault(trial.publication, counts, holds_target=False)
+        publication = self._made(drawn)
+        return self._fault(publication, self._recounted(publication), holds_target=False)
 
     def sums(self) -> list[float]:
         """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
@@ -116,7 +118,10 @@ class Checks:
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
-    def _recounted(self, publication: Publication) -> NDArray[np.int32]:
+    def _made(self, drawn: Round) -> PublishedTable:
+        return drawn.publication.tables[self._table.place]
+
+    def _recounted(self, publication: PublishedTable) -> NDArray[np.int32]:
         """Return true counts of the claimed group, or of what bounding kept of its visits."""
         return recounted(
             publication.counted if self._mechanism.bounds_visits else publication.group
@@ -126,23 +131,23 @@ class Checks:
         """Return a number for the people of a group besides the target, in whatever order."""
         if self._repeats_people:
             return None
-        others = group.rows[group.rows != self._scene.task.target]
+        others = group.rows[group.rows != self._target]
         return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
 
     def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
         """Tell whether a group is m people, each of them once, and who may be in it."""
-        if group.everybody is not self._scene.traces or group.n_users != self._m:
+        if group.everybody is not self._table.traces or group.n_users != self._m:
             return False
         different = np.zeros(self._in_pool.size, np.bool_)
         different[group.rows] = True
         return np.count_nonzero(different) == self._m and bool(self._in_pool[others].all())
 
     def _fault(
-        self, publication: Publication, counts: NDArray[np.int32], *, holds_target: bool
+        self, publication: PublishedTable, counts: NDArray[np.int32], *, holds_target: bool
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
         group, mechanism, m = publication.group, self._mechanism, self._m
-        is_target = group.rows == self._scene.task.target
+        is_target = group.rows == self._target
         if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
         if not self._is_drawn(group, group.rows[~is_target]):
@@ -162,7 +167,7 @@ def recounted(group: Group) -> NDArray[np.int32]:
     return np.bincount(cells, minlength=group.everybody.n_cells).astype(np.int32)
 
 
-def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
+def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
     """Tell whether each person was counted for visits of their own, as many as the bound allows."""
     if publication.counted.n_users != publication.group.n_users:
         return False
@@ -178,7 +183,7 @@ def bounded_rightly(publication: Publication, mechanism: Mechanism) -> bool:
     for unit in units:
         period = np.asarray(unit.period(epochs))
         n = int(period.max(initial=0)) + 1
-        unit_of = people * n + period[cells % epochs.n]
+        unit_of = people * n + period[epoch_of(cells, epochs.n)]
         made, counted = (
             np.bincount(own, minlength=publication.group.n_users * n)
             for own in (unit_of, unit_of[place])
@@ -276,7 +281,7 @@ def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _follows(
-    publication: Publication, counts: NDArray[np.int32], mechanism: Mechanism, m: int
+    publication: PublishedTable, counts: NDArray[np.int32], mechanism: Mechanism, m: int
 ) -> bool:
     """Tell whether a release is what its own random numbers make of true counts."""
     noise = tuple(draw.reshape(-1) for draw in publication.noise)

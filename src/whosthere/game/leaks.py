@@ -1,15 +1,15 @@
 """Where and when people are found: what regions and hours add to the scores of an attacker.
 
 The score of the likelihood ratio is a sum over the cells that are known of a person. What a cell
-leaks is how much larger its part of the sum is on average with the person than without. A closer
-look takes these parts for one person, and holds where that one was: it is kept in memory alone.
+leaks is how much larger its part of the sum is on average with the person than without. These
+parts tell where one person was, and are kept in memory alone.
 What is written are sums over many people, and none over too few of them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +17,10 @@ import polars as pl
 
 from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
+from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
-from whosthere.game.rounds import Scene
+from whosthere.game.rounds import Task
+from whosthere.game.target import TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
     from whosthere.game.population import Population
 
     Floats = NDArray[np.float64]
@@ -54,7 +56,7 @@ where the sum would tell that of so few.
 """
 REGIONS = {"index": pl.Int32(), "id": pl.String(), "lon": pl.Float64(), "lat": pl.Float64()}
 """Columns of `regions.parquet`: the regions that the others name by their rows."""
-_LOOK = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
+_OF_ONE = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
 
 
 def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]:
@@ -113,7 +115,7 @@ class _Axis:
 
     def places(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the place of each of some cells."""
-        return self.place[np.divmod(cells, self.n_epochs)[self.dimension]]
+        return self.place[region_and_epoch(cells, self.n_epochs)[self.dimension]]
 
     def sums(self, cells: NDArray[np.int32], terms: Floats) -> Floats:
         """Add up the terms of some cells in each place; NaN where there are none."""
@@ -122,10 +124,8 @@ class _Axis:
         return np.where(np.bincount(place, minlength=self.index.size) > 0, added, np.nan)
 
 
-def look_closer(
-    population: Population, plan: Plan, task: Task, others: Sequence[int]
-) -> pl.DataFrame:
-    """Look at a target of the plan and at some others, with the likelihood ratio.
+def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[int]) -> pl.DataFrame:
+    """Return what leaks of a target of the plan and of some others, by the likelihood ratio.
 
     Returns
     -------
@@ -135,29 +135,32 @@ def look_closer(
         than the target have rows only where they were. The rows of the target have the columns of
         `MARGINALS` as well, which are null in all others.
     """
-    looks = [_look_at(population, plan, task, whole=True)]
-    looks += [_look_at(population, plan, replace(task, target=row), whole=False) for row in others]
-    return pl.concat(looks, how="diagonal")
+    tables = [_leaks_of_one(TargetRounds(population, plan, task), whole=True)]
+    for row in others:
+        rounds = TargetRounds(population, plan, Task(row, task.scheme))
+        tables.append(_leaks_of_one(rounds, whole=False))
+    return pl.concat(tables, how="diagonal")
 
 
-def _look_at(population: Population, plan: Plan, task: Task, *, whole: bool) -> pl.DataFrame:
-    """Look at one person; with all rows and the marginals only if `whole`."""
-    scene = Scene(population, plan, task)
-    axes = _Axis.both(scene.traces)
+def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
+    """Return what leaks of one person; with all rows and the marginals only if `whole`."""
+    [attacked] = rounds.tables
+    axes = _Axis.both(attacked.traces)
     known = {
-        setting: scene.knowledge(setting.knowledge)
-        for setting in plan.settings
-        if setting.scheme == task.scheme
+        setting: attacked.knowledge(setting.knowledge)
+        for setting in rounds.plan.settings
+        if setting.scheme == rounds.task.scheme
     }
     estimated = [np.zeros(axis.index.size) for axis in axes]
     leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
     for i in range(RELEASES_TO_LOOK_AT):
-        trial = scene.test(i)
-        rates = fit_rates(trial.release)
+        drawn = rounds.test(i)
+        release = drawn.publication.release
+        rates = fit_rates(release)
         # Releases take turns with and without the person, so that each kind is half of them.
-        weight = (1 if trial.put_in else -1) / (RELEASES_TO_LOOK_AT / 2)
+        weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)
         for setting, knowledge in known.items():
-            cells, terms = terms_by_cell(trial.release, knowledge, rates)
+            cells, terms = terms_by_cell(release, knowledge, rates)
             for axis in axes:
                 added = axis.sums(cells, np.maximum(terms, _LEAST_TERM))
                 leaks[setting, axis] += weight * added
@@ -168,17 +171,17 @@ def _look_at(population: Population, plan: Plan, task: Task, *, whole: bool) -> 
     there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
     table = pl.DataFrame(
         {
-            "person": task.target,
+            "person": rounds.target,
             "setting": [str(setting) for (setting, _), rows in there.items() for _ in rows],
             "axis": [axis.name for (_, axis), rows in there.items() for _ in rows],
             "index": np.concatenate([axis.index[rows] for (_, axis), rows in there.items()]),
             "leak": np.concatenate([leaks[place][rows] for place, rows in there.items()]),
         },
-        schema=_LOOK,
+        schema=_OF_ONE,
     )
     if not whole:
         return table
-    counts, times = scene.traces.counts(), len(known)
+    counts, times = attacked.traces.counts(), len(known)
     return table.with_columns(
         truth=np.tile(np.concatenate([axis.shares(counts) for axis in axes]), times),
         estimated=np.tile(np.concatenate(estimated), times),
@@ -197,14 +200,16 @@ def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
 
 
 def add_up(
-    plan: Plan, looks: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
+    plan: Plan, found: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add up closer looks over all people, in the order of the plan, whose tasks must all be there.
+    """Add up leaks over all people.
 
     Parameters
     ----------
-    plan, looks
-        What was planned, and what was seen.
+    plan
+        What was planned.
+    found
+        What leaks of each target under each scheme, as by `leaks_of`.
     hidden
         As by `rarely_visited`: of which places no share of visits is told.
 
@@ -213,7 +218,7 @@ def add_up(
     tuple[pl.DataFrame, pl.DataFrame]
         The leaks with the columns `LEAKS`, and the marginals with the columns `MARGINALS`.
     """
-    rows = pl.concat([looks[task] for task in plan.tasks])
+    rows = pl.concat([found[task] for task in TARGET_GAME.tasks(plan)])
     parts = rows.partition_by("setting", "axis", as_dict=True, maintain_order=True)
     leaks, marginals = [], []
     for setting in plan.settings:

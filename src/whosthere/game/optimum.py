@@ -25,11 +25,13 @@ import numpy as np
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from whosthere.data.group import Group
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.publish import Publication
+    from whosthere.privacy.publish import PublishedTable
 
 # The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
 _PROVED = 1e9
@@ -58,45 +60,51 @@ class Candidates:
         return self.counted.everybody.sums(values, self.counted.rows[which])
 
 
-def optimal_score(publication: Publication, candidates: Candidates) -> float:
-    """Return the log of the best test's ratio for a release; above 0 it speaks for the target.
+def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candidates]) -> float:
+    """Return the log of the best test's ratio for a publication; above 0 it speaks for the target.
+
+    Given who is in, tables are independent of one another, and their ratios add up.
 
     Parameters
     ----------
-    publication
-        The release, and the visits that were counted in it. The last member of its group is the
-        one whom the attacker does not know.
+    tables
+        Each release, and the visits that were counted in it. The last member of the group, which
+        all tables share, is the one whom the attacker does not know.
     candidates
-        Everybody who may be the last member, the target included; others of the group may be
-        among them.
+        For each table everybody who may be the last member, the target included; others of the
+        group may be among them.
     """
-    members, rows = publication.group.rows, candidates.people.rows
-    last = publication.counted.trace(-1)
-    others = publication.counts.reshape(-1).copy()
-    others[last] -= 1
-    ratios = log_ratios(
-        publication.release.mechanism,
-        publication.release.counts.reshape(-1),
-        others,
-        publication.group.n_users,
-    )
+    members, people = tables[0].group.rows, candidates[0].people
+    rows = people.rows
+    ratios = [_ratios_of_table(table) for table in tables]
 
     def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = candidates.sums(ratios, which)
-        # The one who is really in is known by the visits that were really counted.
-        found[rows[which] == members[-1]] = ratios[last].sum()
-        return found
+        parts = []
+        for table, some, values in zip(tables, candidates, ratios, strict=True):
+            found = some.sums(values, which)
+            # The one who is really in is known by the visits that were really counted.
+            found[rows[which] == members[-1]] = values[table.counted.trace(-1)].sum()
+            parts.append(found)
+        return np.asarray(sum(parts[1:], start=parts[0]))
 
     (target,) = sums(np.array([rows.size - 1]))
     if np.isneginf(target):
         return RULED_OUT
-    known = np.zeros(candidates.people.everybody.n_users, np.bool_)
+    known = np.zeros(people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
     pool = sums(np.flatnonzero(~known[rows[:-1]]))
     most = pool.max(initial=-np.inf)
     if np.isneginf(most):
         return _PROVED
     return float(target - most - np.log(np.exp(pool - most).mean()))
+
+
+def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
+    """Return how much likelier each cell is with one person more than with the others alone."""
+    others = table.counts.reshape(-1).copy()
+    others[table.counted.trace(-1)] -= 1
+    published, m = table.release.counts.reshape(-1), table.group.n_users
+    return log_ratios(table.release.mechanism, published, others, m)
 
 
 def log_ratios(

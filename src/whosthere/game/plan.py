@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from whosthere.adversary.knowledge_rules import AllVisits, Familiarity
 from whosthere.game.own_code import own_code
+from whosthere.game.target import TARGET_GAME
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.game.setting import Scheme, Setting
+    from whosthere.game.rounds import Game, Task
     from whosthere.game.target_choice import TargetChoice
     from whosthere.game.together import Together
+    from whosthere.privacy.scheme import Scheme
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is published, and what is known of the target; never what the attacker does.
+
+    Parameters
+    ----------
+    scheme
+        What is published.
+    knowledge
+        How well the attacker knows its targets.
+    """
+
+    scheme: Scheme
+    knowledge: Familiarity = AllVisits()
+
+    def __str__(self) -> str:
+        """Write the setting as tables and files name it; that all is known goes without saying."""
+        known = "" if self.knowledge == AllVisits() else f", knows {self.knowledge}"
+        return f"{self.scheme}{known}"
 
 
 @dataclass(frozen=True)
@@ -28,17 +51,6 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A piece of work by itself: all that is measured on one target under one scheme."""
-
-    target: int
-    scheme: Scheme
-
-    def __str__(self) -> str:
-        return f"target {self.target} in {self.scheme}"
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything that decides the scores of an audit, except the traces.
 
@@ -47,10 +59,9 @@ class Plan:
     contests
         What is measured, each once.
     targets
-        Rows of the traces.
+        Whose membership is asked: rows of the traces.
     releases
-        Test releases of each target and scheme that an attack scores, half of them with the
-        target.
+        Test releases of each target and scheme that an attack scores.
     releases_of
         By the spec of an attack, how many it scores instead. A release belongs to its number,
         whoever scores it, so attacks share the first ones.
@@ -64,6 +75,8 @@ class Plan:
         Where the tested time begins; all before it is the past.
     seed
         Of all random draws.
+    game
+        Who is in the releases.
     cautions
         What a reader of the results must know beforehand, a sentence each; decides nothing.
     choice
@@ -83,6 +96,7 @@ class Plan:
     first_epoch: int
     seed: int
     releases_of: tuple[tuple[str, int], ...] = ()
+    game: Game = TARGET_GAME
     cautions: tuple[str, ...] = field(default=(), compare=False)
     choice: TargetChoice | None = field(default=None, compare=False)
     together: Together | None = field(default=None, compare=False)
@@ -104,13 +118,13 @@ class Plan:
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """The pieces of work, target by target, so that all settings grow at the same pace."""
-        return tuple(Task(*chosen) for chosen in product(self.targets, self.schemes))
+        """The pieces of work: blocks of rounds."""
+        return self.game.tasks(self)
 
     @property
     def _chosen(self) -> tuple[object, ...]:
         """Whatever a user may have written: attacks, mechanisms, kinds of knowledge."""
-        mechanisms = [scheme.mechanism for scheme in self.schemes]
+        mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
         return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge)))
 
@@ -125,10 +139,6 @@ class Plan:
     def releases_by(self, attack: Attack) -> int:
         """Return how many test releases of each target and scheme an attack scores."""
         return dict(self.releases_of).get(str(attack), self.releases)
-
-    def releases_under(self, scheme: Scheme) -> int:
-        """Return how many test releases of each target there are under one scheme."""
-        return max(self.releases_by(one.attack) for one in self.contests_under(scheme))
 
     def with_releases_of(self, attack: Attack, releases: int) -> Plan:
         """Return a plan in which an attack scores another number of releases."""
@@ -156,6 +166,7 @@ class Plan:
             "first_epoch": self.first_epoch,
             "seed": self.seed,
             **({"releases_of": special} if special else {}),
+            **({} if self.game == TARGET_GAME else {"game": self.game.name}),
         }
 
     def about_json(self) -> dict[str, Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whosthere.data.coarsening import AS_IT_IS
+import numpy as np
+
 from whosthere.data.floor import class_ends
+from whosthere.privacy.layout import ORDINARY, Layout
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.data.coarsening import Coarsening
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
 
@@ -35,6 +35,7 @@ class Population:
     tested: Traces
     earlier: tuple[Traces, ...] = ()
     friends: Neighbours | None = None
+    _under: dict[Layout, Population] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, traces: Traces, first_epoch: int = 0) -> Population:
@@ -48,12 +49,18 @@ class Population:
         earlier = tuple(bare.between(start, n) for start in starts)
         return cls(bare.between(first_epoch, n), earlier, friends)
 
-    def coarsened(self, coarsening: Coarsening) -> Population:
-        """Return the same people over larger regions and longer epochs."""
-        if coarsening == AS_IT_IS:
+    def under(self, layout: Layout) -> Population:
+        """Return the same people over the cells of a table; made once for each layout."""
+        if layout == ORDINARY:
             return self
-        earlier = tuple(coarsening.of(traces) for traces in self.earlier)
-        return Population(coarsening.of(self.tested), earlier, self.friends)
+        if layout not in self._under:
+            earlier = tuple(layout(traces) for traces in self.earlier)
+            self._under[layout] = Population(layout(self.tested), earlier, self.friends)
+        return self._under[layout]
+
+    def friends_of(self, row: int) -> NDArray[np.integer]:
+        """Return the rows of somebody's friends; none where nothing is known about friends."""
+        return np.zeros(0, np.int64) if self.friends is None else self.friends.of(row)
 
     @cached_property
     def visit_classes(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Scoring a task: every attack on every release of a target under a scheme."""
+"""Scoring a task: every attack on every round of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from whosthere.data.floor import rounded_up
-from whosthere.game.checks import Checks
-from whosthere.game.rounds import Scene
 from whosthere.inference.scores import OF_CHECKS, RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.inference.vocabulary import CEILING
 from whosthere.privacy.utility import utility
@@ -20,11 +17,10 @@ from whosthere.privacy.utility import utility
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from whosthere.adversary.attacks import Attack, FittedAttack
-    from whosthere.game.plan import Contest, Plan, Task
+    from whosthere.adversary.attacks import Attack
+    from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.population import Population
-    from whosthere.game.rounds import Trial
-    from whosthere.game.setting import Scheme, Setting
+    from whosthere.game.rounds import Player, Round, Rounds, Task
 
 
 @dataclass(frozen=True)
@@ -43,11 +39,11 @@ class Scored:
     controls: int = 0
 
     @classmethod
-    def wanted(cls, plan: Plan, scheme: Scheme) -> Self:
-        """Return what a plan asks of each task under a scheme."""
-        attacks = dict.fromkeys(one.attack for one in plan.contests_under(scheme))
-        releases = {str(one): plan.releases_by(one) for one in attacks}
-        releases[CEILING] = plan.releases_under(scheme)
+    def wanted(cls, plan: Plan, task: Task) -> Self:
+        """Return what a plan asks of a task."""
+        attacks = dict.fromkeys(one.attack for one in plan.contests_under(task.scheme))
+        releases = {str(one): len(plan.game.tests(plan, task, one)) for one in attacks}
+        releases[CEILING] = max(releases.values())
         return cls(tuple(sorted(releases.items())), plan.control_releases)
 
     @classmethod
@@ -73,10 +69,10 @@ class Scored:
         """Return how many test releases an attack has scored."""
         return dict(self.releases).get(attack, 0)
 
-    def covers_all_by(self, attack: Attack, plan: Plan) -> bool:
-        """Tell whether an attack has scored all that a plan asks of it."""
-        tested = self.by(str(attack)) >= plan.releases_by(attack)
-        return tested and self.controls >= plan.control_releases
+    def covers_all_by(self, attack: Attack, wanted: Scored) -> bool:
+        """Tell whether an attack has scored all that is wanted of it."""
+        tested = self.by(str(attack)) >= wanted.by(str(attack))
+        return tested and self.controls >= wanted.controls
 
     def covers(self, wanted: Scored) -> bool:
         """Tell whether all is done that is wanted; attacks that do not apply have no rows."""
@@ -90,57 +86,66 @@ NOTHING = Scored()
 def score_task(
     population: Population, plan: Plan, task: Task, done: Scored = NOTHING
 ) -> pl.DataFrame:
-    """Score all releases of a task with all attacks; the columns are those of `SCHEMA`.
+    """Score all rounds of a task with all attacks; the columns are those of `SCHEMA`.
 
     What is done already, in an audit that is extended, is left out.
     """
-    scene = Scene(population, plan, task)
-    contests = plan.contests_under(task.scheme)
-    finished = [one for one in contests if done.covers_all_by(one.attack, plan)]
-    players = list(_players(scene, (one for one in contests if one not in finished)))
-    taking_part = {*finished, *(player.contest for player in players)}
+    rounds = plan.game.rounds(population, plan, task)
+    contests, wanted = plan.contests_under(task.scheme), Scored.wanted(plan, task)
+    finished = [one for one in contests if done.covers_all_by(one.attack, wanted)]
+    players = list(_timed(rounds, (one for one in contests if one not in finished)))
+    taking_part = {*finished, *(one.player.contest for one in players)}
     settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
+    numbers = max((plan.game.tests(plan, task, one.attack) for one in contests), key=len)
     columns: dict[str, list[Any]] = defaultdict(list)
-    checks = Checks(scene)
+    checks = rounds.checks()
     with_law: list[int] = []
     kept = []
-    for i in range(plan.releases_under(task.scheme)):
-        at_work = [one for one in players if done.by(str(one.contest.attack)) <= i < one.releases]
-        is_new = i >= done.by(CEILING)
-        if not (at_work or is_new or i < RELEASES_FOR_UTILITY):
+    for i in numbers:
+        at_work = [one for one in players if i in one.numbers[done.by(one.attack) :]]
+        is_new, is_compared = i in numbers[done.by(CEILING) :], i in numbers[:RELEASES_FOR_UTILITY]
+        if not (at_work or is_new or is_compared):
             continue
-        trial = scene.test(i)
-        if i < RELEASES_FOR_UTILITY:
-            kept.append(_left_to_publish(trial))
-        _score(at_work, trial, columns, release=i, control=False)
+        drawn = rounds.test(i)
+        if is_compared:
+            kept.append(_left_to_publish(drawn))
+        _score(at_work, drawn, columns, release=i, control=False)
         if is_new:
-            best = scene.optimum(i, trial)
-            row = {"release": i, "label": trial.put_in, "score": best, "calibrated": best}
-            seen = checks.see(trial)
+            seen = [one.see(drawn) for one in checks]
+            about = next((one for one in seen if one.fault), seen[0])._asdict()
             with_law = with_law or [len(columns["law"]) + place for place in range(len(settings))]
-            _add(columns, settings, row | seen._asdict())
+            for person, best in rounds.optimum(i, drawn).items():
+                label = drawn.labels[person]
+                row = {"target": person, "release": i, "label": label, "score": best}
+                _add(columns, settings, row | {"calibrated": best} | about)
+                # A round is checked once, whoever is asked about.
+                about = dict.fromkeys(about)
     for place in with_law:
-        columns["law"][place] = checks.sums()
+        law = zip(*(one.sums() for one in checks), strict=True)
+        columns["law"][place] = [sum(parts) for parts in law]
     for i in range(done.controls, plan.control_releases):
-        trial = scene.control(i)
-        fault = checks.fault_of_control(trial)
-        _score(players, trial, columns, release=i, control=True, fault=fault)
-    of_task = {
-        "target": task.target,
-        "visits": rounded_up(scene.traces.trace(task.target).size, population.visit_classes),
-        "uniqueness": round(scene.uniqueness(), 1),
-        **_means(kept),
-    }
-    n = len(columns["score"])
-    return pl.DataFrame(
-        {name: columns[name] if name not in of_task else [of_task[name]] * n for name in SCHEMA},
-        schema=SCHEMA,
-    )
+        drawn = rounds.control(i)
+        fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
+        _score(players, drawn, columns, release=i, control=True, fault=fault)
+    return _table(rounds, columns, _means(kept))
 
 
-def _left_to_publish(trial: Trial) -> dict[str, float | None]:
+def _table(
+    rounds: Rounds, columns: Mapping[str, list[Any]], of_task: Mapping[str, object]
+) -> pl.DataFrame:
+    """Make a table of columns, with what is the same for all rows of a person, or of the task."""
+    people = columns["target"]
+    about = {person: rounds.about(person) for person in dict.fromkeys(people)}
+    filled = dict(columns) | {name: [value] * len(people) for name, value in of_task.items()}
+    for name in ("visits", "uniqueness"):
+        filled[name] = [about[person][name] for person in people]
+    return pl.DataFrame({name: filled[name] for name in SCHEMA}, schema=SCHEMA)
+
+
+def _left_to_publish(drawn: Round) -> dict[str, float | None]:
     """Return what a release leaves of the true counts, by the names of `OF_UTILITY`."""
-    found = utility(trial.release.counts, trial.publication.truth)
+    made = drawn.publication.only
+    found = utility(made.release.counts, made.truth)
     return {
         "visits_kept": found.visits_kept,
         "cells_kept": found.cells_kept,
@@ -168,53 +173,59 @@ def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[s
 
 
 @dataclass(frozen=True, eq=False)
-class _Player:
-    """A fitted attack, how many test releases it scores, and what its fit costs for each score."""
+class _Timed:
+    """A player, the test rounds that it scores, and what its preparation costs for each score."""
 
-    contest: Contest
-    fitted: FittedAttack
-    releases: int
+    player: Player
+    numbers: range
     seconds: float
 
+    @property
+    def attack(self) -> str:
+        return str(self.player.contest.attack)
 
-def _players(scene: Scene, contests: Iterable[Contest]) -> Iterator[_Player]:
+
+def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
+    plan = rounds.plan
     begun = time.perf_counter()
-    for contest, fitted in scene.fit_all(contests):
-        releases = scene.plan.releases_by(contest.attack)
-        spent = time.perf_counter() - begun
-        scores = releases + scene.plan.control_releases
-        yield _Player(contest, fitted, releases, spent / scores)
+    for player in rounds.players(contests):
+        numbers = plan.game.tests(plan, rounds.task, player.contest.attack)
+        scores = len(player.fitted) * (len(numbers) + plan.control_releases)
+        yield _Timed(player, numbers, (time.perf_counter() - begun) / scores)
         begun = time.perf_counter()
 
 
 def _score(
-    players: list[_Player],
-    trial: Trial,
+    players: Iterable[_Timed],
+    drawn: Round,
     columns: dict[str, list[Any]],
     *,
     release: int,
     control: bool,
     fault: str | None = None,
 ) -> None:
-    """Let all attacks score a release, and add a row for each."""
-    for player in players:
+    """Let all attacks score a round, and add a row for each of them and each person asked."""
+    for one in players:
         begun = time.perf_counter()
-        answer = player.fitted.score(trial.release)
-        row = {
-            "setting": str(player.contest.setting),
-            "attack": str(player.contest.attack),
-            "release": release,
-            "label": trial.put_in,
-            "score": answer.score,
-            "threshold": answer.threshold,
-            "calibrated": answer.calibrated,
-            "seconds": time.perf_counter() - begun + player.seconds,
-            "control": control,
-            **dict.fromkeys(OF_CHECKS),
-            "fault": fault,
-        }
-        for name, value in row.items():
-            columns[name].append(value)
+        answers = one.player.answers(drawn.publication.releases)
+        seconds = (time.perf_counter() - begun) / len(answers)
+        for person, answer in answers.items():
+            row = {
+                "setting": str(one.player.contest.setting),
+                "attack": one.attack,
+                "target": person,
+                "release": release,
+                "label": drawn.labels[person],
+                "score": answer.score,
+                "threshold": answer.threshold,
+                "calibrated": answer.calibrated,
+                "seconds": seconds + one.seconds,
+                "control": control,
+                **dict.fromkeys(OF_CHECKS),
+                "fault": fault,
+            }
+            for name, value in row.items():
+                columns[name].append(value)
 
 
 def tests_and_controls(
@@ -224,11 +235,9 @@ def tests_and_controls(
 
     The order in which tasks were done leaves no trace. Tasks without scores are left out.
     """
-    # Tasks of earlier versions lack some columns, and have others that nobody reads any more.
     rows = pl.concat(
-        [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)],
-        how="diagonal",
-    ).select(*SCHEMA)
+        [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)]
+    )
     order = {str(setting): i for i, setting in enumerate(plan.settings)}
     place = pl.col("setting").replace_strict(order, return_dtype=pl.Int32)
     # Within a setting the order of the tasks stays: target by target, release by release.

@@ -3,14 +3,15 @@ from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
 from .lines import log_ratios_at_nodes, scores_of_draws, sum_log_chances
 from .low_rank import relative_deviations, standardised_residuals
-from .pairs import count_pairs
 from .rank_one import fit_rank_one, fit_shaped
 from .records import count_fates, empty_key_table, look_up_keys, number_keys
 from .rows import (
     count_cells,
+    count_pairs,
     count_periods,
     group_by_row,
     merge_rows,
+    most_shared,
     renumber_regions,
     sample_within_periods,
     split_keys,
@@ -20,7 +21,6 @@ from .rows import (
 )
 from .stages import Stages
 from .threads import in_parts, one_thread
-from .together import most_shared
 from .unicity import People, add_first_visits, draw_traces, draw_visits
 
 __all__ = [

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from whosthere.kernels.random_words import random_word
+from whosthere.kernels.sorting import put_smallest_first, sort_both
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,35 +103,6 @@ def take_marked(
 
 
 @njit(cache=True, nogil=True)
-def group_by_row(
-    row_of: NDArray[np.int32], cell_of: NDArray[np.int32], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Turn unordered (row, cell) pairs with repetitions into compressed rows."""
-    bounds = np.zeros(n_rows + 1, np.int64)
-    for row in row_of:
-        bounds[row + 1] += 1
-    for row in range(n_rows):
-        bounds[row + 1] += bounds[row]
-    grouped = np.empty(row_of.size, np.int32)
-    next_free = bounds[:-1].copy()
-    for i in range(row_of.size):
-        row = row_of[i]
-        grouped[next_free[row]] = cell_of[i]
-        next_free[row] += 1
-
-    indptr = np.zeros(n_rows + 1, np.int64)
-    end = 0
-    for row in range(n_rows):
-        mine = np.sort(grouped[bounds[row] : bounds[row + 1]])
-        for i in range(mine.size):
-            if i == 0 or mine[i] != mine[i - 1]:
-                grouped[end] = mine[i]
-                end += 1
-        indptr[row + 1] = end
-    return indptr, grouped[:end].copy()
-
-
-@njit(cache=True, nogil=True)
 def renumber_regions(
     indptr: NDArray[np.int64], cells: NDArray[np.int32], n_epochs: int, number: NDArray[np.int32]
 ) -> NDArray[np.int32]:
@@ -157,7 +129,7 @@ def renumber_regions(
                 order[n_runs] = n_runs
                 n_runs += 1
         begins[n_runs] = indptr[row + 1]
-        _sort_by(regions, order[:n_runs])
+        sort_both(regions[:n_runs], order[:n_runs])
         end = indptr[row]
         for run in order[:n_runs]:
             for i in range(begins[run], begins[run + 1]):
@@ -166,20 +138,16 @@ def renumber_regions(
     return renumbered
 
 
-@njit(cache=True, nogil=True)
-def _sort_by(keys: NDArray[np.int32], order: NDArray[np.int64]) -> None:
-    """Sort indices by their keys (Shell's sort)."""
-    gap = 1
-    while 9 * gap < order.size:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, order.size):
-            index, j = order[i], i
-            while j >= gap and keys[order[j - gap]] > keys[index]:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = index
-        gap //= 3
+def group_by_row(
+    row_of: NDArray[np.int32], cell_of: NDArray[np.int32], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Turn unordered (row, cell) pairs with repetitions into compressed rows."""
+    keys = (row_of.astype(np.int64) << 32) | cell_of
+    keys.sort()
+    cells = np.empty(keys.size, np.int32)
+    indptr = split_keys(keys, cells)
+    beyond = np.full(n_rows + 1 - indptr.size, indptr[-1])
+    return np.concatenate([indptr, beyond]), cells[: indptr[-1]].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -246,35 +214,6 @@ def merge_rows(
 
 
 @njit(cache=True, nogil=True)
-def _value_of_rank(values: NDArray[np.uint64], rank: int) -> np.uint64:
-    """Return the value that has `rank` smaller ones; the values change their order.
-
-    Hoare's selection: unlike sorting, it takes time in proportion to the values.
-    """
-    low, high = 0, values.size - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
-            break
-    found: np.uint64 = values[rank]
-    return found
-
-
-@njit(cache=True, nogil=True)
 def sample_within_periods(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -326,8 +265,70 @@ def sample_within_periods(
         for period in range(n_periods):
             if visits[period] <= limit:
                 continue
-            threshold = _value_of_rank(priority[first : end[period]], limit)
-            for j in range(first, end[period]):
-                keep[position[j]] = random_word(key, position[j]) < threshold
+            put_smallest_first(priority[first : end[period]], position[first : end[period]], limit)
+            for i in position[first + limit : end[period]]:
+                keep[i] = False
             first = end[period]
     return keep
+
+
+@njit(cache=True, nogil=True)
+def most_shared(
+    indptr: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    rows: tuple[int, int],
+    place_of_cell: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    visitors: NDArray[np.int32],
+    own_row: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Return the most cells that any one row shares with each of some people, shape (n_people,).
+
+    Row r holds ``cells[indptr[r]:indptr[r + 1]]``. Memory grows with the people asked about, and
+    not with the rows: each row is read once and forgotten.
+
+    Parameters
+    ----------
+    rows
+        The first row to compare with, and the one after the last.
+    place_of_cell
+        By cell, its place in `starts`; negative where none of the people was.
+    starts, visitors
+        At place p were the people ``visitors[starts[p]:starts[p + 1]]``.
+    own_row
+        By person, the row that is not another one.
+    """
+    most = np.zeros(own_row.size, np.int32)
+    shared = np.zeros(own_row.size, np.int32)
+    met = np.empty(own_row.size, np.int32)
+    for row in range(rows[0], rows[1]):
+        n_met = 0
+        for i in range(indptr[row], indptr[row + 1]):
+            place = place_of_cell[np.uint32(cells[i])]
+            if place < 0:
+                continue
+            for j in range(starts[place], starts[place + 1]):
+                person = visitors[j]
+                # Written in any case, and kept only if this is the first cell that both visited.
+                met[n_met] = person
+                n_met += shared[person] == 0
+                shared[person] += 1
+        for person in met[:n_met]:
+            if own_row[person] != row:
+                most[person] = max(most[person], shared[person])
+            shared[person] = 0
+    return most
+
+
+@njit(cache=True, nogil=True)
+def count_pairs(
+    first: NDArray[np.int32], second: NDArray[np.int32], width: int, span: int
+) -> NDArray[np.int64]:
+    """Return how often ``first * width + second`` is each number from 0 on, shape (span,)."""
+    # Nearly all pairs may be the same: one after the other goes to another table, so that none
+    # waits for the one before.
+    times = np.zeros((4, span), np.int64)
+    for i in range(first.size):
+        times[i % 4, first[i] * width + second[i]] += 1
+    total: NDArray[np.int64] = times.sum(axis=0)
+    return total

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from whosthere.kernels.random_words import random_share, random_word
+from whosthere.kernels.sorting import put_smallest_first, sort_both
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -387,49 +388,7 @@ def _race(weights: NDArray[np.float64], n: int, first: int, key: np.uint64) -> N
             runners[n_runners] = i
             n_runners += 1
     if n < n_runners:
-        _put_smallest_first(clocks[:n_runners], runners[:n_runners], n)
+        put_smallest_first(clocks[:n_runners], runners[:n_runners], n)
     n = min(n, n_runners)
-    _sort_both(clocks[:n], runners[:n])
+    sort_both(clocks[:n], runners[:n])
     return runners[:n]
-
-
-@njit(cache=True, nogil=True)
-def _put_smallest_first(keys: NDArray[np.float64], values: NDArray[np.integer], n: int) -> None:
-    """Reorder both arrays so that the `n` smallest keys come first (Hoare's selection)."""
-    # Written out because numba takes seconds to compile np.partition.
-    low, high = 0, keys.size - 1
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if n <= j:
-            high = j
-        elif n >= i:
-            low = i
-        else:
-            return
-
-
-@njit(cache=True, nogil=True)
-def _sort_both(keys: NDArray[np.float64], values: NDArray[np.integer]) -> None:
-    """Sort both arrays by the keys (Shell's sort)."""
-    gap = 1
-    while 9 * gap < keys.size:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, keys.size):
-            key, value, j = keys[i], values[i], i
-            while j >= gap and keys[j - gap] > key:
-                keys[j], values[j] = keys[j - gap], values[j - gap]
-                j -= gap
-            keys[j], values[j] = key, value
-        gap //= 3

@@ -14,7 +14,7 @@ from whosthere.arrays import own
 from whosthere.data.group import Group
 from whosthere.paper.judging import Asked, Judgement, bounded, judge
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import publish_group
+from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def describe(traces: Traces, dataset: Dataset, *, seed: int) -> Description:
 
     def published(i: int, spec: str) -> Floats:
         noise = generator(seed, "described noise", spec, i)
-        made = publish_group(groups[i], Mechanism.parse(spec), bounding=noise, noise=noise)
+        made = publish_table(groups[i], Mechanism.parse(spec), bounding=noise, noise=noise)
         return made.release.counts.astype(np.float64)
 
     suppressed = [_shares(published(i, "suppress(k=1)"), 0) for i in range(_GROUPS)]

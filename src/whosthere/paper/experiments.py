@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from whosthere.adversary.knowledge_rules import familiarity
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
-from whosthere.game.setting import Scheme, Setting
+from whosthere.game.plan import Setting
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
-from whosthere.privacy.maps import Suppress
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.rounding import Suppress
+from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,18 +49,18 @@ class Size(NamedTuple):
     ----------
     targets, releases, control_releases
         How many targets, test releases of each, and releases for control there are.
-    closer_look
+    leaks
         Whether to find out where and when people are found, for the reports.
     """
 
     targets: int
     releases: int
     control_releases: int
-    closer_look: bool = True
+    leaks: bool = True
 
 
 SCALES = {
-    "smoke": Size(2, 2, 0, closer_look=False),
+    "smoke": Size(2, 2, 0, leaks=False),
     "quick": Size(50, 20, 2),
     "paper": Size(50, 100, 10),
 }
@@ -109,7 +110,7 @@ class Point:
         if isinstance(mechanism, str):
             spec = mechanism.replace(_MAX_VISITS, str(dataset.max_visits))
             mechanism = Mechanism.parse(spec)
-        scheme = Scheme(mechanism, self.group_size or dataset.group_size)
+        scheme = Scheme.of(mechanism, self.group_size or dataset.group_size)
         return Setting(scheme, familiarity(self.knowledge))
 
 
@@ -168,7 +169,7 @@ class Experiment:
         """Return the experiment as the options of one audit."""
         blocks = tuple(
             Block(
-                mechanisms=setting.scheme.mechanism,
+                mechanisms=setting.scheme.mechanisms,
                 group_sizes=setting.scheme.group_size,
                 knowledge=setting.knowledge,
                 attacks=series.attacks,

@@ -1,7 +1,7 @@
 """What is known of the authors' public code beyond the paper's text, where it bears on a number.
 
 Observations only; nothing of that code is part of this project. What it does differently
-throughout stands in docs/attacks.md.
+throughout stands in docs/explanation/paper.md.
 """
 
 from __future__ import annotations

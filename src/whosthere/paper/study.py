@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from whosthere.auditing.work import Job, Outcome
-    from whosthere.game.plan import Task
+    from whosthere.game.rounds import Task
     from whosthere.paper.choices import StudyChoices
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment, Size
@@ -111,7 +111,7 @@ class PreparedStudy:
                 audit.run(
                     policy=Policy.default(),
                     workers=_Kept(workers),
-                    closer_look=self._size.closer_look,
+                    leaks=self._size.leaks,
                     what_if=False,
                     on_progress=_shifted(on_progress, before, total),
                     on_failure=partial(on_failure, experiment.name),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.noise import IntegerNoise, Laplace
+from whosthere.privacy.noise import Laplace, PrivateNoise
 from whosthere.privacy.unit_parameter import unit_parameter
 from whosthere.specs import NUMBER, parameter
 
@@ -26,7 +26,7 @@ _LOWEST, _HIGHEST = -128, 127
 
 
 @dataclass(frozen=True)
-class EightBitLaplace(IntegerNoise):
+class EightBitLaplace(PrivateNoise):
     """Laplace noise that is cut toward 0 and kept in 8 bits, beyond which it starts anew.
 
     So noise of 130.7 is 130 and then -126. It is not differentially private: noise of 0 is too

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.alphabet import WITHHELD, Span
 from whosthere.privacy.catalogue import RAW, parse_steps
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.parameters import MOST_COUNT
-from whosthere.privacy.probability import log_probability
+from whosthere.privacy.probability import (
+    alphabet_of,
+    log_probability,
+    log_withheld,
+    placed,
+)
 from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
 from whosthere.privacy.tabulation import expected, tabulate
 from whosthere.privacy.units import UNITS, Guarantee, Unit
@@ -20,8 +26,10 @@ from whosthere.specs import content
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.data.group import Group
     from whosthere.data.traces import Traces
     from whosthere.kernels.stages import Stages
+    from whosthere.privacy.alphabet import Alphabet
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
@@ -37,7 +45,9 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Steps that turn true counts into published counts, each cell by itself.
+    """Steps that turn true counts into published values, each cell by itself.
+
+    A published value is a whole number, or `WITHHELD`.
 
     A publisher first lets it `bound` the traces, counts, and lets it `apply` itself to the
     counts. All of it is public but the noise.
@@ -68,6 +78,16 @@ class Mechanism:
     def content(self) -> str:
         """A text that is the same exactly for equal mechanisms, for keys of random numbers."""
         return repr(tuple(content(step) for step in self.steps))
+
+    def alphabet(self, m: int) -> Alphabet:
+        """Return what can be published for groups of m people: a range, and whether to withhold."""
+        return alphabet_of(self.steps, m)
+
+    @property
+    def withheld(self) -> Span | None:
+        """The least and the largest count that some step withholds; None if nothing ever is."""
+        held = [step.withheld for step in self.steps if step.withheld is not None]
+        return Span(min(held).lowest, max(one.highest for one in held)) if held else None
 
     @property
     def random_steps(self) -> tuple[Step, ...]:
@@ -127,12 +147,19 @@ class Mechanism:
         """Draw the random numbers of every random step for counts of the given shape."""
         return tuple(step.draw(shape, rng) for step in self.random_steps)
 
-    def draw_securely(self, shape: tuple[int, ...]) -> Noise:
-        """Draw the same for a real publication, so that nobody can predict the noise."""
-        return tuple(step.draw_securely(shape) for step in self.random_steps)
+    def draw_for(
+        self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
+    ) -> Noise:
+        """Draw the random numbers of one publication of some people.
+
+        Without a generator nobody can predict them: they are for what is really published.
+        """
+        return tuple(step.draw_for(people, shape, rng) for step in self.random_steps)
 
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
         """Return what is published for true counts in 0..m, given the random numbers.
+
+        `WITHHELD` stands where a count is withheld. No later step sees such a cell.
 
         Counts and random numbers broadcast against each other, so one draw can serve several
         groups of m people. No given array is changed.
@@ -143,13 +170,19 @@ class Mechanism:
                 f"{self} needs {needed} arrays of noise, not {len(noise)}",
                 fix="Draw the noise with the same mechanism",
             )
-        values = _checked(counts, m, "counts")
+        values = _checked(counts, Span(0, m), m, "counts")
         if not self.steps:
             return values.copy()
-        remaining = iter(noise)
-        for step in self.steps:
+        remaining, held = iter(noise), None
+        for step, within in placed(self.steps, m)[0]:
             draw = next(remaining) if step.is_random else NO_DRAW
-            values = step.publish(values, draw, m)
+            if held is None:
+                values = step.publish(values, draw, within)
+            else:
+                seen = np.where(held, np.int32(within.lowest), values)
+                values = np.where(held, np.int32(WITHHELD), step.publish(seen, draw, within))
+            if step.withheld is not None:
+                held = values == WITHHELD
         return np.asarray(values)
 
     def apply(self, counts: ArrayLike, m: int, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -164,27 +197,35 @@ class Mechanism:
         """
         return tabulate(self.steps, m)
 
-    def expected(self, m: int) -> NDArray[np.float64] | None:
+    def expected(self, m: int, *, withheld: float = 0.0) -> NDArray[np.float64] | None:
         """Return the mean published count for each true count in 0..m, shape (m + 1,).
 
-        None where `tabulated` gives none.
+        Withheld counts are taken for the given number. None where `tabulated` gives none.
         """
-        return expected(self.steps, m)
+        return expected(self.steps, m, withheld)
 
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.
 
-        Both arrays hold counts in 0..m and broadcast against each other. Precise in the far
-        tails too; where two or more noise steps are summed over, only down to about 1e-18.
+        Both arrays broadcast against each other. True counts lie in 0..m, published values in the
+        mechanism's `alphabet`. Precise in the far tails too; where two or more noise steps are
+        summed over, only down to about 1e-18.
         """
-        values = _checked(true, m, "true counts")
-        ends = _checked(published, m, "published counts").astype(np.int64)
-        return np.asarray(log_probability(self.steps, values, ends, ends, m))
+        values = _checked(true, Span(0, m), m, "true counts")
+        lowest, highest, withholds = self.alphabet(m)
+        given = np.asarray(published)
+        held = given == WITHHELD if withholds else np.zeros((), np.bool_)
+        given = np.where(held, lowest, given) if held.any() else given
+        ends = _checked(given, Span(lowest, highest), m, "published counts").astype(np.int64)
+        found = log_probability(self.steps, values, ends, ends, m)
+        if held.any():
+            found = np.where(held, log_withheld(self.steps, values, m), found)
+        return np.asarray(found)
 
     def pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return P(published | true count) in a group of m people, exactly.
 
-        Both arrays hold counts in 0..m and broadcast against each other.
+        See `log_pmf`.
         """
         return np.asarray(np.exp(self.log_pmf(published, true, m)))
 
@@ -218,16 +259,16 @@ class Mechanism:
         return f"{reason}, so no formal guarantee is given."
 
 
-def _checked(counts: ArrayLike, m: int, what: str) -> NDArray[np.int32]:
-    """Return counts as int32, or refuse those outside 0..m."""
+def _checked(counts: ArrayLike, within: Span, m: int, what: str) -> NDArray[np.int32]:
+    """Return counts as int32, or refuse those outside of a range."""
     if not 1 <= m <= MOST_COUNT:
         raise InputError(f"a group must have 1 to {MOST_COUNT} people, not {m}")
     array = np.asarray(counts)
     if array.dtype.kind not in "iu":
         raise InputError(f"the {what} must be whole numbers, not {array.dtype}")
-    if array.size and not 0 <= array.min() <= array.max() <= m:
+    if array.size and not within.lowest <= array.min() <= array.max() <= within.highest:
         raise InputError(
-            f"the {what} must lie in 0..{m}, the size of the group; "
+            f"the {what} must lie in {within.lowest}..{within.highest} in a group of {m} people; "
             f"they reach from {array.min()} to {array.max()}"
         )
     return array.astype(np.int32, copy=False)

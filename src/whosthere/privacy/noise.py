@@ -20,21 +20,17 @@ from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.gaussian_scale import gaussian_sigma
 from whosthere.privacy.parameters import check_positive
-from whosthere.privacy.step import Correction, Draw, Outcomes, Step, Tabulated
+from whosthere.privacy.shapes import AddedNoise
 from whosthere.privacy.trade_off import NormalShift, Walk
 from whosthere.privacy.unit_parameter import unit_parameter
 from whosthere.privacy.units import Guarantee, Unit
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
-# Values of noise that are worth a table.
-_WIDEST_TABLE = 2**18
 _DECADE = (1, 1.5, 2, 3, 5, 7)
 # Budgets that a search tries, from the weakest protection to the strongest.
 _BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
@@ -47,10 +43,9 @@ def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
     )
 
 
-class IntegerNoise(Step):
-    """Whole-number noise on every cell, independent of the counts and between cells."""
+class PrivateNoise(AddedNoise):
+    """Noise that spends a privacy budget on a unit."""
 
-    is_random: ClassVar[bool] = True
     eps: float
     unit: Unit
     _kind: ClassVar[str]
@@ -82,87 +77,9 @@ class IntegerNoise(Step):
         return Guarantee(self.eps, self.delta, self.unit)
 
     @property
-    def correction(self) -> Correction:
-        return Correction.STRETCH
-
-    @property
     def window(self) -> tuple[int, int]:
         reach = math.ceil(self._reach * self.scale)
         return -reach - 1, reach
-
-    @abstractmethod
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-        """Draw independent noise for an array of cells, int32.
-
-        Quick, for trials. `draw_securely` is for what is really published.
-        """
-
-    def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
-        noisy = np.asarray(np.add(values, draw, dtype=np.int32))
-        return np.clip(noisy, 0, m, out=noisy)
-
-    def log_landing(
-        self,
-        values: NDArray[np.integer],
-        lo: NDArray[np.integer],
-        hi: NDArray[np.integer],
-        m: int,
-    ) -> NDArray[np.float64]:
-        # Whatever falls below 0 or above m is collected there.
-        low = np.where(lo <= 0, -np.inf, lo - values)
-        high = np.where(hi >= m, np.inf, hi - values)
-        return np.where(lo > hi, -np.inf, self.log_between(low, high))
-
-    def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:
-        lowest, highest = self.window
-        first = max(lowest, -int(values.max(initial=0)))
-        end = min(highest, m - int(values.min(initial=m))) + 1
-        given = values[..., None]
-        for start in range(first, end, block):
-            noise = np.arange(start, min(start + block, end), dtype=np.int32)
-            results: NDArray[np.int32] = given + noise
-            inside = (results >= 0) & (results <= m)
-            logs = np.where(inside, self.log_landing(given, results, results, m), -np.inf)
-            yield Outcomes(np.clip(results, 0, m), logs)
-
-    def tabulated(self, m: int) -> Tabulated | None:
-        lowest, highest = self.window
-        if highest - lowest >= _WIDEST_TABLE:
-            return None
-        first = np.arange(lowest, highest + 1.0)
-        last = first.copy()
-        # What is further out is less than 1e-18, and goes with the ends.
-        first[0], last[-1] = -np.inf, np.inf
-        chances = np.exp(self.log_between(first, last))
-        return Tabulated(lowest, chances, np.arange(m + 1, dtype=np.int32))
-
-    @abstractmethod
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
-
-    @abstractmethod
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
-
-    def cdf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return P(Z <= z)."""
-        return np.exp(self.log_cdf(z))
-
-    def sf(self, z: ArrayLike) -> NDArray[np.float64]:
-        """Return P(Z > z)."""
-        return np.exp(self.log_sf(z))
-
-    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
-
-        The ends may be infinite. The difference is taken of the tails on the interval's own
-        side, where both are small, so that nothing cancels.
-        """
-        lo, hi = np.asarray(lo, np.float64), np.asarray(hi, np.float64)
-        right = lo >= 0
-        larger = np.where(right, self.log_sf(lo - 1), self.log_cdf(hi))
-        smaller = np.where(right, self.log_sf(hi), self.log_cdf(lo - 1))
-        return larger + _log1mexp(np.minimum(smaller - larger, 0))
 
     def describe(self) -> str:
         return (
@@ -172,7 +89,7 @@ class IntegerNoise(Step):
 
 
 @dataclass(frozen=True)
-class _TwoSidedGeometric(IntegerNoise):
+class _TwoSidedGeometric(PrivateNoise):
     """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides.
 
     Parameters
@@ -275,7 +192,7 @@ class DiscreteLaplace(_TwoSidedGeometric):
 
 
 @dataclass(frozen=True)
-class Gaussian(IntegerNoise):
+class Gaussian(PrivateNoise):
     """Normal noise, rounded down, with the least sigma that gives (eps, delta).
 
     Parameters
@@ -327,9 +244,3 @@ class Gaussian(IntegerNoise):
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(log_ndtr(-(np.asarray(z, np.float64) + 1) / self.scale))
-
-
-def _log1mexp(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(1 - exp(x)) for x <= 0 without cancellation."""
-    with np.errstate(divide="ignore"):
-        return np.where(x > -math.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))

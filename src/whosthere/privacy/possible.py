@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.errors import InputError
+from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.catalogue import RAW
-from whosthere.privacy.maps import BASES
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.presets import PRESETS
+from whosthere.privacy.rounding import BASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,60 +26,80 @@ _REACH = 150
 _MOST_FITTING = 4
 
 
-def impossible(counts: NDArray[np.integer], mechanism: Mechanism, m: int) -> NDArray[np.int64]:
-    """Return the distinct published counts that no true count in 0..m can give, sorted."""
-    values = np.unique(counts).astype(np.int64)
-    return values[[not _can_be(int(value), mechanism, m) for value in values]]
+def impossible(values: NDArray[np.int32], mechanism: Mechanism, m: int) -> NDArray[np.int64]:
+    """Return the distinct published values that no true count in 0..m can give, sorted.
 
-
-def hides(mechanism: Mechanism, count: int, m: int) -> bool:
-    """Tell whether a true count can be published as 0."""
-    true = np.array([min(count, m)])
-    return bool(np.isfinite(mechanism.log_pmf(np.zeros(1, int), true, m)).any())
-
-
-def fitting(counts: NDArray[np.integer], m: int, *, hidden: int = 0) -> list[str]:
-    """Name a few mechanisms that could have made the counts, the plainest first.
-
-    `hidden` is a true count that they must be able to publish as 0.
+    `WITHHELD` may be among them. Numbers beyond the mechanism's range are left to `Release`.
     """
+    distinct = np.unique(values).astype(np.int64)
+    return distinct[[not _can_be(int(value), mechanism, m) for value in distinct]]
+
+
+def withholds(mechanism: Mechanism, count: int, m: int) -> bool:
+    """Tell whether a true count can be withheld."""
+    if mechanism.withheld is None:
+        return False
+    return bool(np.isfinite(mechanism.log_pmf(WITHHELD, min(count, m), m)))
+
+
+def fitting(values: NDArray[np.int32], m: int, *, hidden: int = 0) -> list[str]:
+    """Name a few mechanisms that could have made published values, the plainest first.
+
+    `hidden` is a true count that they must be able to withhold, if anything is withheld.
+    """
+    marked = bool((values == WITHHELD).any())
     found = (
         spec
-        for spec in dict.fromkeys(_candidates(counts, hidden))
-        if not impossible(counts, Mechanism.parse(spec), m).size
-        and hides(Mechanism.parse(spec), hidden, m)
+        for spec in dict.fromkeys(_candidates(values, hidden))
+        if not impossible(values, mechanism := Mechanism.parse(spec), m).size
+        and (not marked or withholds(mechanism, hidden, m))
     )
     return [spec for spec, _ in zip(found, range(_MOST_FITTING), strict=False)]
 
 
 def refuse_impossible(release: Release) -> None:
     """Refuse a release that its mechanism cannot have made, before an attacker trusts it."""
-    strange = impossible(release.counts, release.mechanism, release.group_size)
+    m = release.group_size
+    strange = impossible(release.values, release.mechanism, m)
     if strange.size:
-        fits = fitting(release.counts, release.group_size)
         raise InputError(
-            f"a count of {strange[0]} cannot come from {release.mechanism}",
-            fix=f"Import the table with the mechanism that was used; possible: {', '.join(fits)}",
+            f"{said(int(strange[-1]))} cannot come from {release.mechanism}",
+            fix="Import the table with the mechanism that was used; possible: "
+            + ", ".join(fitting(release.values, m)),
         )
 
 
+def said(value: int) -> str:
+    """Say what was published."""
+    return "a withheld count" if value == WITHHELD else f"a count of {value}"
+
+
 def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
-    true = np.arange(max(0, value - _REACH), min(m, value + _REACH) + 1)
-    # Nearly always the count itself.
-    at = np.array([value])
-    if np.isfinite(mechanism.log_pmf(at, at, m))[0]:
+    alphabet, at = mechanism.alphabet(m), np.array([value])
+    if value == WITHHELD:
+        return mechanism.withheld is not None
+    if not alphabet.lowest <= value <= alphabet.highest:
         return True
+    # Nearly always the count itself.
+    if 0 <= value <= m and np.isfinite(mechanism.log_pmf(at, at, m))[0]:
+        return True
+    true = np.arange(max(0, value - _REACH), min(m, value + _REACH) + 1)
     return bool(np.isfinite(mechanism.log_pmf(at, true, m)).any())
 
 
-def _candidates(counts: NDArray[np.integer], hidden: int) -> Iterator[str]:
-    positive = counts[counts > 0]
+def _candidates(values: NDArray[np.int32], hidden: int) -> Iterator[str]:
+    positive = values[values > 0]
     least = int(positive.min()) if positive.size else 1
+    thresholds = [k for k in (hidden, least - 1) if k > 0]
+    if (values == WITHHELD).any():
+        # Where nothing is published as 0, empty cells may be withheld as well.
+        empty = ("",) if (values == 0).any() else (", zeros=mark", "")
+        marks = [f"suppress(k={k}, shown=mark{zeros})" for k in thresholds for zeros in empty]
+        yield from marks
+        yield from (f"{mark} | round(to={base})" for base in reversed(BASES) for mark in marks)
+        return
     yield RAW
-    if hidden:
-        yield f"suppress(k={hidden})"
-    if least > 1:
-        yield f"suppress(k={least - 1})"
+    yield from (f"suppress(k={k})" for k in thresholds)
     for base in reversed(BASES):
         yield f"round(to={base})"
     yield from PRESETS

@@ -1,4 +1,4 @@
-"""From traces to a release, as a publisher makes it: the one way to publish a group."""
+"""From traces to what is published, as a publisher makes it: the one way to publish a group."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from whosthere.arrays import own
 from whosthere.data.group import Group
-from whosthere.display import in_one_line
-from whosthere.errors import GroupError
+from whosthere.display import in_one_line, stacked
+from whosthere.errors import GroupError, InputError
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
@@ -20,8 +20,6 @@ from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
@@ -29,15 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Publication:
-    """A release with what only its publisher knows.
+class PublishedTable:
+    """The release of one table, with what only its publisher knows.
 
     Attributes
     ----------
     release
         What is published.
     group
-        The people who were counted, with all of their visits.
+        The people who were counted, with all of their visits, over the cells of the table.
     counted
         The same people with the visits that were counted, after bounding.
     counts
@@ -64,21 +62,61 @@ class Publication:
         dropped = self.group.n_visits - self.counted.n_visits
         return dropped / max(self.group.n_visits, 1)
 
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """What came of publishing a group once: one or several tables of the same people.
+
+    Attributes
+    ----------
+    tables
+        Each table with what only its publisher knows.
+    """
+
+    tables: tuple[PublishedTable, ...]
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What is public, and all that an attack sees: a release of each table."""
+        return tuple(table.release for table in self.tables)
+
+    @property
+    def only(self) -> PublishedTable:
+        """The table, where there is one alone."""
+        if len(self.tables) > 1:
+            raise InputError(f"{len(self.tables)} tables were published", fix="Name one of them")
+        return self.tables[0]
+
+    @property
+    def release(self) -> Release:
+        """What is public, where there is one table alone."""
+        return self.only.release
+
+    @property
+    def truth(self) -> NDArray[np.int32]:
+        """The true counts of all visits, where there is one table alone."""
+        return self.only.truth
+
+    @property
+    def share_dropped(self) -> float:
+        """Share of the visits that bounding left out, where there is one table alone."""
+        return self.only.share_dropped
+
     def __repr__(self) -> str:
-        return in_one_line("Publication", repr(self.release))
+        return in_one_line("Publication", *map(repr, self.releases))
 
     def _repr_html_(self) -> str:
-        return self.release._repr_html_()
+        return stacked(*(release._repr_html_() for release in self.releases))
 
 
-def publish_group(
+def publish_table(
     group: Group,
     mechanism: Mechanism,
     *,
     bounding: np.random.Generator,
     noise: np.random.Generator,
-) -> Publication:
-    """Bound what each person contributes, count, and protect, as a trial.
+) -> PublishedTable:
+    """Bound what each person contributes to a table, count, and protect, as a trial.
 
     The release has no ledger of guarantees: trials are made by the thousand, and prove nothing of
     a release that is really published. Which visits are dropped is drawn once for each publication.
@@ -86,11 +124,11 @@ def publish_group(
     Parameters
     ----------
     group
-        The people to count.
+        The people to count, over the cells of the table.
     bounding, noise
         Random numbers for what is dropped, and for the mechanism.
     """
-    return _publish(group, mechanism, bounding, lambda shape: mechanism.draw(shape, noise), None)
+    return _publish(group, mechanism, bounding, noise, None)
 
 
 def publish(
@@ -131,10 +169,8 @@ def publish(
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
-    if seed is None:
-        return _publish(group, chosen, bounding, chosen.draw_securely, ledger)
-    noise = generator(seed, "publish", "noise")
-    return _publish(group, chosen, bounding, lambda shape: chosen.draw(shape, noise), ledger)
+    noise = None if seed is None else generator(seed, "publish", "noise")
+    return Publication((_publish(group, chosen, bounding, noise, ledger),))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:
@@ -151,18 +187,19 @@ def _publish(
     group: Group,
     mechanism: Mechanism,
     bounding: np.random.Generator,
-    draw: Callable[[tuple[int, ...]], Noise],
+    rng: np.random.Generator | None,
     ledger: GuaranteeLedger | None,
-) -> Publication:
+) -> PublishedTable:
+    """Publish a group; without a generator, with noise that nobody can predict."""
     counted = group
     if mechanism.bounds_visits:
         counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
     facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
-    noise = draw(counts.shape)
+    noise = mechanism.draw_for(counted, counts.shape, rng)
     published = mechanism.publish(counts, noise, group.n_users)
     release = Release(own(published, np.int32), facts, ledger)
-    return Publication(release, group, counted, counts, noise)
+    return PublishedTable(release, group, counted, counts, noise)
 
 
 def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,12 +12,14 @@ import numpy as np
 import polars as pl
 
 from whosthere.arrays import frozen
+from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing, new_file, read_table, write_table
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
+from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
@@ -38,15 +41,15 @@ class Release:
     Parameters
     ----------
     counts
-        Published counts, shape (n_regions, n_epochs), int32, within 0..group_size.
+        Published counts, shape (n_regions, n_epochs), int32, in the range that the mechanism
+        states. `WITHHELD` may stand where a count is withheld; it is kept as 0.
     facts
         What is public about them.
     ledger
         What they guarantee, and on what that rests; None where that is unknown, as for counts of
         another program. Two releases are equal whatever their ledgers say.
     withheld
-        Which cells a table of another program withholds, shape of `counts`; their counts are 0.
-        None where a 0 cannot be told from a withheld count.
+        Which cells are withheld, shape of `counts`. None where the mechanism withholds nothing.
     """
 
     counts: NDArray[np.int32]
@@ -64,19 +67,48 @@ class Release:
             )
         if counts.dtype.kind not in "iu":
             raise InputError(f"published counts must be whole numbers, not {counts.dtype}")
-        if counts.min() < 0 or counts.max() > self.group_size:
+        lowest, highest, withholds = self.mechanism.alphabet(self.group_size)
+        withheld = self._withheld(counts, withholds=withholds)
+        if withheld is not None:
+            counts = np.where(withheld, 0, counts)
+            object.__setattr__(self, "withheld", frozen(withheld, np.bool_))
+        shown = counts if withheld is None else np.where(withheld, lowest, counts)
+        if shown.min() < lowest or shown.max() > highest:
             raise InputError(
-                f"published counts reach from {counts.min()} to {counts.max()}, "
-                f"outside 0 to the group size {self.group_size}",
-                fix="Correct the group size, or the counts",
+                f"published counts reach from {shown.min()} to {shown.max()}, "
+                f"outside {lowest} to {highest} for a group of {self.group_size}",
+                fix="Correct the group size, the mechanism, or the counts",
             )
         object.__setattr__(self, "counts", frozen(counts, np.int32))
+
+    def _withheld(
+        self, counts: NDArray[np.integer], *, withholds: bool
+    ) -> NDArray[np.bool_] | None:
+        """Return which cells are withheld, or refuse what the mechanism would not withhold."""
+        given = np.zeros(counts.shape, np.bool_) if self.withheld is None else self.withheld
+        given = np.asarray(given, np.bool_)
+        if given.shape != counts.shape:
+            raise InputError("withheld cells must have the shape of the counts")
+        if withholds:
+            return np.asarray(given | (counts == WITHHELD))
+        if given.any():
+            raise InputError(
+                f"{self.mechanism} withholds nothing, and {given.sum():,} cells are withheld",
+                fix="Say how counts were withheld, as in suppress(k=9, shown=mark)",
+            )
+        return None
+
+    @cached_property
+    def values(self) -> NDArray[np.int32]:
+        """What was published: the counts, and `WITHHELD` where one is withheld."""
         if self.withheld is None:
-            return
-        withheld = np.asarray(self.withheld, dtype=bool)
-        if withheld.shape != expected or counts[withheld].any():
-            raise InputError("withheld cells must be cells with a count of 0")
-        object.__setattr__(self, "withheld", frozen(withheld, np.bool_))
+            return self.counts
+        return frozen(np.where(self.withheld, WITHHELD, self.counts), np.int32)
+
+    @cached_property
+    def symbols(self) -> NDArray[np.int32]:
+        """The same as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
+        return self.mechanism.alphabet(self.group_size).symbols(self.values)
 
     @property
     def regions(self) -> Regions:
@@ -101,10 +133,10 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return self.facts == other.facts and np.array_equal(self.counts, other.counts)
+        return self.facts == other.facts and np.array_equal(self.values, other.values)
 
     def __hash__(self) -> int:
-        return hash((self.group_size, self.epochs, self.mechanism, self.counts.tobytes()))
+        return hash((self.group_size, self.epochs, self.mechanism, self.values.tobytes()))
 
     def __repr__(self) -> str:
         regions, epochs = self.facts.shape
@@ -125,7 +157,8 @@ class Release:
                 "mechanism": str(self.mechanism),
                 "what that means": self.describe(),
                 "cells with somebody in them": int((self.counts > 0).sum()),
-            },
+            }
+            | ({} if self.withheld is None else {"withheld cells": int(self.withheld.sum())}),
         )
 
     def describe(self) -> str:
@@ -156,7 +189,7 @@ class Release:
     def to_table(self) -> pl.DataFrame:
         """Return one row per cell: region, epoch_start (in the local zone) and count.
 
-        With a column withheld where some counts are.
+        With a column withheld, where the mechanism may withhold counts: a withheld one is 0.
         """
         starts = pl.Series(self.epochs.starts).dt.replace_time_zone("UTC")
         local = starts.dt.convert_time_zone(self.epochs.timezone)
@@ -164,9 +197,9 @@ class Release:
         table = pl.DataFrame(
             {
                 "region": pl.Series(self.regions.ids, dtype=pl.String).gather(
-                    cell // self.epochs.n
+                    region_of(cell, self.epochs.n)
                 ),
-                "epoch_start": local.gather(cell % self.epochs.n),
+                "epoch_start": local.gather(epoch_of(cell, self.epochs.n)),
                 "count": self.counts.reshape(-1),
             }
         )

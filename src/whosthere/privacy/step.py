@@ -1,7 +1,8 @@
 """What all steps of a mechanism have in common.
 
-A step takes counts in 0..m to counts in 0..m, each cell by itself; m is the size of the group.
-Whatever else needs to know about a step asks it here, so that a new kind of step is one new class.
+A step takes a whole number within a range to one within a range of its own, or withholds it, each
+cell by itself. Whatever else needs to know about a step asks it here, so that a new kind of step is
+one new class of one of the three shapes in `whosthere.privacy.shapes`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.data.group import Group
+    from whosthere.privacy.alphabet import Span
     from whosthere.privacy.trade_off import TradeOff
     from whosthere.privacy.units import Guarantee, Unit
 
@@ -66,8 +69,8 @@ class Tabulated(NamedTuple):
     chances
         Chance of each of its values from there on; they sum up to 1 within 1e-12.
     results
-        What sums from 0 on become, int32, at least for all counts in 0..m. Sums below are taken
-        for 0, and those above for the last.
+        What sums from the lowest count on become, int32, `WITHHELD` among them; at least for all
+        counts. Sums below are taken for the lowest count, and those above for the last.
     """
 
     lowest: int
@@ -78,8 +81,9 @@ class Tabulated(NamedTuple):
 class Step(ABC):
     """One thing that is done to counts.
 
-    Subclass `Map` for steps without chance, `IntegerNoise` for added noise, and `ChanceTable` for
-    steps that choose between a few results.
+    Subclass `Map` for steps without chance, `AddedNoise` for noise, and `ChanceTable` for steps
+    that choose between a few results. `within` is the range of the counts that a step is given:
+    from 0 to the size of the group, unless an earlier step changed that.
     """
 
     name: ClassVar[str]
@@ -91,8 +95,16 @@ class Step(ABC):
 
     is_random: ClassVar[bool]
     """Whether anything is left to chance."""
+    noise_of: ClassVar[Literal["cell", "people"]] = "cell"
+    """Whether each cell draws its own noise, or the same people in a cell get the same noise."""
     unit: Unit | None = None
     """What the step's noise protects, if it is meant to protect one of the units."""
+    withheld: Span | None = None
+    """The counts that this step withholds, if any."""
+
+    def span(self, within: Span) -> Span:
+        """Return the range of the results, given that of the counts."""
+        return within
 
     # What the step does to counts
 
@@ -107,14 +119,23 @@ class Step(ABC):
         """
         return self.draw(shape, np.random.default_rng(secrets.randbits(256)))
 
+    def draw_for(
+        self,
+        people: Group,  # noqa: ARG002 - what noise of people is made of
+        shape: tuple[int, ...],
+        rng: np.random.Generator | None,
+    ) -> Draw:
+        """Draw for one publication of some people; without a generator, securely."""
+        return self.draw_securely(shape) if rng is None else self.draw(shape, rng)
+
     @property
     def randomness(self) -> Randomness:
         """Where the random numbers of `draw_securely` come from."""
         return Randomness.SYSTEM if self.is_random else Randomness.NONE
 
     @abstractmethod
-    def publish(self, values: NDArray[np.int32], draw: Draw, m: int) -> NDArray[np.int32]:
-        """Return the counts after this step, as a new array.
+    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+        """Return the counts after this step, as a new array; `WITHHELD` where withheld.
 
         Counts and random numbers broadcast against each other. A larger count never gives a
         smaller result with the same random number, if any coupling can do that.
@@ -159,12 +180,15 @@ class Step(ABC):
         values: NDArray[np.integer],
         lo: NDArray[np.integer],
         hi: NDArray[np.integer],
-        m: int,
+        within: Span,
     ) -> NDArray[np.float64]:
-        """Return the log of the chance to land in lo..hi, where 0 <= hi; all arrays broadcast."""
+        """Return the log of the chance to land in lo..hi; all arrays broadcast.
+
+        `hi` is not below the range of the results.
+        """
 
     @abstractmethod
-    def split(self, values: NDArray[np.int32], m: int, *, block: int) -> Iterator[Outcomes]:
+    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
         """Yield all results for each count, about `block` of them at a time, shape (..., j).
 
         Results may be left out as long as their chances sum up to less than 1e-18.
@@ -174,21 +198,20 @@ class Step(ABC):
         self,
         lo: NDArray[np.int64],  # noqa: ARG002
         hi: NDArray[np.int64],  # noqa: ARG002
-        m: int,  # noqa: ARG002
+        within: Span,  # noqa: ARG002
     ) -> Iterator[Pulled] | None:
-        """Return the counts that this step sends into lo..hi, where that is an interval.
+        """Return the counts that this step sends into lo..hi, where these are intervals.
 
-        A map that keeps the order of counts yields one interval. A step that chooses at random
-        between such maps yields one for each. All others give None. An interval is empty where its
-        low end is above its high end, which may be at ``m + 1``.
+        A map that keeps the order of counts yields one interval, or one on either side of what it
+        withholds. A step that chooses at random between such maps yields one for each. All others
+        give None. An interval is empty where its low end is above its high end.
         """
         return None
 
-    def tabulated(self, m: int) -> Tabulated | None:  # noqa: ARG002
+    def tabulated(self, within: Span) -> Tabulated | None:  # noqa: ARG002
         """Return the step as tables, by which many counts are published at once; None if it is not.
 
-        A step that gives none is as good as any other, only slower. A larger sum must never give
-        a smaller result.
+        A step that gives none is as good as any other, only slower.
         """
         return None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from whosthere.privacy.maps import Round, Suppress
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
-from whosthere.privacy.random_rounding import RandomRound
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.step import Step
 
 __all__ = [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.reading.columns import missing, parts_of
-from whosthere.data.reading.table_columns import Arranger, find_forms, joined_ids
+from whosthere.data.reading.columns import letters, missing, parts_of
+from whosthere.data.reading.layout import arrange, find_forms, joined_ids
 from whosthere.data.reading.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
 from whosthere.errors import EmptyError, listed
 
@@ -71,10 +70,8 @@ def _is_wide(source: Source, columns: Columns) -> bool:
 
 
 def _long(source: Source, columns: Columns, time_format: str | None) -> Rows:
-    has_pattern = time_format is not None and "%" in time_format
-    arranger = Arranger(columns, source, rewrites_dates=not has_pattern)
-    layout = arranger.arrange(("region", "count", "time"))
-    [form] = find_forms([source], [layout], time_format)
+    layout = arrange(source, columns, ("region", "count", "time"), time_format=time_format)
+    [form] = find_forms([layout], time_format)
     table = source.whole().select(layout.chosen).with_row_index("row")
     table = table.with_columns(pl.col("region").cast(pl.String))
     nothing = pl.all_horizontal(pl.col("region", "time", "count").is_null())
@@ -91,7 +88,7 @@ def _wide(source: Source, columns: Columns, time_format: str | None) -> Rows:
     named = columns.find("region", found)
     region = named or next((name for name in found if not looks_like_time(name)), found[0])
     others = [name for name in found if name not in parts_of(region, found)]
-    totals = [name for name in others if _letters(name) in _TOTALS]
+    totals = [name for name in others if letters(name) in _TOTALS]
     times = [name for name in others if name not in totals]
     if time_format is None and any(map(looks_like_time, times)):
         left = [name for name in times if not looks_like_time(name)]
@@ -126,12 +123,8 @@ def _form_of_names(names: list[str], time_format: str | None) -> str:
 
 
 def _is_total(texts: pl.Series) -> pl.Series:
-    letters = texts.str.replace_all(r"[\W_]", "").str.to_lowercase()
-    return letters.is_in(_TOTALS).fill_null(value=False)
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
+    names = texts.str.replace_all(r"[\W_]", "").str.to_lowercase()
+    return names.is_in(_TOTALS).fill_null(value=False)
 
 
 def _said(n: int, what: str) -> tuple[str, ...]:

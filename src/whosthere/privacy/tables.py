@@ -16,17 +16,21 @@ from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.labels import sorted_order
 from whosthere.data.reading.numbers import whole_numbers_of
 from whosthere.data.reading.opening import open_sources, single
+from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import InputError, RecordsError, quote
+from whosthere.errors import RecordsError, quote
+from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.possible import fitting, hides, impossible
+from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
 from whosthere.privacy.table_rows import Rows, rows_of
 
 if TYPE_CHECKING:
     import os
+
+    from numpy.typing import NDArray
 
     from whosthere.data.reading.source import Source
     from whosthere.privacy.mechanism import Mechanism
@@ -80,7 +84,8 @@ class TableReader:
     regions
         All regions that were published; by default those that the table names.
     markers
-        What stands for a withheld count, besides `USUAL_MARKERS`.
+        What stands for a withheld count, besides `USUAL_MARKERS`. An empty text stands for empty
+        cells, which are 0 otherwise.
     thousands
         The mark between thousands, where a comma or point could also stand before decimals.
     """
@@ -100,21 +105,19 @@ class TableReader:
     ) -> Imported:
         """Read a table and what is public about it; missing rows and empty cells are 0.
 
-        Counts that the mechanism cannot have published are refused.
+        Counts and marks that the mechanism cannot have published are refused.
         """
-        try:
+        with naming(Path(path)):
             source = single(open_sources(path).sources, Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             cells = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local)
-            release = self._release(cells, epochs, group_size, mechanism)
-            self._check_mechanism(cells, source, release)
-        except InputError as error:
-            if error.where is not None:
-                raise
-            raise RecordsError(error.problem, where=Path(path), fix=error.fix) from error
+            regions = self.regions or Regions(_in_order(cells["region"].unique().to_list()))
+            values = self._values(cells, regions, epochs)
+            _check_mechanism(values, mechanism, group_size, cells, source)
+            release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
         return Imported(release, n_withheld, (*source.notes, *rows.notes))
 
@@ -147,7 +150,7 @@ class TableReader:
                 "count": counts,
                 "withheld": withheld,
                 "row": table["row"],
-                "marker": table["count"].cast(pl.String),
+                "marker": table["count"].cast(pl.String).fill_null(""),
             }
         )
         twice = cells.select("region", "micros").is_duplicated()
@@ -194,24 +197,22 @@ class TableReader:
         return moments.micros
 
     def _withheld(self, column: pl.Series) -> pl.Series:
-        if column.dtype.is_numeric():
-            return pl.repeat(value=False, n=len(column), eager=True, dtype=pl.Boolean)
+        # A mark such as <1 stands for 0 alone, and empty cells do unless they are named as marks.
+        markers = [one.strip() for one in self.markers if _largest_behind(one) > 0]
         text = column.cast(pl.String).str.strip_chars()
-        marked = text.is_in([*USUAL_MARKERS, *(marker.strip() for marker in self.markers)])
-        return marked.fill_null(value=False)
+        return text.is_in([*USUAL_MARKERS, *markers]).fill_null(value="" in markers)
 
     def _counts(self, column: pl.Series, withheld: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
             return column.fill_null(0).cast(pl.Int64, strict=False)
         text = column.cast(pl.String).str.strip_chars()
-        empty = withheld | text.is_null() | (text == "").fill_null(value=False)
+        zeros = ["", *(one.strip() for one in self.markers)]
+        empty = withheld | text.is_in(zeros).fill_null(value=True)
         numbers = text.zip_with(~empty, pl.repeat("0", len(text), eager=True))
         return whole_numbers_of(numbers, self.thousands)
 
-    def _release(
-        self, cells: pl.DataFrame, epochs: Epochs, group_size: int, mechanism: Mechanism
-    ) -> Release:
-        regions = self.regions or Regions(_in_order(cells["region"].unique().to_list()))
+    def _values(self, cells: pl.DataFrame, regions: Regions, epochs: Epochs) -> NDArray[np.int32]:
+        """Return published values, shape (n_regions, n_epochs), with `WITHHELD` among them."""
         row = cells["region"].replace_strict(regions.index, default=-1, return_dtype=pl.Int64)
         if (row < 0).any():
             unknown = cells["region"].filter(row < 0)[0]
@@ -225,39 +226,9 @@ class TableReader:
             raise RecordsError(
                 f"a count of {np.abs(given).max()} is too large", fix="Correct the counts"
             )
-        counts = np.zeros((len(regions), epochs.n), dtype=np.int32)
-        counts[row.to_numpy(), column] = given
-        withheld = np.zeros(counts.shape, dtype=bool)
-        withheld[row.to_numpy(), column] = cells["withheld"].to_numpy()
-        return Release(
-            counts,
-            Facts(regions, epochs, group_size, mechanism),
-            withheld=withheld if withheld.any() else None,
-        )
-
-    def _check_mechanism(self, cells: pl.DataFrame, source: Source, release: Release) -> None:
-        """Refuse counts, or withheld cells, that the claimed mechanism cannot have made."""
-        mechanism, m = release.mechanism, release.group_size
-        marked = cells.filter("withheld")
-        hidden = marked["marker"].unique(maintain_order=True).to_list()
-        largest = max(map(_largest_behind, hidden), default=0)
-        strange = impossible(release.counts, mechanism, m)
-        if strange.size:
-            bad = cells.filter(pl.col("count").is_in(strange.tolist()))
-            others = "" if bad.height == 1 else f"; {bad.height:,} counts cannot"
-            raise RecordsError(
-                f"a count of {bad['count'][0]} cannot come from {mechanism}{others}",
-                where=source.place(bad["row"][0]),
-                fix=_fit_words(release, largest),
-            )
-        if not hides(mechanism, largest, m):
-            marker = next(one for one in hidden if _largest_behind(one) == largest)
-            raise RecordsError(
-                f"{quote(marker.strip())} stands for a withheld count, and {mechanism} would "
-                f"have published a count of {largest}",
-                where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
-                fix=_fit_words(release, largest),
-            )
+        values = np.zeros((len(regions), epochs.n), dtype=np.int32)
+        values[row.to_numpy(), column] = np.where(cells["withheld"].to_numpy(), WITHHELD, given)
+        return values
 
     def _epochs(self, micros: pl.Series, timezone: str) -> Epochs:
         times = micros.unique().sort()
@@ -280,7 +251,7 @@ class TableReader:
 
 
 _FIXES = {
-    "region": "Fill the region in, or say which column holds it (`columns.region`)",
+    "region": "Fill the region in, or say which column holds it",
     "time": "Use ISO 8601 text or Unix seconds, say how times are written (`time_format`), or "
     "which column holds the time (`columns.time`)",
     "count": "Use whole numbers, or say what stands for a withheld count (`markers`)",
@@ -300,11 +271,39 @@ def _largest_behind(marker: str) -> int:
     return 1 if found is None else int(found[1]) - 1
 
 
-def _fit_words(release: Release, hidden: int) -> str:
-    fits = fitting(release.counts, release.group_size, hidden=hidden)
-    if not fits:
-        return "Say which mechanism was really used (`mechanism`), or correct the counts"
-    return f"Say which mechanism was really used (`mechanism`). These would fit: {', '.join(fits)}"
+def _check_mechanism(
+    values: NDArray[np.int32],
+    mechanism: Mechanism,
+    m: int,
+    cells: pl.DataFrame,
+    source: Source,
+) -> None:
+    """Refuse counts, or withheld cells, that the claimed mechanism cannot have made."""
+    marked = cells.filter("withheld")
+    hidden = marked["marker"].unique(maintain_order=True).to_list()
+    largest = max(map(_largest_behind, hidden), default=0)
+    strange = [int(value) for value in impossible(values, mechanism, m)]
+    fits = fitting(values, m, hidden=largest) if strange or hidden else []
+    fix = "Say which mechanism was really used (`mechanism`)" + (
+        f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
+    )
+    numbers = [value for value in strange if value != WITHHELD]
+    if numbers:
+        bad = cells.filter(pl.col("count").is_in(numbers) & ~pl.col("withheld"))
+        others = "" if bad.height == 1 else f"; {bad.height:,} counts cannot"
+        raise RecordsError(
+            f"{said(bad['count'][0])} cannot come from {mechanism}{others}",
+            where=source.place(bad["row"][0]),
+            fix=fix,
+        )
+    if hidden and not withholds(mechanism, largest, m):
+        marker = next(one for one in hidden if _largest_behind(one) == largest)
+        would = "withholds nothing" if strange else f"would have published a count of {largest}"
+        raise RecordsError(
+            f"{quote(marker.strip())} stands for a withheld count, and {mechanism} {would}",
+            where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
+            fix=fix,
+        )
 
 
 def _in_order(ids: list[str]) -> list[str]:

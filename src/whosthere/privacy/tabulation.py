@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from whosthere import kernels
+from whosthere.privacy.alphabet import WITHHELD
+from whosthere.privacy.probability import alphabet_of, placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.kernels.stages import Stages
-    from whosthere.privacy.step import Step, Tabulated
+    from whosthere.privacy.step import Step
 
 # The guide of a law has so many entries for each of its values that few of them leave a choice,
 # and never more bits than the compiled code looks at first.
@@ -25,53 +27,90 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
-    """Return steps as stages for groups of m people; None where a step has no tables."""
+    """Return steps as stages for groups of m people; None where a step has no tables.
+
+    They publish symbols of the mechanism's alphabet.
+    """
     stages = _stages(steps, m)
     return None if stages is None else _packed(stages)
 
 
-def expected(steps: Sequence[Step], m: int) -> NDArray[np.float64] | None:
-    """Return the mean of what is published for each count in 0..m; None as in `tabulate`."""
+def expected(steps: Sequence[Step], m: int, withheld: float) -> NDArray[np.float64] | None:
+    """Return the mean of what is published for each count in 0..m; None as in `tabulate`.
+
+    Withheld counts are taken for the given number.
+    """
     stages = _stages(steps, m)
     if stages is None:
         return None
-    mean = np.arange(m + 1.0)
-    for lowest, chances, results in reversed(stages):
+    alphabet = alphabet_of(steps, m)
+    mean = np.arange(alphabet.base, alphabet.highest + 1.0)
+    if alphabet.withholds:
+        mean[0] = withheld
+    for n_counts, lowest, chances, results in reversed(stages):
         means = mean[results]
-        highest = lowest + chances.size - 1
         # All sums of a count and the number added, those beyond the table at its ends.
-        sums = np.clip(np.arange(lowest, m + highest + 1), 0, results.size - 1)
-        mean = np.correlate(means[sums], chances)
+        sums = np.arange(lowest, n_counts + lowest + chances.size - 1)
+        mean = np.correlate(means[np.clip(sums, 0, results.size - 1)], chances)
     return mean
 
 
-def _stages(steps: Sequence[Step], m: int) -> list[Tabulated] | None:
-    """Return the tables of steps; those without chance are put into the table before them."""
-    stages: list[Tabulated] = []
-    for step in steps:
-        tables = step.tabulated(m)
+class _Stage(NamedTuple):
+    """A stage of `kernels.Stages`: the number of its counts, and what `Tabulated` has.
+
+    Results are numbered from 0 on, as the next stage counts them. Those of the last stage are
+    symbols of the mechanism's alphabet.
+    """
+
+    n_counts: int
+    lowest: int
+    chances: NDArray[np.float64]
+    results: NDArray[np.int32]
+
+    @property
+    def is_random(self) -> bool:
+        return self.chances.size > 1 or self.lowest != 0
+
+
+def _stages(steps: Sequence[Step], m: int) -> list[_Stage] | None:
+    """Return the tables of steps; those without chance are put into the table before them.
+
+    None where a step has no tables, or where something is withheld before more noise is added.
+    """
+    stages: list[_Stage] = []
+    for step, within in placed(steps, m)[0]:
+        tables = step.tabulated(within)
         if tables is None:
             return None
-        if stages and not _is_random(tables):
-            before = stages[-1]
-            stages[-1] = before._replace(results=tables.results[before.results])
+        stage = _Stage(within.highest - within.lowest + 1, *tables)
+        if not stages:
+            stages.append(stage)
+            continue
+        before = stages[-1].results
+        held = before == WITHHELD
+        numbers = np.where(held, 0, before - np.int32(within.lowest))
+        if not stage.is_random:
+            results = np.where(held, np.int32(WITHHELD), stage.results[numbers])
+            stages[-1] = stages[-1]._replace(results=results)
+        elif held.any():
+            return None
         else:
-            stages.append(tables)
+            stages[-1] = stages[-1]._replace(results=numbers)
+            stages.append(stage)
+    if stages:
+        symbols = alphabet_of(steps, m).symbols(stages[-1].results)
+        stages[-1] = stages[-1]._replace(results=symbols)
     return stages
 
 
-def _is_random(tables: Tabulated) -> bool:
-    return tables.chances.size > 1 or tables.lowest != 0
-
-
-def _packed(stages: Sequence[Tabulated]) -> Stages:
+def _packed(stages: Sequence[_Stage]) -> Stages:
     """Put the tables of all stages into one array each."""
     limits = [_limits(stage.chances) for stage in stages]
     guides = [_guide(limit) for limit in limits]
     results = [stage.results for stage in stages]
     return kernels.Stages(
         n=len(stages),
-        is_random=np.array([_is_random(stage) for stage in stages], dtype=np.bool_),
+        is_random=np.array([stage.is_random for stage in stages], dtype=np.bool_),
         lowest=np.array([stage.lowest for stage in stages], dtype=np.int64),
         guide=_joined(guides, np.int32),
         guide_bits=np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),

@@ -7,30 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
-from whosthere.reporting.texts import texts
+from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, UTILITY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
 FOUND = "tpr_at_fpr_1pct"
+"""The measure of how many people are found."""
 _SIZE = re.compile(r", m=(\d+)(?=$|, knows )")
-_KEPT = ("pattern_correlation", "visits_kept", "cells_kept")
-
-
-def words_of(metric: str) -> str:
-    """Return what a metric is called in sentences."""
-    return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
-
-
-def short_words_of(metric: str) -> str:
-    """Return what a metric is called in the head of a column."""
-    short: dict[str, str] = texts()["short"]
-    return short.get(metric, words_of(metric))
+KEPT = "pattern_correlation"
+"""The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
 
 
 def group_size_of(setting: str) -> int | None:
@@ -44,22 +32,11 @@ def with_group_size(setting: str, size: str) -> str:
     return _SIZE.sub(lambda _: size, setting)
 
 
-def estimate_of(finding: Finding | None) -> float | None:
-    """Return the value of a finding, None where there is none."""
-    return None if finding is None else finding.estimate
-
-
 @dataclass(frozen=True, eq=False)
 class Lookup:
     """The findings of an audit by setting, attack and metric."""
 
     findings: Sequence[Finding]
-    verdicts: Sequence[Verdict]
-
-    @classmethod
-    def of(cls, audit: FinishedAudit) -> Lookup:
-        """Return the findings of an audit."""
-        return cls(audit.findings, audit.verdicts)
 
     @cached_property
     def _by_place(self) -> dict[tuple[str, str, str], Finding]:
@@ -75,6 +52,11 @@ class Lookup:
         """Return a finding, None where it was not measured."""
         return self._by_place.get((setting, attack, metric))
 
+    def measured(self, metrics: Iterable[str]) -> list[str]:
+        """Return those of some metrics of which there is a finding."""
+        there = {one.metric for one in self.findings}
+        return [metric for metric in metrics if metric in there]
+
     def attacks_in(self, setting: str) -> tuple[str, ...]:
         """Return the real attacks of a setting."""
         there = {one.attack for one in self.findings if one.setting == setting}
@@ -86,27 +68,25 @@ class Lookup:
         known = [one for one in found if one is not None and one.estimate is not None]
         return max(known, key=lambda one: one.estimate or 0.0, default=None)
 
+    def riskiest(self, settings: Iterable[str], most: int) -> frozenset[str]:
+        """Return the settings in which attacks do best: at most so many, but at least one."""
+        aucs = {setting: self.largest(setting, "auc") for setting in settings}
+        risk = {setting: (auc and auc.estimate) or 0.0 for setting, auc in aucs.items()}
+        return frozenset(sorted(risk, key=lambda name: -risk[name])[: max(most, 1)])
+
     def ceiling(self, setting: str, metric: str) -> float | None:
         """Return the value of the ceiling."""
-        return estimate_of(self.find(setting, CEILING, metric))
+        return self._estimate(setting, CEILING, metric)
 
     def guarantee(self, setting: str, metric: str) -> float | None:
         """Return the guaranteed value."""
-        return estimate_of(self.find(setting, GUARANTEE, metric))
+        return self._estimate(setting, GUARANTEE, metric)
 
-    @cached_property
-    def utility_metrics(self) -> tuple[str, ...]:
-        """What was measured of the utility, each once."""
-        return tuple(dict.fromkeys(one.metric for one in self.findings if one.attack == UTILITY))
-
-    @cached_property
-    def kept_metric(self) -> str | None:
-        """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
-        return next((name for name in _KEPT if name in self.utility_metrics), None)
+    def _estimate(self, setting: str, line: str, metric: str) -> float | None:
+        found = self.find(setting, line, metric)
+        return None if found is None else found.estimate
 
     def kept(self, setting: str) -> float | None:
-        """Return what a setting keeps, from 0 to 1."""
-        if self.kept_metric is None:
-            return None
-        value = estimate_of(self.find(setting, UTILITY, self.kept_metric))
+        """Return what a setting keeps, from 0 to 1; None where that is not known."""
+        value = self._estimate(setting, UTILITY, KEPT)
         return None if value is None else min(max(value, 0.0), 1.0)

@@ -1,4 +1,10 @@
-"""From sections to one HTML file that needs nothing else."""
+"""From sections to one HTML file that needs nothing else.
+
+A report may hold what must not leave a house, so it must not talk to anybody. Style and script
+stand in the file, and a content-security policy allows only these two, by their hashes; it forbids
+style attributes. Pictures are SVG that Python writes. The script only chooses, sorts and filters
+what is there already, so a page without it is complete.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from whosthere._version import __version__
-from whosthere.reporting.charts.drawing import draw
-from whosthere.reporting.numbers import visible
-from whosthere.reporting.texts import texts
+from whosthere.reporting.words import shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from whosthere.reporting.sections.about import Entry
 
@@ -26,7 +30,7 @@ _CLASSES = {"accept": "accept", "reject": "reject", "cannot tell": "unsure"}
 _ICONS = {"accept": "\N{CHECK MARK}", "reject": "\N{MULTIPLICATION X}", "cannot tell": "?"}
 
 
-def render(template: str, *, glossary: Iterable[Entry], **context: object) -> str:
+def render(template: str, *, glossary: Mapping[str, Entry], **context: object) -> str:
     """Return a page.
 
     Parameters
@@ -38,51 +42,41 @@ def render(template: str, *, glossary: Iterable[Entry], **context: object) -> st
     context
         What the template needs besides.
     """
-    style = asset("theme.css") + asset("page.css") + asset("parts.css")
-    script = asset("script.js")
-    return (
-        environment()
-        .get_template(f"{template}.html.j2")
-        .render(
-            style=style,
-            script=script,
-            policy_of_content=(
-                f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-                "base-uri 'none'; form-action 'none'"
-            ),
-            version=__version__,
-            glossary={entry.key: entry.meaning for entry in glossary},
-            texts=texts(),
-            is_fragment=False,
-            **context,
-        )
+    style = _asset("theme.css") + _asset("page.css") + _asset("parts.css")
+    script = _asset("script.js")
+    policy_of_content = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return _rendered(
+        template,
+        style=style,
+        glossary=glossary,
+        is_fragment=False,
+        script=script,
+        policy_of_content=policy_of_content,
+        version=__version__,
+        **context,
     )
 
 
-def render_fragment(template: str, *, glossary: Iterable[Entry], **context: object) -> str:
+def render_fragment(template: str, *, glossary: Mapping[str, Entry], **context: object) -> str:
     """Return a part of a page for somebody else's page, such as a notebook.
 
     Its style holds within it alone, and there is no script.
     """
-    theme = asset("theme.css").replace(":root", ".whosthere")
-    return (
-        environment()
-        .get_template(f"{template}.html.j2")
-        .render(
-            style=theme
-            + Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
-            + asset("parts.css")
-            + Markup("}"),
-            glossary={entry.key: entry.meaning for entry in glossary},
-            texts=texts(),
-            is_fragment=True,
-            **context,
-        )
-    )
+    theme = _asset("theme.css").replace(":root", ".whosthere")
+    own = Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
+    style = theme + own + _asset("parts.css") + Markup("}")
+    return _rendered(template, style=style, glossary=glossary, is_fragment=True, **context)
+
+
+def _rendered(template: str, **context: object) -> str:
+    return _environment().get_template(f"{template}.html.j2").render(texts=texts(), **context)
 
 
 @cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """Return the templates; whatever they show is escaped."""
     made = Environment(
         loader=PackageLoader("whosthere.reporting"),
@@ -93,7 +87,8 @@ def environment() -> Environment:
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
     made.filters |= {
-        "drawn": draw,
+        "short": shortened,
+        "words": words_of,
         "prose": _prose,
         "anchor": _anchor,
         "class": _CLASSES.__getitem__,
@@ -103,7 +98,7 @@ def environment() -> Environment:
 
 
 @cache
-def asset(name: str) -> Markup:
+def _asset(name: str) -> Markup:
     """Return a file that belongs to every page, as it is."""
     source = files("whosthere.reporting") / "templates" / name
     return Markup(source.read_text(encoding="utf-8"))  # noqa: S704 - our own file

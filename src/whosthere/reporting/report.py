@@ -12,13 +12,16 @@ from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
-from whosthere.reporting.pages import audit_page
+from whosthere.reporting.lookup import Lookup
 from whosthere.reporting.render import render, render_fragment
-from whosthere.reporting.sections.about import glossary_entries
+from whosthere.reporting.sections.about import about_section, glossary_of, policy_table
 from whosthere.reporting.sections.comparison import comparison_page
-from whosthere.reporting.sections.ladder import ladder_page
+from whosthere.reporting.sections.ladder import choice_section, ladders_section
 from whosthere.reporting.sections.overview import overview
-from whosthere.reporting.texts import texts
+from whosthere.reporting.sections.sure import sure_section
+from whosthere.reporting.sections.where import where_section
+from whosthere.reporting.sections.who import who_section
+from whosthere.reporting.words import shortened
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
 REPORT = "report.html"
 """The name of the report in the folder of an audit."""
-_QUESTION = "Could somebody be found in these counts?"
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,21 +81,20 @@ def refuse_page(path: Path, *, force: bool, runs: Sequence[Path] = ()) -> None:
 
 def audit_report(audit: FinishedAudit) -> Report:
     """Return the report of one audit."""
-    page = audit_page(audit)
-    contents = [("verdicts", "Verdict"), ("choose", "Which protection")]
-    contents += [("who", "Who")] if page.people else []
-    contents += [("where", "Where and when")] if page.places else []
-    contents += [("sure", "How sure"), ("method", "Method"), ("limits", "Limits")]
-    contents += [("policy", "Policy"), ("repeat", "Repeat it"), ("glossary", "Glossary")]
-    title = f"Audit {page.name}"
+    title = f"Audit {shortened(audit.name)}"
     html = render(
         "audit",
         title=title,
-        heading=_QUESTION,
-        contents=contents,
-        page=page,
+        audit=audit,
+        attacks=Lookup(audit.findings).attacks,
+        overview=overview(audit),
+        who=who_section(audit),
+        where=where_section(audit),
+        sure=sure_section(audit),
+        about=about_section(audit),
+        policy=policy_table(audit.policy),
         least_people=LEAST_PEOPLE,
-        glossary=page.about.glossary,
+        glossary=glossary_of(audit.findings),
     )
     return Report(title, html)
 
@@ -102,29 +103,20 @@ def comparison_report(audits: Sequence[FinishedAudit]) -> Report:
     """Return several audits side by side."""
     page = comparison_page(audits)
     title = f"Audits {', '.join(page.names)}"
-    contents = [("verdicts", "Verdicts"), ("measures", "Measured"), ("plans", "What was done")]
-    html = render(
-        "compare",
-        title=title,
-        heading=texts()["comparison"]["title"],
-        contents=[*contents, ("glossary", "Glossary")],
-        page=page,
-        glossary=page.glossary,
-    )
-    return Report(title, html)
+    glossary = glossary_of(one for audit in audits for one in audit.findings)
+    return Report(title, render("compare", title=title, page=page, glossary=glossary))
 
 
 def recommendation_report(found: Recommendation) -> Report:
     """Return what a search for a protection found."""
-    page = ladder_page(found)
-    contents = [("verdicts", "Verdict"), ("choose", "Which protection"), ("ladders", "Steps")]
     html = render(
         "recommend",
         title="Recommendation",
-        heading=texts()["recommendation"]["title"],
-        contents=[*contents, ("policy", "Policy"), ("glossary", "Glossary")],
-        page=page,
-        glossary=page.glossary,
+        overview=choice_section(found),
+        ladders=ladders_section(found),
+        policy_name=found.policy.name,
+        policy=policy_table(found.policy),
+        glossary=glossary_of(one for tried in found.candidates for one in tried.last_findings),
     )
     return Report("Recommendation", html)
 
@@ -132,5 +124,6 @@ def recommendation_report(found: Recommendation) -> Report:
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
     audit = FinishedAudit.of(result)
-    glossary = glossary_entries(one.metric for one in audit.findings)
-    return render_fragment("notebook", page={"overview": overview(audit)}, glossary=glossary)
+    return render_fragment(
+        "notebook", overview=overview(audit), glossary=glossary_of(audit.findings)
+    )

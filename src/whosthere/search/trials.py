@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from whosthere.auditing.work import Job, Workers
-    from whosthere.game.plan import Plan, Task
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
 
 FORMAT_VERSION = 2
 SEARCH_MANIFEST = "search.json"

@@ -76,6 +76,25 @@ class Auxiliary:
         return self.reference
 
 
+@dataclass(frozen=True, eq=False)
+class View:
+    """What an attacker has of one table before it is published.
+
+    Attributes
+    ----------
+    facts
+        What is public about the table.
+    knowledge
+        What is known of the target, over the cells of the table.
+    auxiliary
+        What else the attacker has, over the cells of the table.
+    """
+
+    facts: Facts
+    knowledge: Knowledge | None
+    auxiliary: Auxiliary
+
+
 @dataclass(frozen=True)
 class Answer:
     """What an attack says about one release.
@@ -137,6 +156,11 @@ class FittedAttack(ABC):
     @abstractmethod
     def score(self, release: Release) -> Answer:
         """Score a release; the same release always gets the same answer."""
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:
+        """Score all tables of a publication; more than one needs `Attack.fit_tables`."""
+        [release] = releases
+        return self.score(release)
 
 
 class Attack(ABC):
@@ -230,6 +254,28 @@ class Attack(ABC):
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Prepare, knowing that the attack applies."""
+
+    def check_tables(self, views: Sequence[View]) -> None:
+        """Raise `NotApplicableError` if the attack does not apply to a publication.
+
+        An attack that can add up what several tables say overrides this, `fit_tables` and
+        `FittedAttack.score_tables`. All others know one table.
+        """
+        view = self._only(views)
+        self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Prepare for one target and for publications of these tables."""
+        view = self._only(views)
+        return self.fit(view.facts, view.knowledge, view.auxiliary, seed=seed)
+
+    def _only(self, views: Sequence[View]) -> View:
+        if len(views) > 1:
+            raise NotApplicableError(
+                f"{self.name} attacks one table, not {len(views)} together",
+                fix="Publish one table, or use another attack",
+            )
+        return views[0]
 
 
 WORDS = {

@@ -19,6 +19,7 @@ from whosthere.adversary.classifiers import (
 )
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
 from whosthere.adversary.null_scores import NullScores
+from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
 from whosthere.privacy.parameters import check_integer
@@ -131,7 +132,9 @@ class _HabitsOf:
 
     def time_marginal(self) -> NDArray[np.float64]:
         n_epochs = self.reference.epochs.n
-        visits = np.bincount(self.reference.cells % n_epochs, minlength=n_epochs).astype(np.float64)
+        visits = np.bincount(epoch_of(self.reference.cells, n_epochs), minlength=n_epochs).astype(
+            np.float64
+        )
         return visits / visits.sum() if visits.any() else np.full(n_epochs, 1.0 / n_epochs)
 
     def mean_visits(self) -> float:

@@ -1,4 +1,9 @@
-"""Zero Auxiliary Knowledge (Guan, Guépin, Cretu and de Montjoye, 2024)."""
+"""Zero Auxiliary Knowledge (Guan, Guépin, Cretu and de Montjoye, 2024).
+
+The attack trains on the release that it scores. Its random numbers come from the seed, its name and
+a hash of the counts, so an answer does not depend on which releases were scored before, or by which
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""L1 logistic regression at its converged optimum, over all cells at once."""
+"""L1 logistic regression at its converged optimum, over all cells at once.
+
+Hundreds of aggregates over hundreds of thousands of cells would be gigabytes as standardised
+floats. So the gradient of all cells is one weighted column sum of the integer counts, standardised
+afterwards: (sum of slope * count - mean * sum of slopes) / deviation. An optimum exists with no
+more weights than aggregates, so only a working set of cells is copied out as floats and solved. One
+pass over all cells then shows which were missing; it ends when none violates the optimality
+conditions by more than the tolerance.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.city.choices import Choices
+from whosthere.data.city.places import Choices
 from whosthere.data.city.residents import mean_one
 from whosthere.data.epochs import DAYS_A_WEEK
 
@@ -45,19 +45,15 @@ class Sessions:
     second: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Events:
-    """Records as columns: the person's row, seconds since the first midnight, the region."""
-
-    person: NDArray[np.int32]
-    second: NDArray[np.int64]
-    region: NDArray[np.int32]
-
-
 def draw_events(
     model: CityModel, days: int, people: People, places: Places, rng: np.random.Generator
-) -> Events:
-    """Let the people live for some days and note what they leave behind, in no given order."""
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """Let the people live for some days and note what they leave behind, in no given order.
+
+    Returns
+    -------
+    The person, the second since the first midnight, and the region of each record.
+    """
     sessions = _sessions(model, days, people, rng)
     stay_region = _regions_of_stays(model, sessions, people, places, rng)
     size = rng.geometric(1 / model.records_a_session, size=sessions.person.size)
@@ -70,7 +66,7 @@ def draw_events(
     second = (sessions.day * DAY_SECONDS + sessions.second)[session] + since_start
     region = _strayed(model, stay_region[session], places, rng)
     inside = second < days * DAY_SECONDS
-    return Events(sessions.person[session][inside].astype(np.int32), second[inside], region[inside])
+    return sessions.person[session][inside].astype(np.int32), second[inside], region[inside]
 
 
 def _sessions(model: CityModel, days: int, people: People, rng: np.random.Generator) -> Sessions:

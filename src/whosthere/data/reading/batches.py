@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.geoparquet import points_of
 from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.partition.base import Places
 from whosthere.data.reading.rejects import Rejects
-from whosthere.data.reading.table_columns import Arranger, Layout, find_forms
-from whosthere.data.reading.times import UNIX, ClockChange, TimeReader
+from whosthere.data.reading.source import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from whosthere.data.reading.layout import Layout
     from whosthere.data.reading.source import Source
+    from whosthere.data.reading.times import TimeReader
+
+_Item = TypeVar("_Item")
 
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
@@ -35,8 +38,6 @@ class Batch:
 
     Attributes
     ----------
-    source
-        Where they come from.
     users
         Who, as the file has it; nobody where users were left out.
     micros
@@ -76,71 +77,26 @@ class Batch:
         return self.source.place(self.first_row + row)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowReader:
-    """How the rows of any file become records.
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A file with all that is known of how it is read.
 
     Parameters
     ----------
-    columns
-        Names of the columns, or guesses where None.
-    use_points
-        Whether places are longitudes and latitudes, not ids of regions.
+    layout
+        What its columns hold.
+    times
+        How its times are read.
     learns_regions
         Whether any id names a region; then one that stands for a missing value is none.
-    timezone
-        Zone of times that carry none.
-    time_format
-        How times are written, see `TimeReader`; None to find out.
-    at_clock_change
-        What becomes of local times that do not exist or exist twice.
     drop_invalid
         Leave out rows that cannot be used, instead of refusing the file.
     """
 
-    columns: Columns = field(default_factory=Columns)
-    use_points: bool = True
-    learns_regions: bool = True
-    timezone: str | None = None
-    time_format: str | None = None
-    at_clock_change: ClockChange = "refuse"
-    drop_invalid: bool = False
-
-    def tables(self, sources: Sequence[Source]) -> list[Table]:
-        """Find out how each file is to be read, refusing one that cannot be."""
-        roles = ("user", "point" if self.use_points else "region", "time")
-        has_pattern = self.time_format is not None and "%" in self.time_format
-        layouts = [
-            Arranger(self.columns, source, rewrites_dates=not has_pattern).arrange(roles)
-            for source in sources
-        ]
-        forms = find_forms(sources, layouts, self.time_format)
-        return [
-            Table(source, layout, self, self._times(form))
-            for source, layout, form in zip(sources, layouts, forms, strict=True)
-        ]
-
-    def _times(self, form: str) -> TimeReader:
-        return TimeReader(
-            timezone=self.timezone,
-            form=form,
-            at_clock_change=self.at_clock_change,
-            any_age=self.time_format == UNIX,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A file with all that is known of how it is read."""
-
-    source: Source
     layout: Layout
-    reader: RowReader
     times: TimeReader
-
-    def kind(self, role: str) -> pl.DataType | None:
-        """Return the type of the column of a role; None where it is made of several."""
-        return self.source.schema.get(self.layout.names[role])
+    learns_regions: bool
+    drop_invalid: bool
 
     def without_users(self) -> Table:
         """Return the same file, read for its times and places alone."""
@@ -150,42 +106,33 @@ class Table:
     def batches(self) -> Iterator[Batch]:
         """Read the file as batches of checked records."""
         first_row = 0
-        for frame in self.source.batches(self.layout.chosen):
+        for frame in self.layout.source.batches(self.layout.chosen):
             yield self._check(frame, first_row)
             first_row += frame.height
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
-        drop = self.reader.drop_invalid
-        rejects = Rejects(self.source, self.layout, frame, first_row, drop=drop)
+        source = self.layout.source
+        rejects = Rejects(self.layout, frame, first_row, drop=self.drop_invalid)
         rejects.add_ragged()
         users = pl.Series(dtype=pl.String)
         if "user" in frame.columns:
             users = frame["user"]
             rejects.add("user", _blank(users), "without a user", "is no user")
-        moments = rejects.explained(lambda: self.times.read(frame["time"]))
-        for problem, marked in moments.problems.items():
-            rejects.add_time(problem, marked, self.times)
-        rejects.add(
-            "time",
-            moments.micros.is_null(),
-            "without a valid time",
-            "is not a time",
-            fix="Correct it, say how times are written (`time_format`), or have invalid rows "
-            "dropped (`drop_invalid`)",
-        )
+        with naming(source.path):
+            moments = self.times.read(frame["time"])
+        rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
         micros, good = moments.micros.fill_null(0).to_numpy(), rejects.good
         if good is not None:
             users = users.filter(pl.Series(good)) if users.len() else users
             micros, places = micros[good], places.where(good)
-        return Batch(
-            self.source, users, micros, places, first_row, good, rejects.reasons, moments.resolved
-        )
+        resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
+        return Batch(source, users, micros, places, first_row, good, rejects.reasons, resolved)
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> Places:
-        if not self.reader.use_points:
+        if "region" in frame.columns:
             region = frame["region"]
-            bad = _blank(region) if self.reader.learns_regions else region.is_null()
+            bad = _blank(region) if self.learns_regions else region.is_null()
             rejects.add("region", bad, "without a region", "is no region")
             return Places(region=region)
         if "point" in frame.columns:
@@ -202,6 +149,18 @@ class Table:
             rejects.add(roles[1], pl.Series(np.abs(lat) > 90.0), reason, _OUTSIDE_THE_WORLD)
             rejects.add(roles[0], pl.Series(np.abs(lon) > 180.0), reason, _OUTSIDE_THE_WORLD)
         return Places(lon, lat)
+
+
+def one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Yield the items, the next of which is made by another thread meanwhile.
+
+    What goes wrong in making an item is raised where it would have been yielded.
+    """
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = maker.submit(next, items, None)
+            yield item
 
 
 def _within(degrees: NDArray[np.float64], limit: float) -> bool:

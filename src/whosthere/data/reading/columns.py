@@ -79,15 +79,12 @@ class Columns:
             return self._guess_region(found)
         return guess(role, found)
 
-    def require(self, roles: Sequence[str], found: Sequence[str]) -> dict[str, str]:
-        """Return the name of the column for every role, refusing a table that lacks one."""
-        names: dict[str, str] = {}
-        for role in roles:
-            name = self.find(role, found)
-            if name is None:
-                raise missing(role, found)
-            names[role] = name
-        return names
+    def require(self, role: str, found: Sequence[str]) -> str:
+        """Return the name of the column for a role, refusing a table that lacks one."""
+        name = self.find(role, found)
+        if name is None:
+            raise missing(role, found)
+        return name
 
     def _guess_region(self, found: Sequence[str]) -> str | None:
         """Return a column of regions, or the two that number cells within areas."""
@@ -118,13 +115,13 @@ def _fitting(role: str, found: Sequence[str]) -> list[str]:
     """Return the columns that have the most usual name for a role, in any spelling."""
     by_letters: dict[str, list[str]] = {}
     for name in found:
-        by_letters.setdefault(_letters(_as_written(name, found)), []).append(name)
-    usual = next((one for one in map(_letters, USUAL_NAMES[role]) if one in by_letters), None)
+        by_letters.setdefault(letters(_as_written(name, found)), []).append(name)
+    usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
     if usual is None:
         return []
     fitting = by_letters[usual]
     if role == "user" and usual == "id":
-        fitting += [name for name in found if any(one in _letters(name) for one in _OF_PEOPLE)]
+        fitting += [name for name in found if any(one in letters(name) for one in _OF_PEOPLE)]
     return fitting
 
 
@@ -169,16 +166,17 @@ def _look_like_data(found: Sequence[str]) -> bool:
     Counts may have a column for each time: then nearly all names are times.
     """
     n_times = sum(map(looks_like_time, found))
-    if n_times >= max(2, len(found) - 1) or any(_letters(name) in _SURE_NAMES for name in found):
+    if n_times >= max(2, len(found) - 1) or any(letters(name) in _SURE_NAMES for name in found):
         return False
     return n_times > 0 or any(_DATUM.search(name) for name in found)
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """Return a name as it is compared: its letters and digits, without case."""
     return re.sub(r"[\W_]", "", name).lower()
 
 
 # Shorter ones may be ids: a region can be called x.
-_SURE_NAMES = {_letters(name) for names in USUAL_NAMES.values() for name in names if len(name) > 2}
+_SURE_NAMES = {letters(name) for names in USUAL_NAMES.values() for name in names if len(name) > 2}
 # A number, or a time of day anywhere.
 _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")

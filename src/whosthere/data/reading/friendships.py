@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,16 @@ import polars as pl
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import refuse_data_as_names
+from whosthere.data.reading.layout import joined_ids
 from whosthere.data.reading.opening import read_single
-from whosthere.data.reading.table_columns import joined_ids
+from whosthere.data.reading.source import naming
 from whosthere.errors import EmptyError, RecordsError, listed
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from whosthere.data.traces import Traces
 
 COLUMNS = ("user", "friend")
 _NOBODY = -1
@@ -48,10 +52,8 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
         )
     if not table.height:
         raise EmptyError("has no rows", where=path)
-    try:
+    with naming(path):
         ids = [joined_ids([name], table.schema) for name in chosen]
-    except RecordsError as error:
-        raise RecordsError(error.problem, where=path, fix=error.fix) from error
     return table.select(
         expr.cast(pl.String).alias(role) for role, expr in zip(COLUMNS, ids, strict=True)
     )
@@ -85,3 +87,10 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
         kept=graph.n_edges,
     )
     return graph, entry
+
+
+def added(traces: Traces, pairs: pl.DataFrame) -> Traces:
+    """Return traces with the friendships among their users, and an account of them."""
+    graph, entry = among(pairs, traces.users)
+    ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)
+    return replace(traces, friends=graph, ledger=ledger)

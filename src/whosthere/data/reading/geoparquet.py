@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _POINT = 1
-_HAS_SRID, _FLAGS = 0x20000000, 0xE0000000
+_HAS_SRID, _NO_FLAGS = (pl.lit(bits, pl.UInt32) for bits in (0x20000000, 0x1FFFFFFF))
 _WGS84 = {("EPSG", "4326"), ("OGC", "CRS84"), ("OGC", "CRS84h"), ("EPSG", "4979")}
 
 
@@ -49,34 +49,21 @@ def points_of(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float6
 
     Points may have heights and the number of a system, which are left out.
     """
-    lon = np.full(len(column), np.nan)
-    lat = np.full(len(column), np.nan)
-    sizes = column.bin.size().fill_null(0).to_numpy()
-    for size in np.unique(sizes):
-        if size < 21:
-            continue
-        rows = np.flatnonzero(sizes == size)
-        raw = np.frombuffer(b"".join(column.gather(rows).to_list()), np.uint8)
-        table = raw.reshape(rows.size, int(size))
-        for order, dtype in ((1, "<"), (0, ">")):
-            ours = table[:, 0] == order
-            if ours.any():
-                lon[rows[ours]], lat[rows[ours]] = _coordinates(table[ours], dtype)
-    return lon, lat
-
-
-def _coordinates(
-    table: NDArray[np.uint8], order: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    kind = np.ascontiguousarray(table[:, 1:5]).view(f"{order}u4")[:, 0]
-    lon, lat = np.full(kind.size, np.nan), np.full(kind.size, np.nan)
-    has_srid = (kind & _HAS_SRID) != 0
-    # ISO adds 1000, 2000 or 3000 for heights and measures; PostGIS sets flags.
-    is_point = (kind & ~np.uint32(_FLAGS)) % 1000 == _POINT
-    for srid in (False, True):
-        begin = 9 if srid else 5
-        rows = np.flatnonzero(is_point & (has_srid == srid))
-        if rows.size and table.shape[1] >= begin + 16:
-            both = np.ascontiguousarray(table[rows, begin : begin + 16]).view(f"{order}f8")
-            lon[rows], lat[rows] = both[:, 0], both[:, 1]
-    return lon, lat
+    wkb = pl.col("wkb").bin
+    orders: tuple[tuple[bytes, Literal["little", "big"]], ...] = ((b"\1", "little"), (b"\0", "big"))
+    either = []
+    for mark, order in orders:
+        kind = wkb.slice(1, 4).bin.reinterpret(dtype=pl.UInt32, endianness=order)
+        # ISO adds 1000, 2000 or 3000 for heights and measures; PostGIS sets flags.
+        is_point = (wkb.slice(0, 1) == mark) & ((kind & _NO_FLAGS) % 1000 == _POINT)
+        begin = 5 + 4 * (kind & _HAS_SRID != 0).cast(pl.Int64)
+        axes = [wkb.slice(begin + 8 * axis, 8) for axis in (0, 1)]
+        either.append(
+            [
+                pl.when(is_point).then(axis.bin.reinterpret(dtype=pl.Float64, endianness=order))
+                for axis in axes
+            ]
+        )
+    lon, lat = (pl.coalesce(axis).fill_null(np.nan) for axis in zip(*either, strict=True))
+    points = column.to_frame("wkb").select(lon=lon, lat=lat)
+    return points["lon"].to_numpy(), points["lat"].to_numpy()

@@ -10,8 +10,6 @@ import polars as pl
 from whosthere import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 
@@ -66,17 +64,3 @@ class Labels:
 def sorted_order(texts: list[str]) -> NDArray[np.int64]:
     """Return the order that sorts texts, so that numbering does not depend on who came first."""
     return pl.Series(texts, dtype=pl.String).arg_sort().to_numpy().astype(np.int64)
-
-
-def n_differing_by_spaces(texts: Sequence[str]) -> int:
-    """Count distinct texts that are like another one but for spaces around them."""
-    labels = pl.Series(texts, dtype=pl.String)
-    stripped = labels.str.strip_chars()
-    if not (stripped.str.len_bytes() != labels.str.len_bytes()).any():
-        return 0
-    return int(stripped.is_duplicated().sum())
-
-
-def n_with_controls(texts: Sequence[str]) -> int:
-    """Count texts that hold a control character, such as NUL."""
-    return int(pl.Series(texts, dtype=pl.String).str.contains(r"[\x00-\x1f\x7f]").sum())

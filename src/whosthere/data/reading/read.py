@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from whosthere import kernels
-from whosthere.arrays import own
-from whosthere.data.epochs import DAYS_A_WEEK, Epochs, from_micros, to_micros, zone
-from whosthere.data.ledger import Entry, Ledger
+from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading import friendships
-from whosthere.data.reading.ahead import one_ahead
-from whosthere.data.reading.batches import Batch, RowReader, Table
+from whosthere.data.reading.assembly import assembled
+from whosthere.data.reading.batches import Batch, Table, one_ahead
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.gather import Fate, Gathering
-from whosthere.data.reading.labels import (
-    Labels,
-    n_differing_by_spaces,
-    n_with_controls,
-    sorted_order,
-)
-from whosthere.data.reading.opening import Opened, open_sources
-from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, WORLD, Box, Locator, Partition
+from whosthere.data.reading.gather import Cells, Gathering
+from whosthere.data.reading.layout import Layout, arrange, find_forms
+from whosthere.data.reading.opening import open_sources
+from whosthere.data.reading.partition.base import WORLD, Partition
 from whosthere.data.reading.queries import Query
-from whosthere.data.reading.survey import Survey, Window, survey
-from whosthere.data.reading.times import SKIPPED, TWICE, ClockChange, time_form
-from whosthere.data.traces import Traces, check_cell_space
+from whosthere.data.reading.survey import Survey, Window
+from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.errors import EmptyError, InputError, RecordsError, quote
 
 if TYPE_CHECKING:
     import os
+    from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from whosthere.data.traces import Traces
 
     Progress = Callable[[str, int, int | None], None]
 
@@ -75,8 +65,11 @@ class Filters:
 
     def window(self, timezone: str) -> Window:
         """Return the time window in UTC."""
+        local = zone(timezone)
         edges = [
-            None if edge is None else to_micros(_aware(edge, timezone))
+            None
+            if edge is None
+            else to_micros(edge if edge.tzinfo is not None else edge.replace(tzinfo=local))
             for edge in (self.start, self.end)
         ]
         return Window(*edges)
@@ -145,202 +138,143 @@ def read_records(
     pairs = None if friends is None else friendships.read_pairs(friends)
     early = None if partition.needs_box else partition.locator()
     opened = path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
-    rows = RowReader(
-        columns=columns or Columns(),
-        use_points=partition.uses_points,
-        learns_regions=partition.is_open,
-        timezone=timezone,
-        time_format=time_format,
-        at_clock_change=at_clock_change,
-        drop_invalid=drop_invalid,
+    roles = ("user", "point" if partition.uses_points else "region", "time")
+    columns = columns or Columns()
+    layouts = [
+        arrange(source, columns, roles, time_format=time_format) for source in opened.sources
+    ]
+    times = TimeReader(
+        timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
     )
-    reading = _Reading(opened, rows.tables(opened.sources), progress or (lambda *_: None))
-    local = timezone or reading.zone_of_times() or "UTC"
+    tables = [
+        Table(layout, replace(times, form=form), partition.is_open, drop_invalid)
+        for layout, form in zip(layouts, find_forms(layouts, time_format), strict=True)
+    ]
+    progress = progress or (lambda *_: None)
+    local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
-    look = reading.survey_if_needed(partition, window, filters.box_quantile)
-    epochs = _epochs(window, look, epoch_length, local)
-    box = WORLD if look is None or filters.box_quantile is None else look.box
-    locator = early or partition.locator(WORLD if look is None else look.box)
-    gathered = reading.gather(locator, drop=drop_invalid, epochs=epochs, window=window, box=box)
-    traces = _assemble(gathered, partition, locator, epochs, filters)
-    return traces if pairs is None else _with_friends(traces, pairs)
+    look = _first_look(tables, partition, window, filters.box_quantile, progress)
+    cells = Cells(
+        early or partition.locator(WORLD if look is None else look.box),
+        _epochs(window, look, epoch_length, local),
+        window,
+        WORLD if look is None or filters.box_quantile is None else look.box,
+    )
+    gathering = Gathering(cells, _user_dtype(layouts), drop=drop_invalid)
+    for batch in _batches(tables, "Reading records", progress):
+        gathering.add(batch)
+    if not len(gathering.users):
+        raise _nothing_usable(tables, gathering.invalid)
+    names = _names_of_columns(layouts)
+    traces = assembled(
+        gathering,
+        filters,
+        only_visited=partition.is_open,
+        columns=names,
+        not_read=opened.not_read,
+        notes=(
+            *(note for source in opened.sources for note in source.notes),
+            *_notes_on_times(gathering.resolved, times),
+            *_notes_on_users(gathering, names["user"]),
+        ),
+    )
+    return traces if pairs is None else friendships.added(traces, pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class _Gathered:
-    users: Labels
-    gathering: Gathering
-    invalid: Counter[str]
-    unknown: int
-    notes: tuple[str, ...]
-    not_read: tuple[str, ...]
-    columns: dict[str, str]
+def _batches(tables: Sequence[Table], what: str, progress: Progress) -> Iterator[Batch]:
+    """Read all tables, telling how far it got."""
+    sources = [table.layout.source for table in tables]
+    known = [source.rows or source.about_rows for source in sources]
+    total = None if None in known else sum(rows for rows in known if rows is not None)
+    done = 0
+    progress(what, done, total)
+    for table in tables:
+        for batch in one_ahead(table.batches()):
+            yield batch
+            done += batch.rows_read
+            # The number of rows in a text file is a guess until all are read.
+            progress(what, done, None if total is None else max(total, done))
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """Passes over the same files."""
-
-    opened: Opened
-    tables: list[Table]
-    progress: Progress = field(repr=False)
-
-    def batches(self, what: str) -> Iterator[Batch]:
-        known = [source.rows or source.about_rows for source in self.opened.sources]
-        total = None if None in known else sum(rows for rows in known if rows is not None)
-        done = 0
-        self.progress(what, done, total)
-        for table in self.tables:
-            for batch in one_ahead(table.batches()):
-                yield batch
-                done += batch.rows_read
-                # The number of rows in a text file is a guess until all are read.
-                self.progress(what, done, None if total is None else max(total, done))
-
-    def survey_if_needed(
-        self, partition: Partition, window: Window, box_quantile: float | None
-    ) -> Survey | None:
-        if box_quantile is not None and not partition.uses_points:
-            raise InputError("a quantile box needs longitudes and latitudes, not region ids")
-        bounded = window.first is not None and window.end is not None
-        if bounded and not partition.needs_box and box_quantile is None:
-            return None
-        looking = self
-        if not any(table.reader.drop_invalid for table in self.tables):
-            # A row without a user is refused in the end, and need not be found now.
-            looking = replace(self, tables=[table.without_users() for table in self.tables])
-        seen: Counter[str] = Counter()
-        batches = _counted(looking.batches("Looking over records"), seen)
-        try:
-            return survey(batches, window=window, box_quantile=box_quantile)
-        except EmptyError:
-            if seen[_USABLE]:
-                raise
-            raise self._nothing_usable(seen) from None
-
-    def gather(
-        self,
-        locator: Locator,
-        *,
-        drop: bool,
-        epochs: Epochs,
-        window: Window,
-        box: Box,
-    ) -> _Gathered:
-        users = Labels(self._user_dtype())
-        gathering = Gathering()
-        invalid: Counter[str] = Counter()
-        resolved: Counter[str] = Counter()
-        n_unknown = 0
-        for batch in self.batches("Reading records"):
-            invalid.update(batch.invalid)
-            resolved.update(batch.resolved)
-            numbers = users.encode(batch.users)
-            epoch = epochs.index_of(batch.micros)
-            fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-            if box is not WORLD:
-                fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
-            fates[(epoch < 0) | ~window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
-
-            places, kept = batch.places, fates == Fate.KEPT
-            if not kept.all():
-                places, epoch = places.where(kept), epoch[kept]
-            region = locator.locate(places)
-            lost = region < 0
-            if lost.any():
-                at = np.flatnonzero(kept)[lost]
-                unknown = region[lost] == UNKNOWN
-                if unknown.any() and not drop:
-                    raise _unknown_region(batch, int(at[np.argmax(unknown)]))
-                n_unknown += int(unknown.sum())
-                fates[at] = Fate.OUT_OF_REGIONS
-                region, epoch = region[~lost], epoch[~lost]
-            check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
-            cells = region * np.int32(epochs.n) + epoch
-            gathering.add(numbers, fates, cells, n_users=len(users))
-        if not len(users):
-            raise self._nothing_usable(invalid)
-        notes = [note for source in self.opened.sources for note in source.notes]
-        notes += self._notes_on_times(resolved)
-        columns = self._columns()
-        notes += _notes_on_users(len(users), int(gathering.records.sum()), columns["user"])
-        return _Gathered(
-            users, gathering, invalid, n_unknown, tuple(notes), self.opened.not_read, columns
+def _first_look(
+    tables: Sequence[Table],
+    partition: Partition,
+    window: Window,
+    box_quantile: float | None,
+    progress: Progress,
+) -> Survey | None:
+    """Look over the records where regions or epochs depend on them, else return None."""
+    if box_quantile is not None and not partition.uses_points:
+        raise InputError("a quantile box needs longitudes and latitudes, not region ids")
+    bounded = window.first is not None and window.end is not None
+    if bounded and not partition.needs_box and box_quantile is None:
+        return None
+    look = Survey(window, box_quantile)
+    # A row without a user is refused in the end, and need not be found now.
+    light = [table if table.drop_invalid else table.without_users() for table in tables]
+    for batch in _batches(light, "Looking over records", progress):
+        look.add(batch)
+    if not look.n_usable:
+        raise _nothing_usable(tables, look.invalid)
+    if not look.n_inside:
+        raise EmptyError(
+            "no record lies in the time window", fix="Check its start and end, and the time zone"
         )
-
-    def _columns(self) -> dict[str, str]:
-        """Return which column was read for each role; tables may differ in it."""
-        names: dict[str, list[str]] = {}
-        for table in self.tables:
-            for role, name in table.layout.names.items():
-                names.setdefault(role, []).append(name)
-        return {role: " or ".join(dict.fromkeys(found)) for role, found in names.items()}
-
-    def _nothing_usable(self, seen: Counter[str]) -> EmptyError:
-        """Say that no row is left, with the reasons, and name the file if there is only one."""
-        where = self.tables[0].source.path if len(self.tables) == 1 else None
-        if not seen.total():
-            problem = "the files hold no rows" if where is None else "holds no rows"
-            return EmptyError(problem, where=where, fix="Check that these are the right files")
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in seen.items() if n)
-        return EmptyError(
-            f"no row can be used ({reasons})",
-            where=where,
-            fix="Check the columns and how their values are written",
-        )
-
-    def _notes_on_times(self, resolved: Counter[str]) -> Iterator[str]:
-        times = self.tables[0].times
-        for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
-            if resolved[problem]:
-                yield (
-                    f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
-                    f"as the {times.at_clock_change} moment"
-                )
-
-    def zone_of_times(self) -> str | None:
-        """Return the time zone of the columns of datetimes, where they agree on one."""
-        zones = {getattr(kind, "time_zone", None) for kind in self._dtypes("time")}
-        return zones.pop() if len(zones) == 1 else None
-
-    def _user_dtype(self) -> type[pl.Int64 | pl.String]:
-        """Return how user ids are kept while reading: as numbers only where they all fit."""
-        fits = all(d.is_integer() and d != pl.UInt64 for d in self._dtypes("user"))
-        return pl.Int64 if fits else pl.String
-
-    def _dtypes(self, role: str) -> list[pl.DataType]:
-        """Return what the column of a role holds in each file; text where it is made of several."""
-        return [table.kind(role) or pl.String() for table in self.tables]
+    return look
 
 
-def _notes_on_users(n_users: int, n_records: int, column: str) -> Iterator[str]:
-    if n_users == n_records > _FEW_USERS:
+def _nothing_usable(tables: Sequence[Table], invalid: Counter[str]) -> EmptyError:
+    """Say that no row is left, with the reasons, and name the file if there is only one."""
+    where = tables[0].layout.source.path if len(tables) == 1 else None
+    if not invalid.total():
+        problem = "the files hold no rows" if where is None else "holds no rows"
+        return EmptyError(problem, where=where, fix="Check that these are the right files")
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in invalid.items() if n)
+    return EmptyError(
+        f"no row can be used ({reasons})",
+        where=where,
+        fix="Check the columns and how their values are written",
+    )
+
+
+def _zone_of_times(layouts: Sequence[Layout]) -> str | None:
+    """Return the time zone of the columns of datetimes, where they agree on one."""
+    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in layouts}
+    return zones.pop() if len(zones) == 1 else None
+
+
+def _user_dtype(layouts: Sequence[Layout]) -> type[pl.Int64 | pl.String]:
+    """Return how user ids are kept while reading: as numbers only where they all fit."""
+    kinds = [layout.kind("user") for layout in layouts]
+    fits = all(kind.is_integer() and kind != pl.UInt64 for kind in kinds)
+    return pl.Int64 if fits else pl.String
+
+
+def _names_of_columns(layouts: Sequence[Layout]) -> dict[str, str]:
+    """Return which column was read for each role; tables may differ in it."""
+    names: dict[str, list[str]] = {}
+    for layout in layouts:
+        for role, name in layout.names.items():
+            names.setdefault(role, []).append(name)
+    return {role: " or ".join(dict.fromkeys(found)) for role, found in names.items()}
+
+
+def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
+    for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
+        if resolved[problem]:
+            yield (
+                f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
+                f"as the {times.at_clock_change} moment"
+            )
+
+
+def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
+    n_users = len(gathering.users)
+    if n_users == gathering.records.sum() and n_users > _FEW_USERS:
         yield (
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
             "the rows. If it does, say which column holds the user (`columns.user`)"
         )
-
-
-def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
-    n = n_differing_by_spaces(ids)
-    if n:
-        yield (
-            f"{n:,} {role} ids differ from one another only by spaces around them, and count as "
-            f"different {role}s. If they are not, remove the spaces"
-        )
-    n = n_with_controls(ids)
-    if n:
-        yield f"{n:,} {role} ids hold control characters, such as line ends or NUL"
-
-
-def _counted(batches: Iterator[Batch], seen: Counter[str]) -> Iterator[Batch]:
-    for batch in batches:
-        seen[_USABLE] += len(batch)
-        seen.update(batch.invalid)
-        yield batch
-
-
-_USABLE = "usable"
 
 
 def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
@@ -364,117 +298,3 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
             fix="Give the start (`start`) and end (`end`) of the time window",
         )
     return epochs
-
-
-def _assemble(
-    gathered: _Gathered, partition: Partition, locator: Locator, epochs: Epochs, filters: Filters
-) -> Traces:
-    gathering = gathered.gathering
-    ids = gathered.users.texts()
-    indptr, cells = gathering.visits()
-    steps = [Entry(reason, count, 0) for reason, count in sorted(gathered.invalid.items())]
-    steps += _dropped_records(gathering, gathered.unknown)
-    steps.append(
-        Entry("repeats of a visit", int(gathering.records[Fate.KEPT]) - int(cells.size), 0)
-    )
-    if not cells.size:
-        raise _nothing_left(gathered, steps)
-    regions = locator.regions()
-    notes = [*_notes_on_ids("user", ids), *_notes_on_ids("region", regions.ids)]
-    rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
-    if partition.is_open:
-        rows = _only_visited_regions(rows)
-
-    by_id = sorted_order(ids)
-    kept = rows.visits_per_user() > 0
-    for reason, keeps in _user_filters(rows, gathering, filters):
-        lost = kept & ~keeps
-        steps.append(Entry(reason, int(rows.visits_per_user()[lost].sum()), int(lost.sum())))
-        kept &= keeps
-    if not kept.any():
-        raise _nothing_left(gathered, steps)
-    chosen = rows.select(by_id[kept[by_id]])
-    ledger = Ledger(
-        records_read=int(gathering.records.sum()) + gathered.invalid.total(),
-        users_read=len(ids),
-        entries=tuple(step for step in steps if step.records or step.users),
-        visits=chosen.n_visits,
-        users=chosen.n_users,
-        notes=(*gathered.notes, *notes),
-        not_read=gathered.not_read,
-        columns=gathered.columns,
-    )
-    return replace(chosen, ledger=ledger)
-
-
-def _dropped_records(gathering: Gathering, unknown: int) -> Iterator[Entry]:
-    for fate, reason in _REASONS.items():
-        records, users = int(gathering.records[fate]), gathering.users_lost_to(fate)
-        if fate == Fate.OUT_OF_REGIONS and unknown:
-            # A user may have had both; they are listed under the last.
-            both = records > unknown
-            yield Entry("in a region that is not in the table", unknown, 0 if both else users)
-            records, users = records - unknown, users if both else 0
-        yield Entry(reason, records, users)
-
-
-def _with_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:
-    graph, entry = friendships.among(pairs, traces.users)
-    ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)
-    return replace(traces, friends=graph, ledger=ledger)
-
-
-_REASONS = {
-    Fate.OUT_OF_WINDOW: "outside the time window",
-    Fate.OUT_OF_BOX: "outside the quantile box",
-    Fate.OUT_OF_REGIONS: "in no region",
-}
-
-
-def _user_filters(
-    rows: Traces, gathering: Gathering, filters: Filters
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield, for each filter of users that is on, the reason it gives and the users it keeps."""
-    if filters.mostly_inside:
-        yield "of users mostly outside", gathering.mostly_inside()
-    if filters.min_visits > 1:
-        few = f"of users with fewer than {filters.min_visits} visits"
-        yield few, rows.visits_per_user() >= filters.min_visits
-    if filters.min_weekly_visits > 0:
-        weekly = rows.visits_per_period(rows.epochs.weeks)
-        whole_weeks = max(1, rows.epochs.n_days // DAYS_A_WEEK)
-        few = f"of users with fewer than {filters.min_weekly_visits} visits in some week"
-        yield few, weekly[:, :whole_weeks].min(axis=1) >= filters.min_weekly_visits
-
-
-def _only_visited_regions(rows: Traces) -> Traces:
-    """Renumber the visited regions in the order of their ids, and leave the others out."""
-    seen = np.zeros(len(rows.regions), dtype=bool)
-    seen[rows.cells // np.int32(rows.epochs.n)] = True
-    visited = np.flatnonzero(seen)
-    order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
-    number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)
-    number[order] = np.arange(order.size)
-    cells = kernels.renumber_regions(rows.indptr, rows.cells, rows.epochs.n, number)
-    return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
-
-
-def _unknown_region(batch: Batch, index: int) -> RecordsError:
-    return RecordsError(
-        f"region {batch.places.ids[index]!r} is not in the regions table",
-        where=batch.place(index),
-        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
-    )
-
-
-def _nothing_left(gathered: _Gathered, steps: list[Entry]) -> EmptyError:
-    read = int(gathered.gathering.records.sum()) + gathered.invalid.total()
-    drops = "; ".join(f"{step.records} {step.reason}" for step in steps if step.records)
-    return EmptyError(
-        f"no visit is left of {read} records ({drops})",
-        fix="Loosen the filters, or check the time zone and that lon and lat are not swapped",
-    )
-
-
-def _aware(moment: datetime, timezone: str) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone(timezone))

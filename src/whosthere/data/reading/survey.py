@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.data.reading.partition.base import WORLD, Box
-from whosthere.errors import EmptyError, InputError
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from whosthere.data.reading.batches import Batch
@@ -39,58 +38,68 @@ class Window:
         return inside
 
 
-@dataclass(frozen=True)
 class Survey:
-    """What a first look found, over the records inside the time window."""
-
-    first: int
-    last: int
-    box: Box
-
-
-def survey(batches: Iterable[Batch], *, window: Window, box_quantile: float | None) -> Survey:
-    """Look over records once, in bounded memory.
+    """The range of the records in the time window, found in one pass and bounded memory.
 
     Parameters
     ----------
-    batches
-        All records.
     window
         Only records inside it count.
     box_quantile
         Share of the records along each axis that the box holds, around the middle; None for all.
+
+    Attributes
+    ----------
+    first, last
+        The earliest and latest moment, microseconds since 1970 UTC.
+    n_usable, n_inside
+        How many records were valid, and how many of these lie in the window.
+    invalid
+        How many rows were not valid, by reason.
     """
-    first, last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-    axes: list[_Axis] = []
-    for batch in batches:
-        inside = window.holds(batch.micros)
+
+    def __init__(self, window: Window, box_quantile: float | None) -> None:
+        if box_quantile is not None and not 0 < box_quantile <= 1:
+            raise InputError(
+                f"the box cannot hold a share of {box_quantile:g}", fix="Give a share such as 0.99"
+            )
+        self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        self.n_usable = self.n_inside = 0
+        self.invalid: Counter[str] = Counter()
+        self._window = window
+        self._box_quantile = box_quantile
+        self._axes: list[_Axis] = []
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch in."""
+        self.invalid.update(batch.invalid)
+        self.n_usable += len(batch)
+        inside = self._window.holds(batch.micros)
         if not inside.any():
-            continue
+            return
         kept = slice(None) if inside.all() else inside
         micros = batch.micros[kept]
-        first, last = min(first, int(micros.min())), max(last, int(micros.max()))
+        self.n_inside += micros.size
+        self.first = min(self.first, int(micros.min()))
+        self.last = max(self.last, int(micros.max()))
         if batch.places.lon is not None:
-            axes = axes or [_Axis(180, box_quantile), _Axis(90, box_quantile)]
-            for axis, degrees in zip(axes, batch.places.points, strict=True):
+            self._axes = self._axes or [_Axis(limit, self._box_quantile) for limit in (180, 90)]
+            for axis, degrees in zip(self._axes, batch.places.points, strict=True):
                 axis.add(degrees[kept])
-    if last < first:
-        raise EmptyError(
-            "no record lies in the time window", fix="Check its start and end, and the time zone"
-        )
-    if not axes:
-        return Survey(first, last, WORLD)
-    (west, east), (south, north) = (axis.range() for axis in axes)
-    return Survey(first, last, Box(west, south, east, north))
+
+    @property
+    def box(self) -> Box:
+        """The box that holds the records; the world where they name regions."""
+        if not self._axes:
+            return WORLD
+        (west, east), (south, north) = (axis.range() for axis in self._axes)
+        return Box(west, south, east, north)
 
 
 class _Axis:
     """The range of one coordinate, all of it or its middle part."""
 
     def __init__(self, limit: int, quantile: float | None) -> None:
-        if quantile is not None and not 0 < quantile <= 1:
-            raise InputError(
-                f"the box cannot hold a share of {quantile:g}", fix="Give a share such as 0.99"
-            )
         self._limit = limit
         self._quantile = quantile
         self._low, self._high = np.inf, -np.inf

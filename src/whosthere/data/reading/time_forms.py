@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -22,7 +21,7 @@ from whosthere.data.reading.times import (
 from whosthere.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 SAMPLE_ROWS = 1_000
 DAY_OR_MONTH = "day or month first"
@@ -36,7 +35,13 @@ _SHAPES = {
 _CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
 _DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
 _HOUR = r"^(?:[01]?\d|2[0-4])$"
-_COMPACT = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+# Dates in digits, with how messages write them.
+_COMPACT = {
+    "%Y%m%d": "%Y-%m-%d",
+    "%Y%m%d%H": "%Y-%m-%d %H:00",
+    "%Y%m%d%H%M": "%Y-%m-%d %H:%M",
+    "%Y%m%d%H%M%S": "%Y-%m-%d %H:%M:%S",
+}
 _OPTION_FIX = "Say how times are written (`time_format`)"
 
 
@@ -94,52 +99,32 @@ def _mostly(marked: pl.Series) -> bool:
     return bool(len(marked)) and float(marked.sum()) >= 0.9 * len(marked)
 
 
-@dataclass
-class DayOrMonth:
-    """What dates such as 01/02/2024 prove about their order, in one pass over them."""
+def decided(parts: Iterable[pl.Series]) -> str:
+    """Return which part of dates such as 01/02/2024 is the day, from all of them.
 
-    day_first: str | None = field(default=None)
-    month_first: str | None = field(default=None)
-    example: str | None = field(default=None)
-
-    def look_at(self, texts: pl.Series) -> None:
-        """Take a part of the column in."""
-        text = texts.cast(pl.String).str.strip_chars()
-        parts = text.str.extract_groups(r"^(\d{1,2})[/.\-](\d{1,2})[/.\-]\d{4}").struct.unnest()
-        first, second = (parts[name].cast(pl.Int32, strict=False) for name in parts.columns)
-        if self.example is None:
-            known = text.filter(first.is_not_null())
-            self.example = known[0] if len(known) else None
-        self.day_first = self.day_first or _first(text, (first > 12) & (second <= 12))
-        self.month_first = self.month_first or _first(text, (second > 12) & (first <= 12))
-
-    def form(self) -> str:
-        """Return `DAY_FIRST` or `MONTH_FIRST`, and refuse dates that prove neither or both."""
-        if self.day_first is not None and self.month_first is not None:
+    Returns `DAY_FIRST` or `MONTH_FIRST`. Dates that prove neither or both are refused.
+    """
+    example = day_first = month_first = None
+    for part in parts:
+        text = part.cast(pl.String).str.strip_chars()
+        groups = text.str.extract_groups(r"^(\d{1,2})[/.\-](\d{1,2})[/.\-]\d{4}").struct.unnest()
+        first, second = (groups[name].cast(pl.Int32, strict=False) for name in groups.columns)
+        example = example or _first(text, first.is_not_null())
+        day_first = day_first or _first(text, (first > 12) & (second <= 12))
+        month_first = month_first or _first(text, (second > 12) & (first <= 12))
+        if day_first is not None and month_first is not None:
             raise RecordsError(
-                f"has dates with the day first ({self.day_first!r}) and with the month first "
-                f"({self.month_first!r})",
+                f"has dates with the day first ({day_first!r}) and with the month first "
+                f"({month_first!r})",
                 fix="Write all dates alike",
             )
-        if self.day_first is not None:
-            return DAY_FIRST
-        if self.month_first is not None:
-            return MONTH_FIRST
+    if day_first is None and month_first is None:
         raise RecordsError(
-            f"the date {self.example!r} can be read with the day or with the month first, and no "
+            f"the date {example!r} can be read with the day or with the month first, and no "
             "other date decides",
             fix=f"{_OPTION_FIX}: {DAY_FIRST} or {MONTH_FIRST}",
         )
-
-
-def decided(parts: Iterable[pl.Series]) -> str:
-    """Return which part of dates such as 01/02/2024 is the day, from all of them."""
-    proof = DayOrMonth()
-    for part in parts:
-        proof.look_at(part)
-        if proof.day_first is not None and proof.month_first is not None:
-            break
-    return proof.form()
+    return MONTH_FIRST if day_first is None else DAY_FIRST
 
 
 def _refuse_doubtful_numbers(numbers: pl.Series) -> None:
@@ -151,11 +136,11 @@ def _refuse_doubtful_numbers(numbers: pl.Series) -> None:
     example = numbers[0]
     written = f"{example:.0f}" if isinstance(example, float) else str(example)
     as_unix = _moment(micros[0])
-    pattern = next(_compact_patterns(numbers), None)
+    pattern, date = _in_digits(numbers)
     if pattern is not None:
         raise RecordsError(
             f"the times are numbers that can be read in two ways: {written} is {as_unix} as a Unix "
-            f"time and {_as_date(written, pattern)} as a date in digits",
+            f"time and {date} as a date in digits",
             fix=f"{_OPTION_FIX}: {UNIX}, or the pattern '{pattern}'",
         )
     strange = ~plausible(micros).fill_null(value=True)
@@ -168,28 +153,17 @@ def _refuse_doubtful_numbers(numbers: pl.Series) -> None:
         )
 
 
-def _compact_patterns(numbers: pl.Series) -> Iterator[str]:
-    """Yield the patterns of dates in digits that all numbers follow."""
+def _in_digits(numbers: pl.Series) -> tuple[str | None, str]:
+    """Return the pattern of dates in digits that all numbers follow, if any, and the first date."""
     whole = numbers.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
-    if whole.null_count():
-        return
     text = whole.cast(pl.String)
     years = text.str.slice(0, 4).cast(pl.Int32, strict=False)
-    for length, pattern in _COMPACT.items():
-        if not ((text.str.len_bytes() == length) & years.is_between(1900, 2099)).all():
-            continue
-        padded = text + "0" * (14 - length)
-        moments = padded.str.to_datetime("%Y%m%d%H%M%S", strict=False)
-        if not moments.null_count():
-            yield pattern
-
-
-def _as_date(digits: str, pattern: str) -> str:
-    length = next(n for n, known in _COMPACT.items() if known == pattern)
-    parts = [digits[:4], digits[4:6], digits[6:8]]
-    clock = [digits[i : i + 2] for i in range(8, length, 2)]
-    time = "" if not clock else " " + ":".join(clock if len(clock) > 1 else [*clock, "00"])
-    return "-".join(parts) + time
+    for n_digits, (pattern, shown) in zip((8, 10, 12, 14), _COMPACT.items(), strict=True):
+        alike = (text.str.len_bytes() == n_digits) & years.is_between(1900, 2099)
+        dates = (text + "0" * (14 - n_digits)).str.to_datetime("%Y%m%d%H%M%S", strict=False)
+        if alike.all() and not dates.null_count():
+            return pattern, f"{dates[0]:{shown}}"
+    return None, ""
 
 
 def _moment(micros: int | None) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import polars as pl
 
 from whosthere.data.epochs import zone
 from whosthere.errors import InputError, RecordsError, suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # A number is taken for seconds, milliseconds, microseconds or nanoseconds by its size: each
 # bound is the year 5138 in its own unit and 1973 in the next.
@@ -24,6 +20,10 @@ PLAUSIBLE_YEARS = "1990 to 2099"
 _OFFSET = r"\s*(Z|z|[+-]\d{2}:?\d{2})$"
 _NAIVE_FIX = "Name the time zone they were recorded in (`timezone`), such as Europe/Rome"
 _HOUR = 3_600_000_000
+_DAY_AND_MONTH = r"^(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4})"
+# How times are written once the offset is cut off and a space stands in place of T.
+_USUAL = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+_WITH_AM_AND_PM = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I:%M:%S%p")
 _EXAMPLE = datetime(2024, 12, 30, 10, 15, 20, tzinfo=UTC)
 
 ISO, UNIX, DAY_FIRST, MONTH_FIRST = "iso", "unix", "day-first", "month-first"
@@ -75,12 +75,12 @@ class Moments:
         for local times that a change of the clock skipped or repeated, `IMPLAUSIBLE` for Unix
         times of another age.
     resolved
-        How many local times of a clock change were read nevertheless, by problem.
+        Which local times of a clock change were read nevertheless, by problem.
     """
 
     micros: pl.Series
     problems: dict[str, pl.Series] = field(default_factory=dict)
-    resolved: Counter[str] = field(default_factory=Counter)
+    resolved: dict[str, pl.Series] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,21 +110,22 @@ class TimeReader:
     def read(self, column: pl.Series) -> Moments:
         """Read a column of datetimes, dates, numbers or text."""
         if "%" in self.form:
-            return self._read_pattern(_as_text(column))
+            return self._read_datetimes(_by_pattern(_as_text(column), self.form))
         if column.dtype == pl.String:
             return self._read_text(column.str.strip_chars())
         if column.dtype.is_numeric():
             return self._read_numbers(column)
-        if column.dtype == pl.Date:
-            column = column.cast(pl.Datetime("us"))
-        if not isinstance(column.dtype, pl.Datetime):
-            raise RecordsError(
-                f"the column of times holds {column.dtype}",
-                fix="Give ISO 8601 text, datetimes or Unix seconds",
-            )
-        if column.dtype.time_zone is None:
-            return self._local(column.cast(pl.Datetime("us")))
-        return Moments(column.dt.timestamp("us"))
+        if column.dtype == pl.Date or isinstance(column.dtype, pl.Datetime):
+            return self._read_datetimes(column)
+        raise RecordsError(
+            f"the column of times holds {column.dtype}",
+            fix="Give ISO 8601 text, datetimes or Unix seconds",
+        )
+
+    def _read_datetimes(self, column: pl.Series) -> Moments:
+        if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is not None:
+            return Moments(column.dt.timestamp("us"))
+        return self._local(column.cast(pl.Datetime("us")))
 
     def _read_text(self, text: pl.Series) -> Moments:
         if self.form == UNIX:
@@ -155,13 +156,10 @@ class TimeReader:
     def _read_iso(self, text: pl.Series) -> Moments:
         offset = text.str.extract(_OFFSET)
         clock = text.str.replace(_OFFSET, "").str.replace("T", " ", literal=True)
-        moments = clock.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-        for attempt in _OTHER_CLOCKS:
-            missed = moments.is_null()
-            if missed.sum() == clock.null_count():
-                break
-            moments = moments.zip_with(~missed, attempt(clock))
-
+        moments = _by_any(clock, _USUAL)
+        if moments.null_count() > clock.null_count():
+            unusual = _by_any(_tidied(clock), (*_USUAL, *_WITH_AM_AND_PM))
+            moments = moments.zip_with(moments.is_not_null(), unusual)
         zoned = offset.is_not_null() & moments.is_not_null()
         naive = offset.is_null() & moments.is_not_null()
         if zoned.any() and naive.any():
@@ -175,12 +173,6 @@ class TimeReader:
         shifts = {text: _offset_micros(text) for text in offset.unique().drop_nulls()}
         shift = offset.replace_strict(shifts, default=None, return_dtype=pl.Int64)
         return Moments(moments.dt.timestamp("us") - shift)
-
-    def _read_pattern(self, text: pl.Series) -> Moments:
-        moments = _by_pattern(text.str.strip_chars(), self.form)
-        if isinstance(moments.dtype, pl.Datetime) and moments.dtype.time_zone is not None:
-            return Moments(moments.dt.timestamp("us"))
-        return self._local(moments.cast(pl.Datetime("us")))
 
     def _local(self, moments: pl.Series) -> Moments:
         """Read naive datetimes as local times of the zone."""
@@ -206,7 +198,7 @@ class TimeReader:
         beyond = _placed(moments.dt.offset_by(f"{away}h"), self.timezone, "earliest")
         micros = micros.zip_with(~twice, earliest if early else latest)
         micros = micros.zip_with(~skipped, beyond - away * _HOUR)
-        return Moments(micros, {}, Counter({name: int(mask.sum()) for name, mask in found.items()}))
+        return Moments(micros, {}, found)
 
 
 def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
@@ -219,23 +211,18 @@ def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
     -------
     Int64 series of the same length.
     """
-    form, text = ISO, column
-    if column.dtype == pl.String:
-        text = column.str.strip_chars()
-        is_numbers = text.cast(pl.Float64, strict=False).null_count() == text.null_count()
-        form = UNIX if is_numbers else ISO
-    elif column.dtype.is_numeric():
-        form = UNIX
     if timezone is not None:
         zone(timezone)
-    reader = TimeReader(timezone=timezone, form=form, any_age=True)
-    moments = reader.read(text)
-    if TWICE not in moments.problems:
-        return moments.micros
-    earlier = TimeReader(timezone=timezone, form=form, at_clock_change="earlier", any_age=True)
-    skipped = moments.problems.get(SKIPPED)
-    micros = earlier.read(text).micros
-    return micros if skipped is None else _null_where(micros, skipped)
+    numbers = column if column.dtype.is_numeric() else None
+    if column.dtype == pl.String:
+        numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
+    is_unix = numbers is not None and numbers.null_count() == column.null_count()
+    form = UNIX if is_unix else ISO
+    moments = TimeReader(
+        timezone=timezone, form=form, at_clock_change="earlier", any_age=True
+    ).read(column)
+    skipped = moments.resolved.get(SKIPPED)
+    return moments.micros if skipped is None else _null_where(moments.micros, skipped)
 
 
 def from_numbers(column: pl.Series) -> pl.Series:
@@ -266,43 +253,27 @@ def plausible(micros: pl.Series) -> pl.Series:
     return micros.is_between(_FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE, closed="left")
 
 
-_DAY_AND_MONTH = r"^(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4})"
-
-
-def _datetimes(form: str) -> Callable[[pl.Series], pl.Series]:
-    return lambda clock: clock.str.to_datetime(form, strict=False, time_unit="us")
-
-
-def _dates(clock: pl.Series) -> pl.Series:
-    # polars parses a date alone as a date only.
-    return clock.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
-
-
-def _unusual(clock: pl.Series) -> pl.Series:
-    """Read dates with other marks between the parts or none, and clocks with AM and PM."""
+def _tidied(clock: pl.Series) -> pl.Series:
+    """Write dates with other marks between the parts, or none, in the usual way."""
     text = clock.str.replace(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", "$1-$2-$3")
     text = text.str.replace(r"^(\d{4})(\d{2})(\d{2}) ", "$1-$2-$3 ")
     text = text.str.replace(r" (\d{2})(\d{2})(\d{2}(?:[.,]\d+)?)?$", " $1:$2:${3}")
-    text = text.str.replace(r":$", "").str.replace(r",(\d+)$", ".$1")
-    moments = _datetimes("%Y-%m-%d %H:%M:%S%.f")(text)
-    for attempt in (
-        *(
-            _datetimes(f"%Y-%m-%d {form}")
-            for form in ("%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p")
-        ),
-        _dates,
-    ):
-        moments = moments.zip_with(moments.is_not_null(), attempt(text))
+    return text.str.replace(r":$", "").str.replace(r",(\d+)$", ".$1")
+
+
+def _by_any(text: pl.Series, patterns: tuple[str, ...]) -> pl.Series:
+    """Read each text by the first pattern that fits."""
+    moments = _by_pattern(text, patterns[0])
+    for pattern in patterns[1:]:
+        if moments.null_count() == text.null_count():
+            break
+        moments = moments.zip_with(moments.is_not_null(), _by_pattern(text, pattern))
     return moments
 
 
-_OTHER_CLOCKS = (_datetimes("%Y-%m-%d %H:%M"), _dates, _unusual)
-
-
 def _by_pattern(text: pl.Series, pattern: str) -> pl.Series:
-    has_hour = any(part in pattern for part in ("%H", "%I", "%T", "%R", "%X", "%c"))
-    if not has_hour and "%s" not in pattern:
-        return text.str.to_date(pattern, strict=False)
+    if not any(part in pattern for part in ("%H", "%I", "%T", "%R", "%X", "%c", "%s")):
+        return text.str.to_date(pattern, strict=False).cast(pl.Datetime("us"))
     if not any(part in pattern for part in ("%M", "%T", "%R", "%X", "%c", "%s")):
         # An hour without minutes is no time to polars.
         text, pattern = text + "|00", f"{pattern}|%M"
@@ -312,10 +283,10 @@ def _by_pattern(text: pl.Series, pattern: str) -> pl.Series:
 
 
 def _as_text(column: pl.Series) -> pl.Series:
-    """Return a column of dates that are written in digits, as text."""
+    """Return a column of dates, perhaps written in digits, as text."""
     if column.dtype.is_float():
         column = column.cast(pl.Int64, strict=False)
-    return column.cast(pl.String)
+    return column.cast(pl.String).str.strip_chars()
 
 
 def _offset_micros(offset: str) -> int:
@@ -333,6 +304,4 @@ def _placed(moments: pl.Series, timezone: str, end: Literal["earliest", "latest"
 
 
 def _null_where(values: pl.Series, mask: pl.Series) -> pl.Series:
-    return values.zip_with(
-        ~mask, pl.Series([None], dtype=values.dtype).new_from_index(0, len(mask))
-    )
+    return pl.select(pl.when(~mask).then(values)).to_series()

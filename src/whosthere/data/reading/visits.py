@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,28 +12,11 @@ from whosthere import kernels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    # Distinct visits as compressed rows, of users up to the last who made one of them.
+    _Run = tuple[NDArray[np.int64], NDArray[np.int32]]
+
 # Visits are sorted this many at a time: the more, the fewer passes of merging.
 _BLOCK = 1 << 24
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Distinct visits as compressed rows, of users up to the last who made one of them."""
-
-    indptr: NDArray[np.int64]
-    cells: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, keys: NDArray[np.int64]) -> _Run:
-        """Make a run of keys ``user << 32 | cell``, which are sorted in place."""
-        keys.sort()
-        cells = np.empty(keys.size, np.int32)
-        return cls(*_cut(kernels.split_keys(keys, cells), cells))
-
-    def merged(self, other: _Run) -> _Run:
-        cells = np.empty(self.cells.size + other.cells.size, np.int32)
-        indptr = kernels.merge_rows(self.indptr, self.cells, other.indptr, other.cells, cells)
-        return _Run(*_cut(indptr, cells))
 
 
 class Visits:
@@ -77,9 +59,9 @@ class Visits:
         self._sorter.shutdown()
         while len(self._runs) > 1:
             self._merge_last()
-        run = self._runs.pop()
-        beyond = np.full(n_users + 1 - run.indptr.size, run.cells.size)
-        return np.concatenate([run.indptr, beyond]), run.cells
+        indptr, cells = self._runs.pop()
+        beyond = np.full(n_users + 1 - indptr.size, cells.size)
+        return np.concatenate([indptr, beyond]), cells
 
     def _finish_block(self) -> None:
         """Have the block sorted, and begin another."""
@@ -93,18 +75,19 @@ class Visits:
             self._sorting.result()
 
     def _add_run(self, keys: NDArray[np.int64]) -> None:
-        self._runs.append(_Run.of(keys))
-        while len(self._runs) > 1 and self._runs[-2].cells.size < 2 * self._runs[-1].cells.size:
+        keys.sort()
+        cells = np.empty(keys.size, np.int32)
+        self._runs.append(_cut(kernels.split_keys(keys, cells), cells))
+        while len(self._runs) > 1 and self._runs[-2][1].size < 2 * self._runs[-1][1].size:
             self._merge_last()
 
     def _merge_last(self) -> None:
         newer, older = self._runs.pop(), self._runs.pop()
-        self._runs.append(older.merged(newer))
+        cells = np.empty(older[1].size + newer[1].size, np.int32)
+        self._runs.append(_cut(kernels.merge_rows(*older, *newer, cells), cells))
 
 
-def _cut(
-    indptr: NDArray[np.int64], cells: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _cut(indptr: NDArray[np.int64], cells: NDArray[np.int32]) -> _Run:
     """Give back the room at the end of `cells` that was not needed, in place."""
     cells.resize(int(indptr[-1]), refcheck=False)
     return indptr, cells

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from whosthere.reporting.charts.frame import Field, border, horizontal_axis, vertical_axis
-from whosthere.reporting.charts.legend import Key, legend
-from whosthere.reporting.charts.scales import Linear, Logarithmic
-from whosthere.reporting.charts.svg import element, mark, path, picture
+from whosthere.reporting.charts.axes import Field, Key, Linear, Logarithmic, plot
+from whosthere.reporting.charts.svg import Chart, element, mark, path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from markupsafe import Markup
     from numpy.typing import NDArray
 
-    from whosthere.reporting.charts.scales import Scale
+    from whosthere.reporting.charts.axes import Scale
 
-_WIDTH, _SIDE = 420, 320
+_SIDE = 320
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,70 +41,51 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class RocChart:
-    """The curves of one protection.
+class RocChart(Chart):
+    """The curves of one protection with their bands, and the diagonal of guessing.
 
     Attributes
     ----------
-    title
-        What the picture shows, for those who cannot see it.
     guaranteed
         The most people whom anybody can find at 1 % false alarms; None without a guarantee.
     smallest
         The smallest rate that is shown on logarithmic axes; None for linear axes.
     """
 
-    title: str
     curves: tuple[Curve, ...]
     guaranteed: float | None
     smallest: float | None
 
+    def draw(self) -> Markup:
+        keys = [*(Key(curve.name, curve.class_) for curve in self.curves), Key("guessing", "guess")]
+        if self.guaranteed is not None:
+            keys.append(Key("guarantee at 1 % false alarms", "guaranteed", shape="cross"))
+        field = Field.below(keys, _SIDE, left=52, right=52 + _SIDE)
+        x, y = self._scale(field.left, field.right), self._scale(field.bottom, field.top)
+        least = self.smallest or 0.0
+        marks: list[str] = [path(((x(v), y(v)) for v in (least, 1.0)), "guess")]
+        marks += [part for curve in self.curves for part in _curve(curve, x, y, least)]
+        if self.guaranteed is not None:
+            marks.append(mark(x(0.01), y(self.guaranteed), "cross", "guaranteed"))
+        across, up = (x, "false alarms (FPR)"), (y, "people found (TPR)")
+        return plot(self.title, field, marks, across=across, up=up, keys=keys)
 
-def draw_roc(chart: RocChart) -> Markup:
-    """Draw curves with their bands, and the diagonal of guessing."""
-    keys = (*(Key(curve.name, curve.class_) for curve in chart.curves), Key("guessing", "guess"))
-    if chart.guaranteed is not None:
-        keys = (*keys, Key("guarantee at 1 % false alarms", "guaranteed", shape="cross"))
-    top = 14.0 * len(keys) + 34
-    field = Field(52, top, 52 + _SIDE, top + _SIDE)
-    x, y = _scales(chart, field)
-    diagonal = np.geomspace(chart.smallest, 1, 2) if chart.smallest else np.array([0.0, 1.0])
-    drawn = [*legend(keys, x=8, y=12)]
-    drawn += horizontal_axis(field, x, "false alarms (FPR)")
-    drawn += [*vertical_axis(field, y, "people found (TPR)"), border(field)]
-    drawn.append(path(((x(v), y(v)) for v in diagonal), "guess"))
-    drawn += [part for curve in chart.curves for part in _curve(curve, x, y, chart.smallest)]
-    if chart.guaranteed is not None:
-        drawn.append(mark(x(0.01), y(chart.guaranteed), "cross", "guaranteed"))
-    return picture(_WIDTH, field.bottom + 42, chart.title, *drawn)
-
-
-def _scales(chart: RocChart, field: Field) -> tuple[Scale, Scale]:
-    if chart.smallest is None:
-        return (
-            Linear(0, 1, field.left, field.right),
-            Linear(0, 1, field.bottom, field.top),
-        )
-    return (
-        Logarithmic(chart.smallest, 1, field.left, field.right),
-        Logarithmic(chart.smallest, 1, field.bottom, field.top),
-    )
+    def _scale(self, first: float, last: float) -> Scale:
+        if self.smallest is None:
+            return Linear(0, 1, first, last)
+        return Logarithmic(self.smallest, 1, first, last)
 
 
-def _curve(curve: Curve, x: Scale, y: Scale, smallest: float | None) -> Iterator[str]:
-    shown = slice(None) if smallest is None else curve.fpr >= smallest * 0.999
+def _curve(curve: Curve, x: Scale, y: Scale, least: float) -> Iterator[str]:
+    shown = curve.fpr >= least * 0.999
     fpr = curve.fpr[shown]
-    upper = [(x(f), y(v)) for f, v in zip(fpr, curve.high[shown], strict=True)]
-    lower = [(x(f), y(v)) for f, v in zip(fpr, curve.low[shown], strict=True)]
-    middle = [(x(f), y(v)) for f, v in zip(fpr, curve.tpr[shown], strict=True)]
-    band = path(_thinned(upper) + _thinned(lower)[::-1], f"band {curve.class_}", closed=True)
-    yield element(
-        "g",
-        element("title", curve.name),
-        band,
-        path(_thinned(middle), curve.class_),
-        data_attack=curve.name,
+    lower, middle, upper = (
+        _thinned([(x(f), y(v)) for f, v in zip(fpr, values[shown], strict=True)])
+        for values in (curve.low, curve.tpr, curve.high)
     )
+    band = path(upper + lower[::-1], f"band {curve.class_}", closed=True)
+    name, line = element("title", curve.name), path(middle, curve.class_)
+    yield element("g", name, band, line, data_attack=curve.name)
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+@dataclass(frozen=True, eq=False)
+class Chart(ABC):
+    """What a picture shows; `title` says it for those who cannot see it."""
+
+    title: str
+
+    @abstractmethod
+    def draw(self) -> Markup:
+        """Return the picture as SVG."""
 
 
 def element(name: str, *children: str, **attributes: object) -> Markup:

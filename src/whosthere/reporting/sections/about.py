@@ -4,88 +4,79 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.lookup import words_of
-from whosthere.reporting.numbers import shortened
-from whosthere.reporting.sections.chosen import said_of_targets
-from whosthere.reporting.sections.tables import Head, Table, name_cell
-from whosthere.reporting.texts import texts
+from whosthere.reporting.lookup import Lookup
+from whosthere.reporting.sections.advice import said_of_targets
+from whosthere.reporting.sections.parts import Cell, Head, Table
+from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.inference.finding import Finding
 
 _LONG = 400
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A word of the glossary, or a fact: what it is called, and what it is."""
+class Entry(NamedTuple):
+    """A word of the glossary as it is written, and what it means."""
 
-    key: str
     words: str
     meaning: str
 
 
 @dataclass(frozen=True)
 class About:
-    """Method, glossary, limits, policy, manifest, and how to repeat the audit.
+    """How the audit was made and how to repeat it.
 
     `left_out` is what the command to repeat it does not say.
     """
 
     method: tuple[str, ...]
-    limits: tuple[str, ...]
-    glossary: tuple[Entry, ...]
-    policy: Table
-    policy_name: str
-    prior: str
-    facts: tuple[Entry, ...]
+    facts: dict[str, str]
     command: str
     left_out: str
 
 
 def about_section(audit: FinishedAudit) -> About:
     """Return everything that does not depend on what was found."""
-    chosen = " ".join(said_of_targets("targets", audit))
+    chosen = " ".join(said_of_targets("targets", audit.choice))
+    left_out = said_of_targets("targets_repeated", audit.choice)
+    # The manifest does not hold when the tested time begins.
+    left_out += [texts()["repeated"]["test_from"]] if audit.plan.get("first_epoch") else []
     return About(
         tuple(
             paragraph.replace("{targets}", chosen) for paragraph in texts()["method"]["paragraphs"]
         ),
-        tuple(texts()["limits"]["items"]),
-        glossary_entries(one.metric for one in audit.findings),
-        policy_table(audit.policy),
-        shortened(audit.policy.name),
-        f"{audit.policy.prior:.0%}",
-        _facts(audit),
+        {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()},
         command_of(audit),
-        " ".join([*said_of_targets("targets_repeated", audit), *_time_left_out(audit)]),
+        " ".join(left_out),
     )
 
 
-def glossary_entries(metrics: Iterable[str]) -> tuple[Entry, ...]:
-    """Return all words in the order of the alphabet: those of the texts, and metrics."""
+def glossary_of(findings: Iterable[Finding]) -> dict[str, Entry]:
+    """Return all words by their keys, in the order of the alphabet: of the texts, and metrics."""
     terms = {
-        key: Entry(key, key.replace("_", " "), meaning)
-        for key, meaning in texts()["glossary"].items()
+        key: Entry(key.replace("_", " "), meaning) for key, meaning in texts()["glossary"].items()
     }
-    for metric in (METRICS[name] for name in dict.fromkeys(metrics) if name in METRICS):
-        terms[metric.name] = Entry(metric.name, metric.words, metric.explanation)
-    return tuple(sorted(terms.values(), key=lambda entry: entry.words.lower()))
+    for name in dict.fromkeys(one.metric for one in findings):
+        if name in METRICS:
+            terms[name] = Entry(METRICS[name].words, METRICS[name].explanation)
+    return dict(sorted(terms.items(), key=lambda term: term[1].words.lower()))
 
 
 def policy_table(policy: Policy) -> Table:
     """Return the limits and floors of a policy with what they mean."""
-    heads = (Head("measure", numeric=False), Head("limit"), Head("meaning", numeric=False))
-    rows = tuple(
-        (name_cell(words_of(metric)), name_cell(asked), name_cell(METRICS[metric].explanation))
+    heads = ("measure", Head("limit"), "meaning")
+    rows = (
+        (words_of(metric), asked, Cell(METRICS[metric].explanation, sort=words_of(metric)))
         for metric, asked in policy.in_words()
     )
-    return Table("The limits of risk, and the floors of what must be left.", heads, rows)
+    return Table.of("The limits of risk, and the floors of what must be left.", heads, rows)
 
 
 def command_of(audit: FinishedAudit) -> str:
@@ -118,12 +109,6 @@ def command_of(audit: FinishedAudit) -> str:
     return " \\\n    ".join([*parts, "--out RUN"])
 
 
-def _time_left_out(audit: FinishedAudit) -> list[str]:
-    """Say that the manifest does not hold when the tested time begins, if not at once."""
-    sentence: str = texts()["repeated"]["test_from"]
-    return [sentence] if audit.plan.get("first_epoch") else []
-
-
 def _options_of_targets(audit: FinishedAudit) -> list[str]:
     """Return the options that choose as many targets in the same way, without any id."""
     choice = audit.choice
@@ -134,33 +119,31 @@ def _options_of_targets(audit: FinishedAudit) -> list[str]:
     return [f"--targets {audit.n_targets}", *filtered]
 
 
-def _facts(audit: FinishedAudit) -> tuple[Entry, ...]:
-    """Return the manifest in words; who the targets are is nobody's business."""
+def facts_of(audit: FinishedAudit) -> dict[str, str]:
+    """Return what was done, as far as it is known; who the targets are is nobody's business."""
     plan, manifest = audit.plan, audit.manifest
-    versions = manifest.get("versions", {})
-    machine = manifest.get("machine", {})
+    passed = {None: "none", True: "passed", False: "FAILED"}
     found = {
         "audit": audit.name,
         "begun": manifest.get("begun"),
         "SHA-256 of the traces": manifest.get("traces"),
+        "policy": audit.policy.name,
         "targets": audit.n_targets,
         "how targets were chosen": audit.choice,
+        "attacks": ", ".join(map(shortened, Lookup(audit.findings).attacks)),
         "releases per target and protection": plan.get("releases"),
         "other numbers of releases": _joined(plan.get("releases_of")),
         "control releases": plan.get("control_releases"),
+        "controls": passed[audit.trusted],
         "people an attacker has real traces of": plan.get("reference_size"),
         "past releases": plan.get("past_releases") or None,
         "seed": plan.get("seed"),
         "failed tasks": audit.failed_tasks,
-        "versions": _joined(versions),
+        "versions": _joined(manifest.get("versions")),
         "Python": manifest.get("python"),
-        "machine": _joined(machine),
+        "machine": _joined(manifest.get("machine")),
     }
-    return tuple(
-        Entry(name, name, shortened(str(value), _LONG))
-        for name, value in found.items()
-        if value is not None
-    )
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _joined(values: object) -> str | None:

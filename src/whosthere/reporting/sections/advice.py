@@ -1,11 +1,10 @@
-"""What to do, in two sentences."""
+"""What to do, in two sentences, and whom the numbers are about."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whosthere.reporting.numbers import shortened
-from whosthere.reporting.texts import texts
+from whosthere.reporting.words import shortened, texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,27 +34,22 @@ def advice(
     kept = {name: value for name in useful if (value := found.kept(name)) is not None}
     best = max(kept or useful, key=lambda name: kept.get(name, 0.0), default="")
     left = f" ({useful[best]})" if useful.get(best) else ""
-    sentences: dict[str, list[str]] = texts()["advice"]
     if trusted and useful:
-        case = _case_of_useful(len(useful), ranked=bool(kept))
+        some = "some_accepted" if kept else "some_accepted_unranked"
+        case = "one_accepted" if len(useful) == 1 else some
     else:
         by_hand = choice is not None and choice.by_hand
-        case = _case_of_nothing(verdicts, trusted=trusted, by_hand=by_hand)
+        case = _why_nothing(verdicts, trusted=trusted, by_hand=by_hand)
     who = None if choice is None else choice.who
     scope = "" if who is None else f", as far as {who} are concerned"
+    sentences: list[str] = texts()["advice"][case]
     return tuple(
         sentence.format(accepted=listed, best=shortened(best), scope=scope, left=left)
-        for sentence in sentences[case]
+        for sentence in sentences
     )
 
 
-def _case_of_useful(n: int, *, ranked: bool) -> str:
-    if n == 1:
-        return "one_accepted"
-    return "some_accepted" if ranked else "some_accepted_unranked"
-
-
-def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None, by_hand: bool) -> str:
+def _why_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None, by_hand: bool) -> str:
     """Say why nothing can be published by this audit."""
     if not trusted:
         return "no_control" if trusted is None else "untrusted"
@@ -65,3 +59,15 @@ def _case_of_nothing(verdicts: Sequence[Verdict], *, trusted: bool | None, by_ha
     if decisions == {"reject"}:
         return "all_rejected"
     return "by_hand" if by_hand else "unsure"
+
+
+def said_of_targets(topic: str, choice: TargetChoice | None) -> list[str]:
+    """Return the sentence that a topic has for how the targets were chosen, if it has one."""
+    sentences: dict[str, str] = texts()[topic]
+    if choice is None:
+        case, numbers = "unknown", {}
+    else:
+        case = "by_hand" if choice.by_hand else "everybody" if choice.who is None else "some"
+        numbers = {"eligible": f"{choice.eligible:,}", "people": f"{choice.people:,}"}
+        numbers["who"] = choice.who or ""
+    return [sentences[case].format(**numbers)] if case in sentences else []

@@ -6,32 +6,31 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.charts.dots import Dot, DotChart, DotRow, numbered_series
-from whosthere.reporting.lookup import (
-    Lookup,
-    group_size_of,
-    with_group_size,
-    words_of,
-)
-from whosthere.reporting.numbers import shortened, with_interval
-from whosthere.reporting.sections.about import Entry, glossary_entries
-from whosthere.reporting.sections.tables import (
-    Cell,
+from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_series
+from whosthere.reporting.lookup import Lookup, group_size_of, with_group_size
+from whosthere.reporting.sections.about import facts_of
+from whosthere.reporting.sections.parts import (
+    PROTECTION,
     Head,
+    Measured,
     Table,
-    finding_cell,
-    name_cell,
-    verdict_cell,
+    axis_ends,
+    protection_cell,
 )
+from whosthere.reporting.words import shortened, texts, with_interval, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.inference.finding import Finding
 
 _LETTERS = 40
+_FACTS = (
+    *("begun", "SHA-256 of the traces", "policy", "targets", "how targets were chosen"),
+    *("releases per target and protection", "attacks", "seed", "controls", "failed tasks"),
+    "versions",
+)
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,9 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One metric of all protections in all audits."""
+class Compared(Measured):
+    """One metric of all protections in all audits, also as a table."""
 
-    metric: str
-    words: str
-    chart: DotChart
     table: Table
 
 
@@ -83,19 +79,18 @@ class ComparisonPage:
     names: tuple[str, ...]
     warnings: tuple[str, ...]
     verdicts: Table
-    measures: tuple[Measure, ...]
+    measures: tuple[Compared, ...]
     plans: Table
-    glossary: tuple[Entry, ...]
 
 
 def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
     """Return the sections of a comparison; see `matched` for what stands side by side."""
     names = distinct_names(audits)
     pairs = matched(audits)
-    found = [Lookup.of(audit) for audit in audits]
+    found = [Lookup(audit.findings) for audit in audits]
     return ComparisonPage(
         names,
-        _warnings(audits),
+        tuple(_warnings(audits)),
         _verdicts(audits, names, pairs),
         tuple(
             measure
@@ -103,7 +98,6 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
             if (measure := _measure(metric, names, pairs, found)) is not None
         ),
         _plans(audits, names),
-        glossary_entries(one.metric for audit in audits for one in audit.findings),
     )
 
 
@@ -115,7 +109,7 @@ def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
     are the names that the protection has in each audit.
     """
     names = distinct_names(audits)
-    found = [Lookup.of(audit) for audit in audits]
+    found = [Lookup(audit.findings) for audit in audits]
     changes = []
     for pair in matched(audits):
         for metric in _metrics(audits):
@@ -186,23 +180,22 @@ def _verdicts(
     audits: Sequence[FinishedAudit], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
     decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
-    heads = (
-        Head("protection", "setting", numeric=False),
-        *(Head(name, numeric=False) for name in names),
+    rows = (
+        (
+            protection_cell(i, pair.name),
+            *(
+                "not measured" if setting is None else own[setting]
+                for own, setting in zip(decided, pair.settings, strict=True)
+            ),
+        )
+        for i, pair in enumerate(pairs, 1)
     )
-    rows = []
-    for i, pair in enumerate(pairs, 1):
-        cells = [Cell(f"{i}  {shortened(pair.name)}", sort=float(i))]
-        for own, setting in zip(decided, pair.settings, strict=True):
-            verdict = None if setting is None else own[setting]
-            cells.append(Cell("not measured") if verdict is None else verdict_cell(verdict))
-        rows.append(tuple(cells))
-    return Table("The verdicts of each audit, by its own policy.", heads, tuple(rows))
+    return Table.of("The verdicts of each audit, by its own policy.", (PROTECTION, *names), rows)
 
 
 def _measure(
     metric: str, names: tuple[str, ...], pairs: tuple[Matched, ...], found: list[Lookup]
-) -> Measure | None:
+) -> Compared | None:
     series = numbered_series(names)
     words = words_of(metric)
     rows, body = [], []
@@ -220,78 +213,37 @@ def _measure(
             if one is not None and one.estimate is not None
         )
         if dots:
-            rows.append(DotRow(f"{i}  {pair.name}", dots))
-        changes = [name_cell(difference(values[0], value)) for value in values[1:]]
-        first = Cell(f"{i}  {shortened(pair.name)}", sort=float(i))
-        body.append((first, *map(finding_cell, values), *changes))
+            rows.append(Protection(f"{i}  {pair.name}", dots))
+        changes = [difference(values[0], value) for value in values[1:]]
+        body.append((protection_cell(i, pair.name), *values, *changes))
     if not rows:
         return None
-    heads = (
-        Head("protection", "setting", numeric=False),
+    heads: tuple[Head | str, ...] = (
+        PROTECTION,
         *(Head(name) for name in names),
-        *(Head(f"{name}, against {names[0]}", numeric=False) for name in names[1:]),
+        *(f"{name}, against {names[0]}" for name in names[1:]),
     )
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
-    low, high = _ends(metric, [dot for row in rows for dot in row.dots])
+    low, high = axis_ends(metric, rows)
     chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
-    return Measure(metric, words, chart, Table(caption, heads, tuple(body)))
+    return Compared(metric, chart, Table.of(caption, heads, body))
 
 
-def _ends(metric: str, dots: Sequence[Dot]) -> tuple[float, float]:
-    """Return the ends of the axis of a metric."""
-    if METRICS[metric].largest is None:
-        return 0.0, 1.1 * max(1.0, *(dot.high or dot.estimate for dot in dots))
-    return (0.4 if metric in {"auc", "pooled_auc"} else 0.0), 1.0
-
-
-def _warnings(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
-    said = []
+def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
+    said: dict[str, str] = texts()["comparison"]["warnings"]
     if any(audit.trusted is False for audit in audits):
-        said.append("A control failed in at least one of the audits: do not trust its numbers.")
+        yield said["untrusted"]
     if len({str(audit.policy.to_json()) for audit in audits}) > 1:
-        said.append(
-            "The audits were judged by different policies, so verdicts may differ for that."
-        )
+        yield said["policies"]
     if len({str(audit.manifest.get("traces")) for audit in audits}) > 1:
-        said.append("The audits are of different data.")
+        yield said["traces"]
     if any(pair.differs for pair in matched(audits)):
-        said.append(
-            "Some protections were measured with different group sizes (m), in the order of the "
-            "audits. What changes there may be due to the group size."
-        )
+        yield said["group_sizes"]
     if len({str(audit.choice) for audit in audits}) > 1:
-        said.append(
-            "The audits chose their targets in different ways, so their numbers are about "
-            "different people."
-        )
-    return tuple(said)
+        yield said["targets"]
 
 
 def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
-    facts: dict[str, list[object]] = {
-        "begun": [audit.manifest.get("begun") for audit in audits],
-        "SHA-256 of the traces": [str(a.manifest.get("traces", ""))[:16] for a in audits],
-        "policy": [shortened(audit.policy.name, _LETTERS) for audit in audits],
-        "targets": [audit.n_targets for audit in audits],
-        "how targets were chosen": [audit.choice for audit in audits],
-        "releases per target": [audit.plan.get("releases") for audit in audits],
-        "attacks": [", ".join(Lookup.of(audit).attacks) for audit in audits],
-        "seed": [audit.plan.get("seed") for audit in audits],
-        "controls": [_passed(audit.trusted) for audit in audits],
-        "failed tasks": [audit.failed_tasks for audit in audits],
-        "version": [audit.manifest.get("versions", {}).get("whosthere") for audit in audits],
-    }
-    rows = tuple(
-        (name_cell(what), *(name_cell(shortened(_known(value))) for value in values))
-        for what, values in facts.items()
-    )
-    heads = (Head("what", numeric=False), *(Head(name, numeric=False) for name in names))
-    return Table("What was done in each audit.", heads, rows)
-
-
-def _passed(trusted: bool | None) -> str:  # noqa: FBT001 - the value itself
-    return "none" if trusted is None else "passed" if trusted else "FAILED"
-
-
-def _known(value: object) -> str:
-    return "not known" if value is None else str(value)
+    known = [facts_of(audit) for audit in audits]
+    rows = ((what, *(facts.get(what, "not known") for facts in known)) for what in _FACTS)
+    return Table.of("What was done in each audit.", ("what", *names), rows)

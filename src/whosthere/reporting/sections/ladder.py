@@ -1,130 +1,90 @@
-"""What a search for a protection found: the ladders, what each step costs, and the choice."""
+"""What a search for a protection found: the choice, and what each step of a family costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
-from whosthere.reporting.lookup import Lookup, words_of
-from whosthere.reporting.numbers import number, shortened, with_interval
-from whosthere.reporting.sections.about import Entry, glossary_entries, policy_table
-from whosthere.reporting.sections.overview import (
-    Overview,
-    card,
-    pictures,
-    settings_table,
-    tally,
-)
-from whosthere.reporting.texts import texts
+from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection
+from whosthere.reporting.lookup import KEPT, Lookup
+from whosthere.reporting.sections.overview import overview_of
+from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
-    from whosthere.reporting.sections.tables import Table
+    from whosthere.reporting.charts.svg import Chart
+    from whosthere.reporting.sections.overview import Overview
     from whosthere.search.recommendation import Candidate, Recommendation
 
-_PATTERN = "pattern_correlation"
 
-
-@dataclass(frozen=True)
-class Ladder:
-    """The steps of one family that were tried, from weak to strong: their risk and their cost."""
-
-    family: str
-    risk: DotChart
-    kept: DotChart
-
-
-@dataclass(frozen=True)
-class LadderPage:
-    """The report of a recommendation."""
-
-    overview: Overview
-    ladders: tuple[Ladder, ...]
-    checked: tuple[str, ...]
-    policy: Table
-    policy_name: str
-    glossary: tuple[Entry, ...]
-
-
-def ladder_page(found: Recommendation) -> LadderPage:
-    """Return the sections of a recommendation's report."""
+def choice_section(found: Recommendation) -> Overview:
+    """Return the first screen: what was chosen, and all that was tried."""
     tried = found.candidates
-    verdicts = [candidate.last_verdict for candidate in tried]
     findings = [one for candidate in tried for one in candidate.last_findings]
-    lookup = Lookup(findings, verdicts)
-    best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
-    screen = Overview(
-        _advice(found),
-        (),
-        tally(verdicts),
-        tuple(card(i, verdicts[i - 1], lookup, opened=True) for i in best),
-        pictures(verdicts, lookup, found.policy),
-        settings_table(verdicts, lookup, found.policy),
-    )
-    limits = {limit.metric: limit.most for limit in found.policy.limits}
-    return LadderPage(
-        screen,
-        tuple(
-            _ladder(family, [one for one in tried if one.family == family], limits.get("auc"))
-            for family in dict.fromkeys(candidate.family for candidate in tried)
-        ),
-        tuple(shortened(candidate.mechanism) for candidate in tried if candidate.checked),
-        policy_table(found.policy),
-        shortened(found.policy.name),
-        glossary_entries(one.metric for one in findings),
+    return overview_of(
+        [candidate.last_verdict for candidate in tried],
+        Lookup(findings),
+        found.policy,
+        advice=tuple(_advice(found)),
+        best=[i for i, candidate in enumerate(tried, 1) if candidate in found.best],
     )
 
 
-def _advice(found: Recommendation) -> tuple[str, ...]:
+def ladders_section(found: Recommendation) -> dict[str, dict[str, Chart]]:
+    """Return the risk and the cost of the steps of each family, from weak to strong."""
+    families: dict[str, list[Candidate]] = {}
+    for candidate in found.candidates:
+        families.setdefault(shortened(candidate.family), []).append(candidate)
+    limit = next((limit.most for limit in found.policy.limits if limit.metric == "auc"), None)
+    return {family: _figures(family, steps, limit) for family, steps in families.items()}
+
+
+def _advice(found: Recommendation) -> Iterator[str]:
+    said = texts()["recommendation"]
     chosen = found.recommended
     if chosen is None:
-        return tuple(texts()["recommendation"]["nothing"])
-    said = [
-        sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
-        for sentence in texts()["recommendation"]["found"]
-    ]
+        yield from said["nothing"]
+        return
+    for sentence in said["found"]:
+        yield sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
     kept, off = (chosen.utility.get(name) for name in ("cells_kept", "relative_error"))
     share = "an unknown share" if kept is None else f"{kept:.0%}"
-    by = "an unknown amount" if off is None else f"{off:.0%}"
-    price = (
-        f"What is left: {share} of the visited cells are published above 0, and a visited cell is "
+    yield said["left"].format(
+        share=share, error="an unknown amount" if off is None else f"{off:.0%}"
     )
-    who = chosen.last_verdict.who
-    about = [] if who is None else [f"This is about {who}: nothing is said about others."]
-    return (*said, f"{price}off by {by} on average.", *about)
+    if chosen.last_verdict.who is not None:
+        yield said["about"].format(who=chosen.last_verdict.who)
 
 
-def _ladder(family: str, steps: list[Candidate], limit: float | None) -> Ladder:
-    risks: list[DotRow] = []
-    kept: list[DotRow] = []
+def _figures(family: str, steps: list[Candidate], limit: float | None) -> dict[str, Chart]:
+    risks: list[Protection] = []
+    kept: list[Protection] = []
+    words = words_of(KEPT)
     for step in steps:
+        name = shortened(step.mechanism)
         label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
-        risks += _risk(step, label, step.verdict, step.findings)
+        risks += _risk(name, label, step.verdict, step.findings)
         if step.confirmation is not None:
-            label_again = f"{step.choice} (confirmation)"
-            risks += _risk(step, label_again, step.confirmation, step.confirmation_findings)
+            again = f"{step.choice} (confirmation)"
+            risks += _risk(name, again, step.confirmation, step.confirmation_findings)
         left = step.pattern_kept
-        title = f"{shortened(step.mechanism)}: {words_of(_PATTERN)} {number(left)}"
-        dot = Dot(DECISIONS[step.last_verdict.decision], left, None, None, title)
-        kept.append(DotRow(label, (dot,)))
-    name = shortened(family)
-    risk = DotChart(f"Risk by step of {name}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
-    words = words_of(_PATTERN)
-    left_over = DotChart(f"{words} by step of {name}", words, tuple(kept), None, 0, 1)
-    return Ladder(name, risk, left_over)
+        series = DECISIONS[step.last_verdict.decision]
+        dot = Dot(series, left, None, None, f"{name}: {words} {number(left)}")
+        kept.append(Protection(label, (dot,)))
+    risk = DotChart(f"Risk by step of {family}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
+    left_over = DotChart(f"{words} by step of {family}", words, tuple(kept), None, 0, 1)
+    return {"risk": risk, "kept": left_over}
 
 
 def _risk(
-    step: Candidate, label: str, verdict: Verdict, findings: Sequence[Finding]
-) -> Iterator[DotRow]:
+    name: str, label: str, verdict: Verdict, findings: Sequence[Finding]
+) -> Iterator[Protection]:
     """Return the row of a trial; none where no AUC was measured."""
-    lookup = Lookup(findings, [verdict])
+    lookup = Lookup(findings)
     one = lookup.largest(verdict.setting, "auc")
     if one is not None and one.estimate is not None:
-        title = f"{shortened(step.mechanism)}: mean AUC {with_interval(one)}"
+        title = f"{name}: mean AUC {with_interval(one)}"
         dot = Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, title)
-        yield DotRow(label, (dot,), lookup.ceiling(verdict.setting, "auc"))
+        yield Protection(label, (dot,), lookup.ceiling(verdict.setting, "auc"))

@@ -7,38 +7,31 @@ from typing import TYPE_CHECKING
 
 from whosthere.auditing.verdict import in_a_group
 from whosthere.display import counted
-from whosthere.inference.vocabulary import METRICS, UTILITY
+from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
-from whosthere.reporting.charts.dots import DECISIONS, Dot, DotChart, DotRow
-from whosthere.reporting.charts.tradeoff import TradeOff, TradeOffPoint
-from whosthere.reporting.lookup import (
-    FOUND,
-    Lookup,
-    group_size_of,
-    short_words_of,
-    words_of,
-)
-from whosthere.reporting.numbers import number, people, shortened, with_interval
-from whosthere.reporting.sections.advice import advice
-from whosthere.reporting.sections.chosen import said_of_targets
-from whosthere.reporting.sections.tables import (
+from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection, TradeOff
+from whosthere.reporting.lookup import FOUND, KEPT, Lookup, group_size_of
+from whosthere.reporting.sections.advice import advice, said_of_targets
+from whosthere.reporting.sections.parts import (
+    PROTECTION,
     Cell,
     Head,
+    Measured,
     Table,
-    finding_cell,
-    value_cell,
-    verdict_cell,
+    axis_ends,
+    metric_heads,
+    protection_cell,
 )
+from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Decision, Verdict
 
 _FEW = 3
-_LONGEST_SENTENCE = 600
 
 
 @dataclass(frozen=True)
@@ -49,8 +42,6 @@ class Card:
     ----------
     number
         Of the protection in all tables and pictures, from 1.
-    remark
-        What keeps a reader from taking the decision for advice to publish; empty if nothing does.
     headline
         What it means for people, and what is left to publish.
     opened
@@ -58,313 +49,202 @@ class Card:
     """
 
     number: int
-    name: str
-    decision: Decision
-    remark: str
+    verdict: Verdict
     headline: str
-    reasons: tuple[str, ...]
-    guaranteed: tuple[str, ...]
-    meaning: tuple[str, ...]
     opened: bool
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture, with what it measures."""
-
-    metric: str
-    words: str
-    chart: DotChart | TradeOff
-
-
-@dataclass(frozen=True)
 class Overview:
-    """All of the first screen."""
+    """All of the first screen.
+
+    Attributes
+    ----------
+    tally
+        Each decision, how often it was taken, and how many of these are useless protections.
+    """
 
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
     tally: tuple[tuple[Decision, int, int], ...]
     cards: tuple[Card, ...]
-    pictures: tuple[Picture, ...]
+    pictures: tuple[Measured, ...]
     table: Table
 
 
 def overview(audit: FinishedAudit) -> Overview:
     """Return the first screen of an audit."""
-    found = Lookup.of(audit)
-    return Overview(
-        advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice),
-        tuple(_warnings(audit)),
-        tally(audit.verdicts),
-        tuple(
-            card(i, verdict, found, opened=len(audit.verdicts) <= _FEW)
-            for i, verdict in enumerate(audit.verdicts, 1)
-        ),
-        pictures(audit.verdicts, found, audit.policy),
-        settings_table(audit.verdicts, found, audit.policy),
+    found = Lookup(audit.findings)
+    return overview_of(
+        audit.verdicts,
+        found,
+        audit.policy,
+        advice=advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice),
+        warnings=tuple(_warnings(audit)),
     )
 
 
-def _warnings(audit: FinishedAudit) -> list[str]:
-    said = []
-    if audit.trusted is None:
-        said.append("There was no control, so nothing shows that the audit itself is sound.")
-    elif not audit.trusted:
-        said.append("A control failed: no number of this audit can be trusted.")
-    if audit.failed_tasks:
-        total = audit.n_tasks
-        many = f"{audit.failed_tasks} of {total}" if total else str(audit.failed_tasks)
-        said.append(f"{many} tasks failed; all numbers rest on the others.")
-    said += said_of_targets("targets_warning", audit)
-    said += _sentences(audit.cautions)
-    said += [] if audit.together is None else audit.together.in_words()
-    alone = dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone)
-    said += [f"Some verdicts rest on one attack alone: {shortened(one)}." for one in alone]
-    return said
-
-
-def tally(verdicts: Sequence[Verdict]) -> tuple[tuple[Decision, int, int], ...]:
-    """Count the decisions, and how many of each are about useless protections."""
+def overview_of(
+    verdicts: Sequence[Verdict],
+    found: Lookup,
+    policy: Policy,
+    *,
+    advice: tuple[str, ...],
+    warnings: tuple[str, ...] = (),
+    best: Collection[int] | None = None,
+) -> Overview:
+    """Return the first screen of protections that were judged; with cards for the `best` alone."""
     useless = {one: [v.useless for v in verdicts if v.decision == one] for one in DECISIONS}
-    return tuple((one, len(each), sum(each)) for one, each in useless.items() if each)
-
-
-def card(i: int, verdict: Verdict, found: Lookup, *, opened: bool) -> Card:
-    """Return the verdict about the protection with a number."""
-    return Card(
-        i,
-        shortened(verdict.setting),
-        verdict.decision,
-        " ".join(verdict.remark),
-        headline(verdict, found),
-        _sentences(verdict.reasons),
-        _sentences(verdict.guaranteed),
-        _sentences(verdict.meaning),
-        opened,
-    )
-
-
-def _sentences(said: tuple[str, ...]) -> tuple[str, ...]:
-    """Return sentences of a length that a page can show, whatever an attack is called."""
-    return tuple(shortened(sentence, _LONGEST_SENTENCE) for sentence in said)
-
-
-def headline(verdict: Verdict, found: Lookup) -> str:
-    """Say how many people are found, or how well attackers do, and what is left to publish."""
-    left = f" Left to publish: {verdict.left_in_words}." if verdict.left_in_words else ""
-    return _risk_in_words(verdict, found) + left
-
-
-def _risk_in_words(verdict: Verdict, found: Lookup) -> str:
-    best = found.largest(verdict.setting, FOUND)
-    size = group_size_of(verdict.setting)
-    attacker = "An attacker" + (f" who knows {verdict.knows}" if verdict.knows else "")
-    if best is not None and best.estimate is not None and verdict.who is not None:
-        return (
-            f"{attacker} finds {best.estimate:.1%} of the {verdict.who} who are in a release; "
-            f"guessing finds 1 %. {_promise(found, verdict.setting)}"
-        )
-    if best is not None and best.estimate is not None and size is not None:
-        return (
-            f"{attacker} finds {in_a_group(best, size)} people in a release; guessing "
-            f"finds {_guessed(size)}. {_promise(found, verdict.setting)}"
-        )
-    auc = found.largest(verdict.setting, "auc")
-    if auc is None:
-        return "No attack was measured."
-    return (
-        f"The strongest attack reaches a mean AUC of {auc.estimate:.3f}; 0.5 is guessing. The "
-        "sample is too small to say how many people that finds."
-    )
-
-
-def _guessed(size: int) -> str:
-    """Write how many people of a group are found by naming 1 in 100 at random."""
-    return f"{0.01 * size:,.0f}" if size >= 100 else "less than 1"
-
-
-def _promise(found: Lookup, setting: str) -> str:
-    """Say in a few words what is guaranteed."""
-    if found.guarantee(setting, "auc") is None:
-        return "Nothing is guaranteed."
-    odds = found.guarantee(setting, "odds_factor")
-    if odds is None or odds > HARDLY_ANY:
-        return "Next to nothing is guaranteed."
-    more = found.guarantee(setting, "chance_of_more")
-    but = f", except with a chance of at most {more:.2g}" if more else ""
-    return f"Guaranteed: the odds that a person is in rise at most {odds:,.1f}-fold{but}."
-
-
-def pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Picture, ...]:
-    """Return the risk of all protections by each limited metric, against utility if measured."""
-    limits = {limit.metric: limit.most for limit in policy.limits}
-    floors = {floor.metric: floor.least for floor in policy.keep}
-    metrics = dict.fromkeys(("auc", *limits))
-    drawn = []
-    for metric in metrics:
-        points = [
-            point
+    opened = best is not None or len(verdicts) <= _FEW
+    return Overview(
+        advice,
+        warnings,
+        tuple((one, len(each), sum(each)) for one, each in useless.items() if each),
+        tuple(
+            Card(i, verdict, _headline(verdict, found), opened)
             for i, verdict in enumerate(verdicts, 1)
-            if (point := _point(i, verdict, found, metric)) is not None
-        ]
-        if points:
-            chart = _chart(points, found, metric, limits.get(metric), floors)
-            drawn.append(Picture(metric, words_of(metric), chart))
-    return tuple(drawn)
+            if best is None or i in best
+        ),
+        _pictures(verdicts, found, policy),
+        _settings_table(verdicts, found, policy),
+    )
 
 
-@dataclass(frozen=True)
-class _Point:
-    label: str
-    number: int
-    decision: Decision
-    risk: float
-    low: float | None
-    high: float | None
-    kept: float | None
-    ceiling: float | None
-    guarantee: float | None
-    title: str
+def _warnings(audit: FinishedAudit) -> Iterator[str]:
+    said: dict[str, str] = texts()["warnings"]
+    if not audit.trusted:
+        yield said["no_control" if audit.trusted is None else "untrusted"]
+    if audit.failed_tasks:
+        yield said["failed"].format(failed=audit.failed_tasks, total=audit.n_tasks)
+    yield from said_of_targets("targets_warning", audit.choice)
+    yield from audit.cautions
+    if audit.together is not None:
+        yield from audit.together.in_words()
+    for attack in dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone):
+        yield said["alone"].format(attack=shortened(attack))
 
 
-def _point(i: int, verdict: Verdict, found: Lookup, metric: str) -> _Point | None:
+def _headline(verdict: Verdict, found: Lookup) -> str:
+    """Say how many people are found, or how well attackers do, and what is left to publish."""
+    said: dict[str, str] = texts()["headlines"]
+    best, auc = found.largest(verdict.setting, FOUND), found.largest(verdict.setting, "auc")
+    size = group_size_of(verdict.setting)
+    left = said["left"].format(left=verdict.left_in_words) if verdict.left_in_words else ""
+    if auc is None:
+        return said["nothing"] + left
+    if best is None or (verdict.who is None and size is None):
+        return said["auc"].format(auc=number(auc.estimate)) + left
+    attacker = said["knows"].format(knows=verdict.knows) if verdict.knows else said["attacker"]
+    if verdict.who is not None:
+        people, guessed = f"{best.estimate:.1%} of the {verdict.who} who are", "1 %"
+    else:
+        people = f"{in_a_group(best, size or 0)} people"
+        guessed = f"{0.01 * size:,.0f}" if size and size >= 100 else "less than 1"
+    promise, _ = _promise(found, verdict.setting)
+    return said["found"].format(attacker=attacker, people=people, guessed=guessed) + promise + left
+
+
+def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
+    """Say in a few words what is guaranteed, and in the cell of a table."""
+    said: dict[str, str] = texts()["promises"]
+    odds, more = (found.guarantee(setting, name) for name in ("odds_factor", "chance_of_more"))
+    if found.guarantee(setting, "auc") is None:
+        return said["nothing"], Cell("no guarantee")
+    if odds is None or odds > HARDLY_ANY:
+        cell = Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
+        return said["hardly_any"], cell
+    but = said["but"].format(chance=f"{more:.2g}") if more else ""
+    detail = f"chance of more: {more:.2g}" if more else ""
+    cell = Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", detail, sort=odds)
+    return said["odds"].format(odds=f"{odds:,.1f}", but=but), cell
+
+
+def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Measured, ...]:
+    """Return the risk of all protections by each limited metric, against utility if measured."""
+    limited = (limit.metric for limit in policy.limits)
+    charts = {
+        metric: _risk_chart(verdicts, found, metric, policy)
+        for metric in dict.fromkeys(("auc", *limited))
+    }
+    return tuple(Measured(metric, chart) for metric, chart in charts.items() if chart is not None)
+
+
+def _risk_chart(
+    verdicts: Sequence[Verdict], found: Lookup, metric: str, policy: Policy
+) -> DotChart | None:
+    measured = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
+    rows = tuple(row for row in measured if row is not None)
+    if not rows:
+        return None
+    limit = next((limit.most for limit in policy.limits if limit.metric == metric), None)
+    low, high = axis_ends(metric, rows, limit)
+    words = words_of(metric)
+    title = f"{words}, the largest of all attacks"
+    if any(row.kept is None for row in rows):
+        return DotChart(title, words, rows, limit, low, high)
+    kept = words_of(KEPT)
+    title += f", against {kept}, for {counted(len(rows), 'protection')}"
+    floor = next((one.least for one in policy.keep if one.metric == KEPT), None)
+    return TradeOff(title, f"risk: {words}", rows, limit, low, high, f"kept: {kept}", floor)
+
+
+def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protection | None:
     one = found.largest(verdict.setting, metric)
     if one is None or one.estimate is None:
         return None
     kept = found.kept(verdict.setting)
     label = f"{i}  {verdict.setting}"
     said = f"{shortened(label)}: {verdict.decision}; {words_of(metric)} {with_interval(one)}"
-    if kept is not None and found.kept_metric is not None:
-        said += f"; {words_of(found.kept_metric)} {number(kept)}"
-    return _Point(
+    said += f"; {words_of(KEPT)} {number(kept)}" if kept is not None else ""
+    return Protection(
         label,
-        i,
-        verdict.decision,
-        one.estimate,
-        one.low,
-        one.high,
-        kept,
+        (Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, said),),
         found.ceiling(verdict.setting, metric),
         found.guarantee(verdict.setting, metric),
-        said,
+        i,
+        kept,
     )
 
 
-def _chart(
-    points: list[_Point],
-    found: Lookup,
-    metric: str,
-    limit: float | None,
-    floors: Mapping[str, float],
-) -> DotChart | TradeOff:
-    low, high = _ends(points, metric, limit)
-    words = words_of(metric)
-    drawn = [point for point in points if point.kept is not None]
-    if found.kept_metric is None or len(drawn) < len(points):
-        rows = tuple(
-            DotRow(
-                p.label,
-                (Dot(DECISIONS[p.decision], p.risk, p.low, p.high, p.title),),
-                p.ceiling,
-                p.guarantee,
-            )
-            for p in points
-        )
-        return DotChart(f"{words}, the largest of all attacks", words, rows, limit, low, high)
-    kept = words_of(found.kept_metric)
-    return TradeOff(
-        f"{words}, the largest of all attacks, against {kept}, "
-        f"for {counted(len(points), 'protection')}",
-        f"risk: {words}",
-        f"kept: {kept}",
-        tuple(
-            TradeOffPoint(
-                p.number,
-                p.decision,
-                p.risk,
-                p.low,
-                p.high,
-                p.kept or 0.0,
-                p.ceiling,
-                p.guarantee,
-                p.title,
-            )
-            for p in drawn
-        ),
-        limit,
-        floors.get(found.kept_metric),
-        low,
-        high,
-    )
-
-
-def _ends(points: list[_Point], metric: str, limit: float | None) -> tuple[float, float]:
-    """Return the ends of the axis of a metric: all that is possible, or all that was found."""
-    known = METRICS.get(metric)
-    if known is not None and known.largest is None:
-        values = [v for p in points for v in (p.risk, p.high, p.ceiling) if v is not None]
-        return 0.0, 1.1 * max(*values, limit or 0.0, 1.0)
-    lowest = min([p.low if p.low is not None else p.risk for p in points])
-    return (0.4 if "auc" in metric and "share" not in metric and lowest >= 0.4 else 0.0), 1.0
-
-
-def settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
+def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
     """Return one row for each protection."""
     shown = policy.metrics_to_show
-    # What the picture shows first.
-    utility = sorted(found.utility_metrics, key=lambda name: name != found.kept_metric)
-    heads = [
-        Head("protection", "setting", numeric=False),
+    # What the picture shows comes first.
+    utility = found.measured(dict.fromkeys((KEPT, *OF_UTILITY)))
+    heads = (
+        PROTECTION,
         Head("verdict", "verdict", numeric=False),
         Head("people found", "people found"),
-        *(Head(short_words_of(name), name) for name in shown),
-        *(Head(short_words_of(name), name) for name in utility),
+        *metric_heads([*shown, *utility]),
         Head("ceiling, mean AUC", "ceiling"),
         Head("guarantee, mean AUC", "guarantee"),
         Head("odds factor", "odds_factor"),
-    ]
-    rows = []
-    for i, verdict in enumerate(verdicts, 1):
-        name = verdict.setting
-        measured = (found.largest(name, metric) for metric in shown)
-        rows.append(
-            (
-                Cell(f"{i}  {shortened(name)}", sort=float(i)),
-                verdict_cell(verdict),
-                _found_cell(verdict, found),
-                *(finding_cell(one) for one in measured),
-                *(finding_cell(found.find(name, UTILITY, metric)) for metric in utility),
-                value_cell(found.ceiling(name, "auc")),
-                value_cell(found.guarantee(name, "auc")),
-                _odds_cell(found, name),
-            )
-        )
-    return Table(
-        "All protections: the most that any attack reached by each measure, with 95 % intervals.",
-        tuple(heads),
-        tuple(rows),
     )
+    rows = (
+        (
+            *(protection_cell(i, verdict.setting), verdict, _found_cell(verdict, found)),
+            *(found.largest(verdict.setting, metric) for metric in shown),
+            *(found.find(verdict.setting, UTILITY, metric) for metric in utility),
+            found.ceiling(verdict.setting, "auc"),
+            found.guarantee(verdict.setting, "auc"),
+            _promise(found, verdict.setting)[1],
+        )
+        for i, verdict in enumerate(verdicts, 1)
+    )
+    caption = (
+        "All protections: the most that any attack reached by each measure, with 95 % intervals."
+    )
+    return Table.of(caption, heads, rows)
 
 
 def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
     best, size = found.largest(verdict.setting, FOUND), group_size_of(verdict.setting)
     if best is None or best.estimate is None or size is None:
         return Cell("not resolvable")
-    low, high = best.low, best.high
+    low, high, share = best.low, best.high, best.estimate
     if verdict.who is not None:
         # A release holds other people too, of whom nothing is known.
         span = "" if low is None or high is None else f"{low:.1%} \u2013 {high:.1%}"
-        return Cell(f"{best.estimate:.1%} of the {verdict.who}", span, sort=best.estimate * size)
+        return Cell(f"{share:.1%} of the {verdict.who}", span, sort=share * size)
     span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
-    return Cell(people(best.estimate, size), span, sort=best.estimate * size)
-
-
-def _odds_cell(found: Lookup, setting: str) -> Cell:
-    if found.guarantee(setting, "auc") is None:
-        return Cell("no guarantee")
-    odds = found.guarantee(setting, "odds_factor")
-    if odds is None or odds > HARDLY_ANY:
-        return Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
-    more = found.guarantee(setting, "chance_of_more")
-    but = f"chance of more: {more:.2g}" if more else ""
-    return Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", but, sort=odds)
+    return Cell(f"{share * size:,.0f} of {size:,}", span, sort=share * size)

@@ -15,7 +15,7 @@ from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.reading.geojson import geojson_features
 from whosthere.data.reading.labels import Labels
 from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, Places
-from whosthere.data.reading.source import Stored
+from whosthere.data.reading.source import Stored, naming
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, MissingExtraError, RecordsError
 
@@ -130,10 +130,8 @@ class Polygons(Partition):
             ids.append(self._id(feature, number, where))
         tree = shapely.STRtree(shapes)
         inner = [shape.representative_point() for shape in shapes]
-        try:
+        with naming(self.path):
             regions = Regions(ids, [p.x for p in inner], [p.y for p in inner])
-        except InputError as error:
-            raise RecordsError(error.problem, where=self.path, fix=error.fix) from error
 
         def locate(places: Places) -> NDArray[np.int32]:
             lon, lat = places.points

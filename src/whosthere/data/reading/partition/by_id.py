@@ -11,6 +11,7 @@ import polars as pl
 
 from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
 from whosthere.data.reading.labels import Labels
+from whosthere.data.reading.layout import joined_ids, single
 from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.partition.base import (
@@ -22,7 +23,7 @@ from whosthere.data.reading.partition.base import (
     Partition,
     Places,
 )
-from whosthere.data.reading.table_columns import joined_ids, single
+from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, RecordsError, listed
 
@@ -123,15 +124,13 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
             where=path,
             fix="Name the column with the ids 'region'",
         )
-    try:
+    with naming(path):
         expr = joined_ids(parts_of(id_name, found), table.schema)
         ids = table.select(expr.cast(pl.String)).to_series()
         if ids.null_count():
             raise InputError(f"row {_first_null(ids) + 1} has no region id")
         degrees = [None if name is None else _degrees(table, name) for name in axes]
         return Regions(ids.to_list(), *degrees)
-    except InputError as error:
-        raise RecordsError(error.problem, where=path, fix=error.fix) from error
 
 
 def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:

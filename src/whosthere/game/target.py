@@ -1,0 +1,294 @@
+"""The game of one target: somebody is in or not, among m - 1 others drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from whosthere import specs
+from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
+from whosthere.adversary.attacks.base import View
+from whosthere.arrays import own
+from whosthere.data.floor import rounded_up
+from whosthere.data.group import Group
+from whosthere.game.checks import Checks
+from whosthere.game.optimum import Candidates, optimal_score
+from whosthere.game.rounds import Game, Player, Round, Rounds, Task
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.publish import Publication, publish_table
+from whosthere.seeds import derived_seed, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge_rules import Familiarity
+    from whosthere.data.traces import Traces
+    from whosthere.game.plan import Contest, Plan
+    from whosthere.game.population import Population
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import PublishedTable
+    from whosthere.privacy.release import Release
+
+
+@dataclass(frozen=True)
+class TargetGame(Game):
+    """Each target has a task under each scheme; every other test round holds the target."""
+
+    name: ClassVar[str] = "target"
+
+    def tasks(self, plan: Plan) -> tuple[Task, ...]:
+        return tuple(Task(*chosen) for chosen in product(plan.targets, plan.schemes))
+
+    def rounds(self, population: Population, plan: Plan, task: Task) -> TargetRounds:
+        return TargetRounds(population, plan, task)
+
+
+TARGET_GAME = TargetGame()
+
+
+class TargetRounds(Rounds):
+    """A target under a scheme, with the people who may be published besides."""
+
+    @property
+    def target(self) -> int:
+        """The row of the person whose membership is asked."""
+        return self.task.number
+
+    @cached_property
+    def tables(self) -> tuple[TargetTable, ...]:
+        """The tables of the scheme."""
+        return tuple(TargetTable(self, place) for place in range(len(self.task.scheme.tables)))
+
+    @cached_property
+    def _others(self) -> NDArray[np.int64]:
+        """Everybody except the target in random order: first the reference, then the pool."""
+        order = self.rng("people").permutation(self.population.tested.n_users)
+        return np.asarray(order[order != self.target])
+
+    @property
+    def pool(self) -> NDArray[np.int64]:
+        """Rows of the people who may be in test rounds besides the target."""
+        return self._others[self.plan.reference_size :]
+
+    @property
+    def reference_rows(self) -> NDArray[np.int64]:
+        """Rows of the people whose traces an attacker may have; none is in a test round."""
+        return self._others[: self.plan.reference_size]
+
+    def test(self, i: int) -> Round:
+        """Publish a test round: those with an even number hold the target."""
+        return self._round("test", i, self.pool, self.target)
+
+    def control(self, i: int) -> Round:
+        """Publish a round as with the target, but with somebody else in the target's place."""
+        return self._round("control", i, self.pool, None)
+
+    def past(self, i: int) -> Round:
+        """Publish a round of the past, every other one with the target, from the reference."""
+        window = int(self.rng("past window", i).integers(len(self.population.past)))
+        return self._round("past", i, self.reference_rows, self.target, window)
+
+    def _round(
+        self,
+        role: str,
+        i: int,
+        people: NDArray[np.int64],
+        put_in: int | None,
+        window: int | None = None,
+    ) -> Round:
+        """Publish a group, with the one to be put in last.
+
+        Without anybody to put in, one of the group counts as put in.
+        """
+        scheme = self.task.scheme
+        m = scheme.group_size
+        # Without the mechanism: the same groups meet every protection, so that a difference
+        # between protections is not one between groups.
+        rng = self.rng(f"{role} group", m, i)
+        if put_in is not None and i % 2 == 0:
+            rows = np.append(rng.choice(people, m - 1, replace=False), put_in)
+        else:
+            rows = rng.choice(people, m, replace=False)
+        noise = self.rng(f"{role} noise", *scheme.key, i)
+        # Making random numbers takes time, and most mechanisms drop no visits.
+        bounding = noise
+        if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
+            bounding = self.rng(f"{role} bounding", *scheme.key, i)
+        made = tuple(
+            publish_table(
+                Group(table.traces_in(window), own(rows, np.int64)),
+                table.mechanism,
+                bounding=bounding,
+                noise=noise,
+            )
+            for table in self.tables
+        )
+        return Round(Publication(made), {self.target: put_in is None or i % 2 == 0})
+
+    def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
+        """Prepare the attacks; one by friends, for instance, needs a target with friends."""
+        for contest in contests:
+            attack, familiarity = contest.attack, contest.setting.knowledge
+            # By name and not by parameters: variants of an attack share their random numbers, so
+            # that a difference between them is not one between draws.
+            seed = derived_seed(
+                self.plan.seed,
+                "attack",
+                self.target,
+                *self.task.scheme.key,
+                specs.content(familiarity),
+                attack.name,
+            )
+            views = [table.view(contest) for table in self.tables]
+            try:
+                fitted = attack.fit_tables(views, seed=seed)
+            except NotApplicableError:
+                continue
+            yield Player(contest, {self.target: fitted})
+
+    def optimum(self, i: int, drawn: Round) -> dict[int, float]:
+        candidates = [table.candidates(i) for table in self.tables]
+        return {self.target: optimal_score(drawn.publication.tables, candidates)}
+
+    def checks(self) -> tuple[Checks, ...]:
+        return tuple(map(Checks, self.tables))
+
+    def about(self, person: int) -> dict[str, Any]:
+        people = self.population
+        visits = people.tested.trace(person).size
+        return {
+            "visits": rounded_up(visits, people.visit_classes),
+            "uniqueness": round(self.tables[0].uniqueness(), 1),
+        }
+
+    def rng(self, role: str, *key: int | str) -> np.random.Generator:
+        """Return random numbers that belong to the target, and to what they are for."""
+        return generator(self.plan.seed, role, self.target, *key)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetTable:
+    """One table of the scheme, and what an attacker of the target has of it.
+
+    Parameters
+    ----------
+    rounds
+        The rounds in which it is published.
+    place
+        Which of the tables it is.
+    """
+
+    rounds: TargetRounds
+    place: int
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is done to its counts."""
+        return self.rounds.task.scheme.tables[self.place].mechanism
+
+    @cached_property
+    def people(self) -> Population:
+        """Everybody, over the cells of the table."""
+        return self.rounds.population.under(self.rounds.task.scheme.tables[self.place].layout)
+
+    @property
+    def traces(self) -> Traces:
+        """Everybody in the tested time, over the cells of the table."""
+        return self.people.tested
+
+    def traces_in(self, window: int | None) -> Traces:
+        """Return everybody in one of the windows of the past, or in the tested time."""
+        return self.traces if window is None else self.people.past[window]
+
+    @property
+    def facts(self) -> Facts:
+        """What is public about the table."""
+        traces, m = self.traces, self.rounds.task.scheme.group_size
+        return Facts(traces.regions, traces.epochs, m, self.mechanism)
+
+    def view(self, contest: Contest) -> View:
+        """Return what an attacker has of the table."""
+        known = self.knowledge(contest.setting.knowledge)
+        return View(self.facts, known, self.auxiliary(contest.attack.uses))
+
+    def knowledge(self, familiarity: Familiarity) -> Knowledge:
+        """Return what the attacker knows of the target."""
+        trace = self.traces.trace(self.rounds.target)
+        return familiarity.of(trace, self.traces.epochs.n, self.rounds.rng("knowledge"))
+
+    def auxiliary(self, uses: frozenset[str]) -> Auxiliary:
+        """Return what else an attack has: the parts that it uses, and no other."""
+        return Auxiliary(**{part: getattr(self, f"_{part}") for part in uses})
+
+    @cached_property
+    def _reference(self) -> Traces:
+        return self.traces.select(self.rounds.reference_rows)
+
+    @cached_property
+    def _friends(self) -> Traces | None:
+        """Traces of all friends of the target; they may be in releases like anybody else."""
+        rows = self.people.friends_of(self.rounds.target)
+        return self.traces.select(rows) if rows.size else None
+
+    @cached_property
+    def _past(self) -> tuple[PastRelease, ...]:
+        drawn = (self.rounds.past(i) for i in range(self.rounds.plan.past_releases))
+        return tuple(
+            PastRelease(self._release(one), one.labels[self.rounds.target]) for one in drawn
+        )
+
+    @cached_property
+    def _example(self) -> Release:
+        """One of the first two test releases, drawn at random: with the target or without.
+
+        It does not depend on how many releases there are.
+        """
+        drawn = self.rounds.rng("example", *self.rounds.task.scheme.key).integers(2)
+        return self._release(self.rounds.test(int(drawn)))
+
+    @cached_property
+    def _example_in(self) -> Release:
+        """The first test release, which holds the target."""
+        return self._release(self.rounds.test(0))
+
+    def _release(self, drawn: Round) -> Release:
+        return drawn.publication.releases[self.place]
+
+    def uniqueness(self) -> float:
+        """Return the chance that the target is alone in a visited cell, mean over the cells."""
+        pool = self.rounds.pool
+        cells = self.traces.trace(self.rounds.target)
+        visitors = self.traces.counts(pool).reshape(-1)[cells]
+        absent = 1 - visitors / pool.size
+        return float(np.mean(absent ** (self.rounds.task.scheme.group_size - 1)))
+
+    def cells_of_target(self, made: PublishedTable) -> NDArray[np.int32]:
+        """Return cells in which the target is counted, or would be if it is not there.
+
+        Some are left out, so that how many they are does not tell how many the target visited.
+        """
+        is_there = made.group.rows[-1] == self.rounds.target
+        cells = made.counted.trace(-1) if is_there else self.traces.trace(self.rounds.target)
+        classes = self.people.visit_classes
+        return cells[: max(int(classes[classes <= cells.size].max(initial=0)), 1)]
+
+    def candidates(self, i: int) -> Candidates:
+        """Return everybody who may be the last member of a group, the target last."""
+        people, mechanism = self._pool_and_target, self.mechanism
+        if not mechanism.bounds_visits:
+            return Candidates(people, people)
+        bounding = self.rounds.rng("would-be bounding", *self.rounds.task.scheme.key, i)
+        bounded = mechanism.bound(people.traces, bounding).traces
+        return Candidates(people, Group.all_of(bounded))
+
+    @cached_property
+    def _pool_and_target(self) -> Group:
+        rows = np.append(self.rounds.pool, self.rounds.target)
+        return Group(self.traces, own(rows, np.int64))

@@ -1,0 +1,54 @@
+"""Sorting two arrays by the first: numba takes seconds to compile what numpy has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numba import njit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Keys = NDArray[np.float64] | NDArray[np.uint64] | NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True)
+def put_smallest_first(keys: Keys, values: NDArray[np.integer], n: int) -> None:
+    """Reorder both arrays so that the `n` smallest keys come first (Hoare's selection)."""
+    low, high = 0, keys.size - 1
+    while low < high:
+        pivot = keys[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if n <= j:
+            high = j
+        elif n >= i:
+            low = i
+        else:
+            return
+
+
+@njit(cache=True, nogil=True)
+def sort_both(keys: Keys, values: NDArray[np.integer]) -> None:
+    """Sort both arrays by the keys (Shell's sort)."""
+    gap = 1
+    while 9 * gap < keys.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, keys.size):
+            key, value, j = keys[i], values[i], i
+            while j >= gap and keys[j - gap] > key:
+                keys[j], values[j] = keys[j - gap], values[j - gap]
+                j -= gap
+            keys[j], values[j] = key, value
+        gap //= 3

@@ -1,0 +1,277 @@
+"""The three shapes of a step: a map, added noise, a table of chances.
+
+A step is a law P(result | count). A map gives its function, noise the law of the number that it
+adds, a chance table its rows. All else that is asked of a step follows from that, here.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from whosthere.privacy.alphabet import WITHHELD
+from whosthere.privacy.step import (
+    NO_DRAW,
+    Correction,
+    Draw,
+    Outcomes,
+    Pulled,
+    Step,
+    Tabulated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.alphabet import Span
+
+# Values of noise that are worth a table.
+_WIDEST_TABLE = 2**18
+# No draw reaches this.
+_NEVER = 2.0
+
+
+class Map(Step):
+    """A step without chance that never reverses the order of two counts.
+
+    So the counts that it sends into an interval are an interval themselves. A subclass gives
+    `apply` and `window`, and `withheld` if it withholds counts.
+    """
+
+    is_random: ClassVar[bool] = False
+
+    @abstractmethod
+    def apply(self, values: NDArray[np.int32], within: Span) -> NDArray[np.int32]:
+        """Return what counts become, those to be withheld included; the given array stays."""
+
+    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:  # noqa: ARG002
+        mapped = self.apply(values, within)
+        if self.withheld is None:
+            return mapped
+        return np.where(self.withheld.holds(values), np.int32(WITHHELD), mapped)
+
+    def log_landing(
+        self,
+        values: NDArray[np.integer],
+        lo: NDArray[np.integer],
+        hi: NDArray[np.integer],
+        within: Span,
+    ) -> NDArray[np.float64]:
+        mapped = self.publish(values.astype(np.int32, copy=False), NO_DRAW, within)
+        return np.where((lo <= mapped) & (mapped <= hi), 0.0, -np.inf)
+
+    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
+        mapped = self.publish(values, NO_DRAW, within)[..., None]
+        logs = np.where(mapped == WITHHELD, -np.inf, 0.0)
+        yield Outcomes(np.where(mapped == WITHHELD, np.int32(within.lowest), mapped), logs)
+
+    def pull_back(
+        self, lo: NDArray[np.int64], hi: NDArray[np.int64], within: Span
+    ) -> Iterator[Pulled]:
+        first, last = sent_into(lambda values: self.apply(values, within), lo, hi, within)
+        if self.withheld is None:
+            yield Pulled(0.0, first, last)
+            return
+        # What is withheld lies in the middle and is sent nowhere.
+        lowest, highest = self.withheld
+        yield Pulled(0.0, first, np.minimum(last, lowest - 1))
+        yield Pulled(0.0, np.maximum(first, highest + 1), last)
+
+    def tabulated(self, within: Span) -> Tabulated:
+        counts = np.arange(within.lowest, within.highest + 1, dtype=np.int32)
+        return Tabulated(0, np.ones(1), self.publish(counts, NO_DRAW, within))
+
+
+def sent_into(
+    apply: Callable[[NDArray[np.int32]], NDArray[np.int32]],
+    lo: NDArray[np.int64],
+    hi: NDArray[np.int64],
+    within: Span,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first and the last number that a rising function sends into lo..hi.
+
+    There is none where the first is above the last. Found by bisection, for all ends at once.
+    """
+    # The last is the one before the first that goes beyond.
+    wanted = np.stack(np.broadcast_arrays(lo, hi + 1))
+    size = within.highest - within.lowest + 1
+    below = np.zeros(wanted.shape, np.int64)
+    step = 1 << (size.bit_length() - 1)
+    while step:
+        further = below + step
+        at = np.minimum(within.lowest + further - 1, within.highest)
+        below += step * ((further <= size) & (apply(at.astype(np.int32)) < wanted))
+        step //= 2
+    return within.lowest + below[0], within.lowest + below[1] - 1
+
+
+class AddedNoise(Step):
+    """A random whole number Z that is added to a count; the sum is kept within the range.
+
+    A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`. Z depends neither on the
+    count nor on other cells.
+    """
+
+    is_random: ClassVar[bool] = True
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
+        """Draw independent noise for an array of cells, int32.
+
+        Quick, for trials. `draw_securely` is for what is really published.
+        """
+
+    @abstractmethod
+    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
+
+    @abstractmethod
+    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
+
+    @property
+    def correction(self) -> Correction:
+        return Correction.STRETCH
+
+    def cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return P(Z <= z)."""
+        return np.exp(self.log_cdf(z))
+
+    def sf(self, z: ArrayLike) -> NDArray[np.float64]:
+        """Return P(Z > z)."""
+        return np.exp(self.log_sf(z))
+
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
+
+        The ends may be infinite. The difference is taken of the tails on the interval's own
+        side, where both are small, so that nothing cancels.
+        """
+        lo, hi = np.asarray(lo, np.float64), np.asarray(hi, np.float64)
+        right = lo >= 0
+        larger = np.where(right, self.log_sf(lo - 1), self.log_cdf(hi))
+        smaller = np.where(right, self.log_sf(hi), self.log_cdf(lo - 1))
+        return larger + _log1mexp(np.minimum(smaller - larger, 0))
+
+    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+        noisy = np.asarray(np.add(values, draw, dtype=np.int32))
+        return np.clip(noisy, *within, out=noisy)
+
+    def log_landing(
+        self,
+        values: NDArray[np.integer],
+        lo: NDArray[np.integer],
+        hi: NDArray[np.integer],
+        within: Span,
+    ) -> NDArray[np.float64]:
+        # Whatever falls outside of the range is collected at its ends.
+        low = np.where(lo <= within.lowest, -np.inf, lo - values)
+        high = np.where(hi >= within.highest, np.inf, hi - values)
+        return np.where(lo > hi, -np.inf, self.log_between(low, high))
+
+    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
+        lowest, highest = self.window
+        first = max(lowest, within.lowest - int(values.max(initial=within.lowest)))
+        end = min(highest, within.highest - int(values.min(initial=within.highest))) + 1
+        given = values[..., None]
+        for start in range(first, end, block):
+            noise = np.arange(start, min(start + block, end), dtype=np.int32)
+            results: NDArray[np.int32] = given + noise
+            logs = self.log_landing(given, results, results, within)
+            yield Outcomes(
+                np.clip(results, *within), np.where(within.holds(results), logs, -np.inf)
+            )
+
+    def tabulated(self, within: Span) -> Tabulated | None:
+        lowest, highest = self.window
+        if highest - lowest >= _WIDEST_TABLE:
+            return None
+        first = np.arange(lowest, highest + 1.0)
+        last = first.copy()
+        # What is further out is less than 1e-18, and goes with the ends.
+        first[0], last[-1] = -np.inf, np.inf
+        chances = np.exp(self.log_between(first, last))
+        kept = np.arange(within.lowest, within.highest + 1, dtype=np.int32)
+        return Tabulated(lowest, chances, kept)
+
+
+class Choices(NamedTuple):
+    """Results of counts, ascending along the last axis, and their chances, shape (..., j).
+
+    Where a count has fewer results than others, some of the chances are 0.
+    """
+
+    results: NDArray[np.int32]
+    chances: NDArray[np.float64]
+
+
+class ChanceTable(Step):
+    """A few results for each count, and their chances.
+
+    A subclass gives `choices` and `window`. A cell draws one number between 0 and 1 and takes the
+    result at which the chances so far exceed it. So two groups that share the draw differ as little
+    as they can.
+    """
+
+    is_random: ClassVar[bool] = True
+
+    @abstractmethod
+    def choices(self, values: NDArray[np.int32], within: Span) -> Choices:
+        """Return what counts may become, and with what chances."""
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
+        return rng.random(shape)
+
+    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+        # There are mostly far fewer counts than cells.
+        most = int(values.max(initial=within.lowest))
+        if most - within.lowest < values.size:
+            given = np.arange(within.lowest, most + 1, dtype=np.int32)
+            row = values.astype(np.intp) - within.lowest
+        else:
+            given, row = values.reshape(-1), np.arange(values.size).reshape(values.shape)
+        results, chances = self.choices(given, within)
+        limits = np.cumsum(chances, axis=-1)
+        # Rounding must not let a draw slip past the last result that is possible.
+        left = np.cumsum(chances[..., ::-1], axis=-1)[..., ::-1]
+        limits[..., :-1][left[..., 1:] <= 0] = _NEVER
+        place = row * results.shape[-1] + np.zeros(draw.shape, np.int8)
+        for limit in limits.T[:-1]:
+            place += draw >= np.take(limit, row)
+        chosen: NDArray[np.int32] = np.take(results, place)
+        return chosen
+
+    def log_landing(
+        self,
+        values: NDArray[np.integer],
+        lo: NDArray[np.integer],
+        hi: NDArray[np.integer],
+        within: Span,
+    ) -> NDArray[np.float64]:
+        results, chances = self.choices(values.astype(np.int32, copy=False), within)
+        shape = np.broadcast_shapes(values.shape, lo.shape, hi.shape)
+        total = np.zeros(shape)
+        for i in range(results.shape[-1]):
+            inside = (lo <= results[..., i]) & (results[..., i] <= hi)
+            total += inside * chances[..., i]
+        with np.errstate(divide="ignore"):
+            return np.log(total)
+
+    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
+        results, chances = self.choices(values, within)
+        with np.errstate(divide="ignore"):
+            logs = np.log(chances)
+        for start in range(0, results.shape[-1], block):
+            part = slice(start, start + block)
+            yield Outcomes(results[..., part], logs[..., part])
+
+
+def _log1mexp(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(1 - exp(x)) for x <= 0 without cancellation."""
+    with np.errstate(divide="ignore"):
+        return np.where(x > -math.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))

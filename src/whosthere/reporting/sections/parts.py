@@ -1,0 +1,199 @@
+"""What sections are made of: tables to read, sort and filter, and panels of pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from whosthere.auditing.verdict import Verdict
+from whosthere.inference.finding import Finding
+from whosthere.inference.vocabulary import METRICS
+from whosthere.reporting.words import number, short_words_of, shortened, span, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from whosthere.auditing.verdict import Decision
+    from whosthere.reporting.charts.risk import DotChart, Protection
+    from whosthere.reporting.charts.svg import Chart
+
+_FITS_PAPER = 12
+"""Columns that can stand side by side on paper."""
+_WIDEST = 24
+"""Letters that a line of one column is given on paper, at most."""
+_BOLD = 1.2
+"""How wide bold letters are, in letters."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a column; `term` is the entry of the glossary that explains it."""
+
+    words: str
+    term: str | None = None
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell.
+
+    Attributes
+    ----------
+    text, detail
+        The value, and below it its interval, or what must not be overlooked.
+    sort
+        What the column is sorted by; None comes last.
+    note
+        Why there is no value, or what else to know.
+    decision
+        The decision that the cell shows, in its colour.
+    """
+
+    text: str
+    detail: str = ""
+    sort: float | str | None = None
+    note: str | None = None
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows below heads; each row begins with what it is about."""
+
+    caption: str
+    heads: tuple[Head, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @classmethod
+    def of(
+        cls, caption: str, heads: Iterable[Head | str], rows: Iterable[Iterable[Shown]]
+    ) -> Table:
+        """Return a table of whatever can be shown; heads of columns of texts are texts."""
+        return cls(
+            caption,
+            tuple(one if isinstance(one, Head) else Head(one, numeric=False) for one in heads),
+            tuple(tuple(map(cell, row)) for row in rows),
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of all cells, each once."""
+        cells = (cell for row in self.rows for cell in row)
+        return tuple(dict.fromkeys(cell.note for cell in cells if cell.note))
+
+    @property
+    def fits_paper(self) -> bool:
+        """Whether the columns can stand side by side on paper, whatever the font."""
+        return len(self.heads) <= _FITS_PAPER
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the width of paper that each column is given, by counting letters."""
+        letters = [
+            _letters(head.words, [row[column] for row in self.rows])
+            for column, head in enumerate(self.heads)
+        ]
+        return tuple(each / sum(letters) for each in letters)
+
+
+def _letters(head: str, cells: Iterable[Cell]) -> float:
+    """Return how long the lines of a column should be: its longest word, or half of a text."""
+    words = [_BOLD * len(word) for word in head.split()]
+    for cell in cells:
+        text = [f"\N{CHECK MARK} {cell.text}"] if cell.decision else cell.text.split()
+        size = _BOLD if cell.decision else 1
+        words += [len(cell.detail), len(cell.text) / 2, *(size * len(word) for word in text)]
+    return 1 + min(max(words), _WIDEST)
+
+
+PROTECTION = Head("protection", "setting", numeric=False)
+ATTACK = Head("attack", "attack", numeric=False)
+
+
+def metric_heads(metrics: Iterable[str]) -> tuple[Head, ...]:
+    """Return the heads of columns of metrics."""
+    return tuple(Head(short_words_of(metric), metric) for metric in metrics)
+
+
+Shown: TypeAlias = Cell | Finding | Verdict | str | int | float | None
+"""What can stand in a table: a number without an interval is a float, how many is an int."""
+
+
+def cell(value: Shown) -> Cell:
+    """Return what a table shows of a value; None is shown as a dash."""
+    match value:
+        case Cell():
+            return value
+        case Finding():
+            shown = span_cell(value.estimate, value.low, value.high)
+            unknown = Cell("not resolvable")
+            return replace(unknown if value.estimate is None else shown, note=value.note)
+        case Verdict():
+            said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
+            decided: str = texts()["decisions"][value.decision]
+            return Cell(decided, said, sort=value.decision, decision=value.decision)
+        case str():
+            words = shortened(value)
+            return Cell(words, sort=words)
+        case int():
+            return Cell(f"{value:,}", sort=float(value))
+        case _:
+            return span_cell(value, None, None)
+
+
+def span_cell(value: float | None, low: float | None, high: float | None) -> Cell:
+    """Return a number, with its interval where it has one."""
+    if value is None:
+        return Cell("\N{EN DASH}")
+    return Cell(number(value), span(low, high), sort=value)
+
+
+def protection_cell(number: int, name: str) -> Cell:
+    """Return a protection with its number, which it is sorted by."""
+    return Cell(f"{number}  {shortened(name)}", sort=float(number))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Pictures of one protection, and perhaps of one attack, that a reader can choose.
+
+    Attributes
+    ----------
+    number, setting
+        The protection: its number in all tables, and its name.
+    figures
+        Pictures by the names of their captions in the texts.
+    attack_number, attack
+        The attack, from 1; 0 where the pictures are about all attacks.
+    """
+
+    number: int
+    setting: str
+    figures: Mapping[str, Chart]
+    table: Table | None = None
+    attack_number: int = 0
+    attack: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A picture of one metric of all protections."""
+
+    metric: str
+    chart: DotChart
+
+
+def axis_ends(
+    metric: str, rows: Sequence[Protection], limit: float | None = None
+) -> tuple[float, float]:
+    """Return the ends of the axis of a metric: all that is possible, or all that was found."""
+    dots = [dot for row in rows for dot in row.dots]
+    if METRICS[metric].largest is None:
+        found = [*(row.ceiling for row in rows), *(dot.high for dot in dots), limit]
+        known = [value for value in found if value is not None]
+        return 0.0, 1.1 * max(1.0, *(dot.estimate for dot in dots), *known)
+    lowest = min(dot.estimate if dot.low is None else dot.low for dot in dots)
+    is_auc = "auc" in metric and "share" not in metric
+    return (0.4 if is_auc and lowest >= 0.4 else 0.0), 1.0

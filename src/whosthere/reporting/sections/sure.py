@@ -1,0 +1,199 @@
+"""How sure the findings are: curves, controls, all numbers, and what attackers estimate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from whosthere.display import counted
+from whosthere.inference.scores import comparable_scores
+from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
+from whosthere.reporting.charts.roc import Curve, RocChart
+from whosthere.reporting.charts.targets import Scatter
+from whosthere.reporting.lookup import FOUND, Lookup
+from whosthere.reporting.sections.parts import (
+    ATTACK,
+    PROTECTION,
+    Cell,
+    Head,
+    Panel,
+    Table,
+    metric_heads,
+    protection_cell,
+)
+from whosthere.reporting.words import shortened, words_of
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.reporting.charts.svg import Chart
+
+    Floats = NDArray[np.float64]
+
+RATES = np.union1d(np.linspace(0, 1, 51), np.geomspace(1e-4, 1, 49))
+"""The false positive rates that curves are drawn at."""
+_RESAMPLES = 200
+_SHOWN = (
+    *("auc", "pooled_auc", "accuracy", "tpr_at_fpr_10pct", FOUND),
+    *("tpr_at_fpr_01pct", "share_auc_90", "empirical_eps", "empirical_eps_ceiling"),
+)
+_MOST_PANELS, _MOST_POINTS = 12, 200
+
+
+@dataclass(frozen=True, eq=False)
+class Sure:
+    """All of the section.
+
+    Attributes
+    ----------
+    curves
+        The ROC curves of each protection, on linear and on logarithmic axes.
+    estimated
+        What an attacker estimates of all people of each protection's release, against the truth.
+    """
+
+    curves: tuple[Panel, ...]
+    attacks: Table
+    controls: Table | None
+    estimated: tuple[Panel, ...]
+
+
+def sure_section(audit: FinishedAudit) -> Sure:
+    """Return how sure the findings are."""
+    found = Lookup(audit.findings)
+    numbers = {verdict.setting: i for i, verdict in enumerate(audit.verdicts, 1)}
+    chosen = found.riskiest(numbers, _MOST_PANELS)
+    curves, estimated = [], []
+    for setting, i in numbers.items():
+        roc = _roc_charts(audit, found, setting)
+        marginals = _marginal_charts(audit, setting) if setting in chosen else {}
+        curves += [Panel(i, shortened(setting), roc)] if roc else []
+        estimated += [Panel(i, shortened(setting), marginals)] if marginals else []
+    return Sure(tuple(curves), _attacks(audit, found, numbers), _controls(audit), tuple(estimated))
+
+
+def _roc_charts(audit: FinishedAudit, found: Lookup, setting: str) -> dict[str, Chart]:
+    if not audit.scores.width:
+        return {}
+    here = audit.scores.filter(pl.col("setting") == setting)
+    seed = int(audit.plan.get("seed", 0))
+    curves, n_out = [], 1
+    for name in (*found.attacks_in(setting), CEILING):
+        rows = here.filter(pl.col("attack") == name)
+        n_in, without = int(rows["label"].sum()), int((~rows["label"]).sum())
+        if not n_in or not without:
+            continue
+        n_out = max(n_out, without)
+        style = "ceiling" if name == CEILING else f"s{found.attacks.index(name) % 6}"
+        curves.append(roc_curve(rows, name=shortened(name), class_=style, seed=seed))
+    if not curves:
+        return {}
+    title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
+    smallest = min(max(10.0 ** -math.floor(math.log10(n_out)), 1e-4), 0.1)
+    linear = RocChart(title, tuple(curves), found.guarantee(setting, FOUND), None)
+    logarithmic = replace(linear, title=f"{title}, logarithmic axes", smallest=smallest)
+    return {"linear": linear, "logarithmic": logarithmic}
+
+
+def roc_curve(rows: pl.DataFrame, *, name: str, class_: str, seed: int) -> Curve:
+    """Return how many people are found at each rate of false alarms, over all targets together.
+
+    The band holds 95 % of the curves of resamples of the targets, each with all of its releases.
+
+    Parameters
+    ----------
+    rows
+        The test scores of one attack in one setting.
+    seed
+        Of the resamples.
+    """
+    scores, labels = comparable_scores(rows), rows["label"].to_numpy()
+    _, target = np.unique(rows["target"].to_numpy(), return_inverse=True)
+    order = np.argsort(-scores, kind="stable")
+    # A threshold cannot lie between equal scores.
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+    labels, target = labels[order], target[order]
+    n_targets = int(target.max()) + 1
+    rng = generator(seed, "band of a curve")
+    draws = rng.multinomial(n_targets, np.full(n_targets, 1 / n_targets), size=_RESAMPLES)
+    curves = np.stack([_found(labels, weight[target], last) for weight in draws])
+    low, high = np.percentile(curves, (2.5, 97.5), axis=0)
+    middle = _found(labels, np.ones(labels.size, np.int64), last)
+    return Curve(name, class_, RATES, middle, np.minimum(low, middle), np.maximum(high, middle))
+
+
+def _found(labels: NDArray[np.bool_], weights: NDArray[np.int64], last: NDArray[np.intp]) -> Floats:
+    """Return the share of people found at each rate, of releases with weights, best score first."""
+    tp, fp = np.cumsum(weights * labels)[last], np.cumsum(weights * ~labels)[last]
+    rates = np.append(0.0, fp / max(int(fp[-1]), 1))
+    found = np.append(0.0, tp / max(int(tp[-1]), 1))
+    return np.asarray(found[np.searchsorted(rates, RATES + 1e-12, side="right") - 1])
+
+
+def _attacks(audit: FinishedAudit, found: Lookup, numbers: dict[str, int]) -> Table:
+    """Return every attack in every setting, and the lines that bound them."""
+    places = dict.fromkeys(
+        (one.setting, one.attack)
+        for one in audit.findings
+        if one.holds is None and one.attack != UTILITY and one.setting in numbers
+    )
+    ranks = {name: rank for rank, name in enumerate((*found.attacks, CEILING, GUARANTEE))}
+    present = found.measured(_SHOWN)
+    heads = (
+        *(PROTECTION, ATTACK, *metric_heads(present)),
+        *(Head("targets", "target"), Head("releases with", "release")),
+        Head("releases without", "release"),
+    )
+    rows = []
+    for setting, attack in sorted(places, key=lambda at: (numbers[at[0]], ranks[at[1]])):
+        own = [found.find(setting, attack, metric) for metric in present]
+        sample = next((one for one in own if one is not None), None)
+        sizes = (sample.n_targets, sample.n_in, sample.n_out) if sample else ("", "", "")
+        rows.append((protection_cell(numbers[setting], setting), attack, *own, *sizes))
+    return Table.of("Every attack against every protection, with 95 % intervals.", heads, rows)
+
+
+def _controls(audit: FinishedAudit) -> Table | None:
+    controls = [one for one in audit.findings if one.holds is not None]
+    if not controls:
+        return None
+    control = Head("control", "control", numeric=False)
+    rows = (
+        (
+            *(one.setting, one.attack, words_of(one.metric), replace(one, note=None)),
+            Cell("0 or less" if one.metric == EXCESS else f"{MUST_BE[one.metric]:g}"),
+            "yes" if one.holds else "NO",
+        )
+        for one in controls
+    )
+    return Table.of(
+        "The controls. Their intervals hold for all of them together (99 %).",
+        (PROTECTION, ATTACK, control, Head("found"), Head("must be"), "holds"),
+        rows,
+    )
+
+
+def _marginal_charts(audit: FinishedAudit, setting: str) -> dict[str, Chart]:
+    charts: dict[str, Chart] = {}
+    if audit.marginals is None:
+        return charts
+    here = audit.marginals.filter(pl.col("setting") == setting).drop_nulls(["truth", "estimated"])
+    for axis, words in (("region", "regions"), ("hour", "hours of the week")):
+        rows = here.filter(pl.col("axis") == axis)
+        # Some of many, from the largest to the smallest.
+        rows = rows.sort("truth").gather_every(-(-rows.height // _MOST_POINTS) or 1)
+        points = tuple(
+            (truth, estimated, f"true {truth:.2%}, estimated {estimated:.2%}")
+            for truth, estimated in rows.select("truth", "estimated").iter_rows()
+        )
+        if points:
+            title = f"Estimated against true shares of {words}, {shortened(setting)}"
+            x, y = f"true share of visits, {words}", "estimated share"
+            charts[axis] = Scatter(title, x, y, points, diagonal=True)
+    return charts

@@ -1,0 +1,76 @@
+"""Numbers, names and metrics as a reader sees them; prose is data, and stands in ``texts.toml``."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+import unicodedata
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from whosthere.inference.vocabulary import METRICS
+
+if TYPE_CHECKING:
+    from whosthere.inference.finding import Finding
+
+LONGEST_NAME = 120
+_TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """Return the prose of reports by topic."""
+    source = files("whosthere.reporting") / "texts.toml"
+    return tomllib.loads(source.read_text(encoding="utf-8"))
+
+
+def words_of(metric: str) -> str:
+    """Return what a metric is called in sentences."""
+    return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
+
+
+def short_words_of(metric: str) -> str:
+    """Return what a metric is called in the head of a column."""
+    short: dict[str, str] = texts()["short"]
+    return short.get(metric, words_of(metric))
+
+
+def visible(text: str) -> str:
+    """Replace what is no character to read: controls, and halves of characters."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if unicodedata.category(one) in {"Cc", "Cs"} and one != "\n"
+        else one
+        for one in text
+    )
+
+
+def shortened(text: str, longest: int = LONGEST_NAME) -> str:
+    """Return a text of at most `longest` characters, with the middle left out of longer ones."""
+    flat = visible(" ".join(text.split()))
+    if len(flat) <= longest:
+        return flat
+    first = (longest - 1) * 2 // 3
+    return f"{flat[:first]}\N{HORIZONTAL ELLIPSIS}{flat[first + 1 - longest :]}"
+
+
+def number(value: float | None) -> str:
+    """Write a number with three decimals, without any if it is large, or say that there is none."""
+    if value is None or math.isnan(value):
+        return "not known"
+    if abs(value) >= 1e6:
+        return "more than a million" if value > 0 else "less than minus a million"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """Write an interval, empty where there is none."""
+    return "" if low is None or high is None else f"{low:.2f}{_TO}{high:.2f}"
+
+
+def with_interval(finding: Finding) -> str:
+    """Write a finding in a sentence: its value, and its interval in brackets."""
+    if finding.low is None or finding.high is None:
+        return number(finding.estimate)
+    return f"{number(finding.estimate)} ({number(finding.low)} to {number(finding.high)})"

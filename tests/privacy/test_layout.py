@@ -1,0 +1,76 @@
+"""Larger regions and longer epochs: the same people, and no visit where nobody was."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
+from whosthere.errors import InputError
+from whosthere.privacy.layout import Layout
+
+MERGED = (0, 1, 0, 2, 1, 1, 0)
+
+
+def visits(traces):
+    """Return who was where and when, as pairs of region and epoch."""
+    return [
+        {divmod(int(cell), traces.epochs.n) for cell in traces.trace(row)}
+        for row in range(traces.n_users)
+    ]
+
+
+@pytest.mark.parametrize("merged", [None, MERGED, (0,) * 7])
+@pytest.mark.parametrize("joined", [1, 4, 5, 72, 100])
+def test_every_visit_moves_to_its_new_cell(traces, merged, joined):
+    coarse = Layout(merged, joined)(traces)
+    new = range(7) if merged is None else merged
+    assert visits(coarse) == [
+        {(new[region], epoch // joined) for region, epoch in own} for own in visits(traces)
+    ]
+    assert coarse.users == traces.users
+    for row in range(coarse.n_users):
+        assert (np.diff(coarse.trace(row)) > 0).all()
+
+
+def test_nothing_to_change_changes_nothing(traces):
+    same = Layout()(traces)
+    assert same is traces
+
+
+def test_merged_regions_lie_in_the_middle(regions):
+    merged = regions.merged(MERGED)
+    assert merged.ids == ("r0+r2+r6", "r1+r4+r5", "r3")
+    assert merged.lon[0] == pytest.approx(regions.lon[[0, 2, 6]].mean())
+    assert merged.lat[2] == regions.lat[3]
+    assert not Regions(["a", "b"]).merged([0, 0]).have_positions
+
+
+@pytest.mark.parametrize("bad", [(0, 1), (0, 0, 0, 0, 0, 0, 2), (-1, 0, 0, 0, 0, 0, 0), ()])
+def test_numbers_that_say_nothing_are_refused(regions, bad):
+    with pytest.raises(InputError):
+        regions.merged(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -3])
+def test_epochs_cannot_be_joined_to_none(epochs, bad):
+    with pytest.raises(InputError, match="cannot be joined"):
+        epochs.joined(bad)
+
+
+def test_joined_epochs_cover_the_same_time(epochs):
+    joined = epochs.joined(5)
+    assert (joined.start, joined.length, joined.n) == (epochs.start, timedelta(hours=5), 15)
+    assert joined.end >= epochs.end
+
+
+def test_hours_of_the_week_are_local():
+    """The clocks go back on a Sunday at 03:00, so that 02:00 comes twice."""
+    start = datetime(2013, 10, 26, 22, tzinfo=UTC)
+    epochs = Epochs(start, timedelta(hours=1), 30, "Europe/Rome")
+    hours = epochs.hours_of_week.tolist()
+    assert hours[:5] == [144, 145, 146, 146, 147]
+    assert hours[25:27] == [0, 1]
+    halves = Epochs(start, timedelta(minutes=30), 4, "Europe/Rome")
+    assert halves.hours_of_week.tolist() == [144, 144, 145, 145]
