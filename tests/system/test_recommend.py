@@ -181,7 +181,7 @@ def test_more_releases_of_one_attack(recommend):
         ("--run traces.parquet", "is not the folder of a search", "Name a new folder"),
         ("--run .", "is not the folder of a search", "Name a new folder"),
         ("--run traces.parquet/search", "traces.parquet", "may write to"),
-        ("--releases-of likelihood-ratio=7", "7 releases", "even number"),
+        ("--releases-of likelihood-ratio=7", "must be even", "got 7"),
         ("--releases-of likelihood-ratio", "likelihood-ratio", "Write it like"),
         ("--releases-of knock-knock=20", "knock-knock", "likelihood-ratio"),
     ],

@@ -16,7 +16,7 @@ from whosthere.cli.options import (
     TimeFormat,
     Timezone,
 )
-from whosthere.cli.release import say_written
+from whosthere.cli.release import refuse_release, say_written
 from whosthere.display import counted
 
 
@@ -75,19 +75,15 @@ def import_table(
     --timezone Africa/Accra --out release.parquet`
     """
     from whosthere.data.epochs import parse_length
-    from whosthere.data.files import refuse_existing
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.numbers import THOUSANDS
     from whosthere.data.reading.partition.by_id import read_regions
     from whosthere.data.reading.times import clock_change as known_change
     from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.release import description_path
     from whosthere.privacy.tables import TableReader
 
-    outputs = (out, description_path(out)) if out.suffix == ".csv" else (out,)
-    for path in outputs:
-        refuse_existing(path, force=force, inputs=(counts, regions))
+    refuse_release(out, force=force, inputs=(counts, regions))
     at_change = known_change(at_clock_change)
     if at_change == "drop":
         raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")

@@ -14,7 +14,6 @@ from whosthere.cli.options import (
     Force,
     TimeFormat,
     Timezone,
-    refuse_useless,
     with_options,
 )
 from whosthere.display import counted
@@ -166,11 +165,14 @@ def ingest(
     inputs = (records, None if database is None else Path(database), friends, regions, antennas,
               polygons)  # fmt: skip
     refuse_existing(out, force=force, inputs=inputs)
-    refuse_useless(
-        database__sql=(database, sql),
-        reach_km__antennas=(reach_km, antennas),
-        polygon_id__polygons=(polygon_id, polygons),
-    )
+    for option, given, needed, other in (
+        ("--database", database, "--sql", sql),
+        ("--reach-km", reach_km, "--antennas", antennas),
+        ("--polygon-id", polygon_id, "--polygons", polygons),
+    ):
+        if given is not None and other is None:
+            fix = f"Give {needed} too, or leave it out"
+            raise InputError(f"{option} does nothing without {needed}", fix=fix)
     origin = _origin(records, sql, database, encoding)
     areas = _areas(grid_km, grid, polygons, polygon_id, h3)
     partition = _partition(areas, regions, antennas, reach_km)

@@ -107,23 +107,6 @@ _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
 
 
-def refuse_useless(**pairs: tuple[object, object]) -> None:
-    """Refuse options that do nothing without another one.
-
-    Parameters
-    ----------
-    pairs
-        For each option, by its name with ``_`` for ``-``: its value and that of the option it
-        needs, whose name follows after ``__``.
-    """
-    for names, (given, needed) in pairs.items():
-        option, other = (f"--{name.replace('_', '-')}" for name in names.split("__"))
-        if given is not None and needed is None:
-            raise InputError(
-                f"{option} does nothing without {other}", fix=f"Give {other} too, or leave it out"
-            )
-
-
 def worker_count(given: int | None) -> int:
     """Return how many processes to use: those given, or one for each processor we may use."""
     from whosthere.kernels.threads import usable_processors

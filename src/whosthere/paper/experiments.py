@@ -8,6 +8,7 @@ the paper's two attacks, except in series that compare variants of these.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.adversary.knowledge_rules import familiarity
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 KK, ZK, LR = "knock-knock", "zero-knowledge", "likelihood-ratio"
 _THREE = (KK, ZK, LR)
 _PAIRED_AND_APART = (KK, f"{KK}(sampling=independent)", ZK, f"{ZK}(sampling=independent)", LR)
+_KNOWING_THE_NOISE = (KK, f"{ZK}(marginals=mechanism)", LR)
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
 _GROUP_SIZES = (100, 500, 1000, 2000, 3000)
 NOISY_GROUP_SIZES = (100, 250, 500, 1000)
@@ -222,21 +224,32 @@ def _eight_bit(eps: float) -> Mechanism:
     return Mechanism((EightBitLaplace(eps),))
 
 
+def _unlimited(eps: float) -> Mechanism:
+    return Mechanism((UnlimitedLaplace(eps),))
+
+
 def _by_eps(
-    name: str,
     mechanism: Callable[[float], str | Mechanism],
     budgets: Iterable[float] = BUDGETS,
     attacks: tuple[str, ...] = _THREE,
+    *,
     group_size: int | None = None,
+    name: str = "",
 ) -> Series:
     points = (Point(str(eps), mechanism(eps), group_size) for eps in budgets)
     return Series(name, "epsilon", tuple(points), attacks)
 
 
-def _compared(name: str, *attacks: str, at: Mapping[str, str | Mechanism]) -> Series:
-    """Return a series in which variants of attacks are compared under some protections."""
+def _compared(*attacks: str, at: Mapping[str, str | Mechanism], name: str = "") -> Series:
+    """Return a series in which attacks are compared under some protections."""
     points = (Point(value, mechanism) for value, mechanism in at.items())
     return Series(name, "mechanism", tuple(points), attacks)
+
+
+def _experiment(name: str, question: str, *series: Series, in_paper: bool = True) -> Experiment:
+    """Return an experiment, whose name comes before those of its series."""
+    named = tuple(replace(one, name=f"{name}{one.name}") for one in series)
+    return Experiment(name, question, named, in_paper)
 
 
 # One protection of each kind, where attacks are neither hopeless nor perfect.
@@ -246,122 +259,100 @@ _FOUR: Mapping[str, str | Mechanism] = {
     "event eps 1": _event(1),
     "user-day eps 5": _user_day(5),
 }
+_TOPS = {"top-1": "top=1, ", "top-2": "top=2, ", "top-3": "top=3, ", "all": ""}
+_KNOWN = {"0.1": "share(0.1)", "0.25": "share(0.25)", "0.5": "share(0.5)", "0.75": "share(0.75)",
+          "1.0": "all"}  # fmt: skip
 _IN_PAPER = (
-    Experiment(
+    _experiment(
         "ssc",
         "How far does suppressing small counts help?",
-        (Series("ssc", "k", tuple(Point(str(k), _suppression(k)) for k in range(6))),),
+        Series("", "k", tuple(Point(str(k), _suppression(k)) for k in range(6))),
     ),
-    Experiment(
-        "dp-event", "How far does noise for single visits help?", (_by_eps("dp-event", _event),)
-    ),
-    Experiment(
-        "dp-user-day",
-        "How far does noise for a user's day help?",
-        (_by_eps("dp-user-day", _user_day),),
-    ),
-    Experiment(
+    _experiment("dp-event", "How far does noise for single visits help?", _by_eps(_event)),
+    _experiment("dp-user-day", "How far does noise for a user's day help?", _by_eps(_user_day)),
+    _experiment(
         "partial-trace",
         "What if only some visits are known?",
-        (
-            Series(
-                "partial-trace",
-                "share",
-                (
-                    Point("0.1", _NOISE_AND_SUPPRESSION, knowledge="share(0.1)"),
-                    Point("0.25", _NOISE_AND_SUPPRESSION, knowledge="share(0.25)"),
-                    Point("0.5", _NOISE_AND_SUPPRESSION, knowledge="share(0.5)"),
-                    Point("0.75", _NOISE_AND_SUPPRESSION, knowledge="share(0.75)"),
-                    Point("1.0", _NOISE_AND_SUPPRESSION),
-                ),
+        Series(
+            "",
+            "share",
+            tuple(
+                Point(share, _NOISE_AND_SUPPRESSION, knowledge=known)
+                for share, known in _KNOWN.items()
             ),
         ),
     ),
-    Experiment(
+    _experiment(
         "paired-sampling",
         "Does training on pairs of groups help?",
-        (_by_eps("paired-sampling", _user_day, range(1, 11), _PAIRED_AND_APART),),
+        _by_eps(_user_day, range(1, 11), _PAIRED_AND_APART),
     ),
-    Experiment(
+    _experiment(
         "group-size",
         "How much do larger groups hide?",
-        tuple(
+        *(
             Series(
-                f"group-size-k{k}",
+                f"-k{k}",
                 "group_size",
                 tuple(Point(str(m), _suppression(k), m) for m in _GROUP_SIZES),
             )
             for k in (0, 1)
         ),
     ),
-    Experiment(
+    _experiment(
         "group-size-dp",
         "How much do larger groups hide under noise?",
-        tuple(_by_eps(f"group-size-dp-m{m}", _event, group_size=m) for m in NOISY_GROUP_SIZES),
+        *(_by_eps(_event, group_size=m, name=f"-m{m}") for m in NOISY_GROUP_SIZES),
     ),
-    Experiment(
+    _experiment(
         "synthetic-size",
         "How many people should be made up?",
-        (
-            _compared(
-                "synthetic-size",
-                *(f"{ZK}(reference={n})" for n in MADE_UP),
-                LR,
-                at={"event eps 1, then k = 1": _NOISE_AND_SUPPRESSION},
-            ),
+        _compared(
+            *(f"{ZK}(reference={n})" for n in MADE_UP),
+            LR,
+            at={"event eps 1, then k = 1": _NOISE_AND_SUPPRESSION},
         ),
     ),
-    Experiment(
+    _experiment(
         "regions-only",
         "What if only places are known, and no times?",
-        tuple(
+        *(
             Series(
-                f"regions-only-{guess}",
+                f"-{guess}",
                 "known_regions",
                 tuple(
                     Point(value, "raw", knowledge=f"regions({top}guess={guess})")
-                    for value, top in (
-                        *((f"top-{n}", f"top={n}, ") for n in (1, 2, 3)),
-                        ("all", ""),
-                    )
+                    for value, top in _TOPS.items()
                 ),
             )
             for guess in ("greedy", "random")
         ),
     ),
 )
-
-
-def _left_open(name: str, question: str, *series: Series) -> Experiment:
-    return Experiment(name, question, series, in_paper=False)
-
-
+_left_open = partial(_experiment, in_paper=False)
 _ALL = (
     *_IN_PAPER,
-    _left_open("dp-user", "How far does noise for a whole user help?", _by_eps("dp-user", _user)),
+    _left_open("dp-user", "How far does noise for a whole user help?", _by_eps(_user)),
     _left_open(
         "no-positions",
         "Does zero-knowledge need the positions of regions?",
-        _compared("no-positions", ZK, f"{ZK}(positions=no)", at=_FOUR),
+        _compared(ZK, f"{ZK}(positions=no)", at=_FOUR),
     ),
     _left_open(
         "discrete-laplace",
         "Does it matter whether noise is rounded down or whole from the start?",
-        _by_eps("discrete-laplace-floored", _event, (0.5, 1.0, 5.0)),
-        _by_eps(
-            "discrete-laplace-discrete", lambda eps: f"discrete-{_event(eps)}", (0.5, 1.0, 5.0)
-        ),
+        _by_eps(_event, (0.5, 1.0, 5.0), name="-floored"),
+        _by_eps(lambda eps: f"discrete-{_event(eps)}", (0.5, 1.0, 5.0), name="-discrete"),
     ),
     _left_open(
         "fit",
         "What does it change to train once for a target instead of once for a release?",
-        _compared("fit", ZK, f"{ZK}(fit=per-target)", f"{ZK}(fit=per-target-in)", at=_FOUR),
+        _compared(ZK, f"{ZK}(fit=per-target)", f"{ZK}(fit=per-target-in)", at=_FOUR),
     ),
     _left_open(
         "solver",
         "Does it matter that liblinear stops before its optimum?",
         _compared(
-            "solver",
             *(KK, f"{KK}(classifier=l1-paper)", ZK, f"{ZK}(classifier=l1-paper)"),
             # liblinear takes a second or two for each classifier, hence few settings.
             at={"k = 1": "suppress(k=1)", "event eps 1": _event(1)},
@@ -371,7 +362,6 @@ _ALL = (
         "plain-counts",
         "Does it matter that counts are standardised?",
         _compared(
-            "plain-counts",
             *(KK, f"{KK}(classifier=l1(standardise=no))"),
             *(ZK, f"{ZK}(classifier=l1(standardise=no))"),
             at=_FOUR,
@@ -383,30 +373,25 @@ _ALL = (
     _left_open(
         "eight-bit",
         "Does it matter that the authors' noise has 8 bits?",
-        _by_eps("eight-bit-stated", _event),
-        _by_eps("eight-bit-noise", _eight_bit),
+        _by_eps(_event, name="-stated"),
+        _by_eps(_eight_bit, name="-noise"),
         _compared(
-            "eight-bit-pairs", *_PAIRED_AND_APART, at={"event eps 0.4 in 8 bits": _eight_bit(0.4)}
+            *_PAIRED_AND_APART, at={"event eps 0.4 in 8 bits": _eight_bit(0.4)}, name="-pairs"
         ),
         _compared(
-            "eight-bit-suppressed",
             *_THREE,
             at={
                 "event eps 1, then k = 1": _NOISE_AND_SUPPRESSION,
                 "the same in 8 bits": Mechanism((EightBitLaplace(1.0), Suppress(1))),
             },
+            name="-suppressed",
         ),
     ),
     _left_open(
         "limits",
         "Does it matter that noisy counts are limited to 0?",
-        *(
-            _by_eps(name, mechanism, (0.1, 0.5, 1.0), (KK, f"{ZK}(marginals=mechanism)", LR))
-            for name, mechanism in (
-                ("limits-clipped", _event),
-                ("limits-unlimited", lambda eps: Mechanism((UnlimitedLaplace(eps),))),
-            )
-        ),
+        _by_eps(_event, (0.1, 0.5, 1.0), _KNOWING_THE_NOISE, name="-clipped"),
+        _by_eps(_unlimited, (0.1, 0.5, 1.0), _KNOWING_THE_NOISE, name="-unlimited"),
     ),
 )
 EXPERIMENTS = {one.name: one for one in _ALL}

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 KEYS = ("experiment", "parameter", "value", "attack")
 METRICS = ("auc", "accuracy")
-_BY_TARGET = {
-    "experiment": pl.String(),
-    "dataset": pl.String(),
-    "parameter": pl.String(),
-    "value": pl.String(),
-    "attack": pl.String(),
-    "target": pl.Int32(),
-    "visits": pl.Int32(),
-    "releases": pl.Int32(),
-    "auc": pl.Float64(),
-    "accuracy": pl.Float64(),
-}
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +40,7 @@ def by_target(measured: Mapping[str, pl.DataFrame], dataset: Dataset, n_users: i
     dataset, n_users
         What the audits were made on.
     """
-    parts = [pl.DataFrame(schema=_BY_TARGET)]
+    parts = []
     for name, found in measured.items():
         # Targets get numbers of their own: rows of the traces are for nobody else.
         numbers = {row: i for i, row in enumerate(found["target"].unique().sort(), start=1)}
