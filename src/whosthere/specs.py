@@ -175,32 +175,20 @@ def parameter(
     always: bool = False,
     bare: bool = False,
     ladder: Sequence[float] = (),
+    kind: type[Parameter] = Parameter,
 ) -> Any:  # noqa: ANN401 - stands where a field's default stands
     """Declare a field of a dataclass that specs can set; see `Parameter`."""
-    declared = Parameter(value, meaning, key, always, bare, tuple(ladder))
-    return declared_field(declared, default=default, default_factory=default_factory)
-
-
-def declared_field(
-    declared: Parameter,
-    *,
-    default: Any = MISSING,  # noqa: ANN401
-    default_factory: Any = MISSING,  # noqa: ANN401
-) -> Any:  # noqa: ANN401
-    """Return a dataclass field that a given parameter sets."""
-    metadata = {_METADATA: declared}
+    metadata = {_METADATA: kind(value, meaning, key, always, bare, tuple(ladder))}
     if default_factory is not MISSING:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-class _Plain(Value):
-    """A field that its class does not declare: it can be written, but not read."""
+def _unreadable(word: str) -> Any:  # noqa: ANN401
+    raise InputError(f"{quote(word)} can only be set from Python")
 
-    words = "a Python value"
 
-    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
-        raise UnreadableError(f"{key} can only be set from Python")
+_UNDECLARED = Parameter(Text("a Python value", _unreadable), "")
 
 
 class Field(NamedTuple):
@@ -221,7 +209,7 @@ def fields_of(kind: type) -> tuple[Field, ...]:
     for field in dataclasses.fields(kind):
         if not field.init:
             continue
-        declared = field.metadata.get(_METADATA, Parameter(_Plain(), ""))
+        declared = field.metadata.get(_METADATA, _UNDECLARED)
         if not declared.key:
             declared = dataclasses.replace(declared, key=field.name)
         # By type: a class that was sent to another process has another MISSING than we do.

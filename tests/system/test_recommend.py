@@ -138,7 +138,7 @@ def test_an_interrupted_search_resumes(recommend, monkeypatch, after):
     assert len(done) == 3 * len(trials(err))
     code, out, _ = recommend("--run", "search")
     assert code == 0
-    assert "Trials begun before: " in out
+    assert "Trials already begun: " in out
     assert len(done) == 3 * len(trials(err))
 
 

@@ -150,12 +150,12 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
         rows.append((family.template, f"{family.parameter}: {values}"))
     chosen = f"{len(prepared.plan.targets)}, {prepared.plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
-    rows.append(("attacks at last", "\n".join(map(str, prepared.attacks))))
+    rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
     for sentence in prepared.plan.cautions:
         console.say(f"Note: {sentence}")
     if prepared.kept:
-        console.say(f"Trials begun before: {prepared.kept}. What is done of them is not repeated.")
+        console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
         return
     tasks = len(prepared.plan.tasks)
@@ -163,8 +163,7 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
-        f"{prepared.trials_at_last}), {time}, "
-        f"{prepared.cost.memory}. A check or a confirmation "
+        f"{prepared.trials_at_last}), {time}, {prepared.cost.memory}. A check or a confirmation "
         "that fails adds about three trials."
     )
 
@@ -211,25 +210,17 @@ def _show(found: Recommendation) -> None:
     console.say(_LEGEND)
     console.say("")
     for candidate in found.candidates:
-        verdict = candidate.last_verdict
         if candidate.confirmation is not None and not candidate.confirmed:
-            console.verdict(verdict.decision, f"{verdict.headline}  (not confirmed)")
-            for reason in verdict.reasons:
-                console.say(reason)
+            _show_verdict(candidate, "not confirmed", reasons=True)
     chosen = found.recommended
     if chosen is None:
         console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
-    verdict = chosen.last_verdict
-    console.verdict(verdict.decision, f"{verdict.headline}  (confirmed on fresh releases)")
-    for reason in verdict.reasons:
-        console.say(reason)
+    _show_verdict(chosen, "confirmed on fresh releases", reasons=True)
     for candidate in found.best:
         if candidate != chosen:
-            by = "" if candidate.confirmed else "  (no confirmation was tried)"
-            verdict = candidate.last_verdict
-            console.verdict(verdict.decision, f"{verdict.headline}{by}", useless=candidate.useless)
+            _show_verdict(candidate, "" if candidate.confirmed else "no confirmation was tried")
     console.say(
         f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
         "pattern over regions and epochs best."
@@ -240,6 +231,14 @@ def _show(found: Recommendation) -> None:
         f"What is left: {_percent(kept.get('cells_kept'))} of the visited cells are published "
         f"above 0, and a visited cell is off by {_percent(kept.get('relative_error'))} on average."
     )
+
+
+def _show_verdict(candidate: Candidate, note: str, *, reasons: bool = False) -> None:
+    verdict = candidate.last_verdict
+    about = f"{verdict.headline}  ({note})" if note else verdict.headline
+    console.verdict(verdict.decision, about, useless=candidate.useless)
+    for reason in verdict.reasons if reasons else ():
+        console.say(reason)
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.privacy.units import UNITS, Event, Unit
 from whosthere.spec_text import UnreadableError
-from whosthere.specs import WHOLE, OneOf, Parameter, declared_field, fields_of
+from whosthere.specs import WHOLE, OneOf, Parameter, fields_of, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,5 +64,11 @@ def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default st
         f"what is protected: {', '.join(UNITS)}; all but {Event.name} take {_BOUND} as well, how "
         "many visits of a person are counted in a day or in all (unit=user-day, max_visits=10)"
     )
-    declared = _UnitParameter(_UnitName(tuple(UNITS)), meaning, key="unit", always=True)
-    return declared_field(declared, default_factory=Event)
+    return parameter(
+        _UnitName(tuple(UNITS)),
+        meaning,
+        default_factory=Event,
+        key="unit",
+        always=True,
+        kind=_UnitParameter,
+    )
