@@ -2,14 +2,16 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import polars as pl
 import pytest
 
 from whosthere.auditing.lock import only_one
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.store import RunFolder
@@ -766,7 +768,7 @@ def test_the_confirmation_is_what_an_audit_under_its_seed_finds(quick_search, ci
     run, options, policy = quick_search
     found = run()
     again = replace(
-        options.with_block(mechanisms=found.recommended.mechanism),
+        merged(options, {"mechanisms": found.recommended.mechanism}),
         seed=found.confirmation_seed,
         releases_of={SEARCHER: 60},
     )

@@ -46,11 +46,6 @@ class Where:
     left_out: int
     people: int
 
-    @property
-    def total(self) -> str:
-        """How many people these are, in brackets."""
-        return f" ({self.people:,} in all)"
-
 
 def where_section(audit: AuditResult) -> Where | None:
     """Return where and when people are found, None where that was not measured."""
