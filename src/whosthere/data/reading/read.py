@@ -274,7 +274,7 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
     if n_users == gathering.records.sum() and n_users > _FEW_USERS:
         yield (
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
-            "the rows. If it does, say which column holds the user"
+            "the rows. If it does, say which column holds the user (`columns.user`)"
         )
 
 
@@ -296,6 +296,6 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
         raise RecordsError(
             f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
             f"{epochs.n:,} epochs",
-            fix="Give the start and end of the time window",
+            fix="Give the start (`start`) and end (`end`) of the time window",
         )
     return epochs
