@@ -179,6 +179,9 @@ def reader(city, tmp_path, monkeypatch, capsys, full):
     for module in ("front", "kernels.threads"):  # one process starts faster; nothing else changes
         monkeypatch.setattr(f"whosthere.{module}.usable_processors", lambda: 1)
     monkeypatch.setenv("COLUMNS", "200")
+    # No processes to start; nothing else changes.
+    monkeypatch.setattr("whosthere.front.usable_processors", lambda: 1)
+    monkeypatch.setattr("whosthere.kernels.threads.usable_processors", lambda: 1)
     shutil.copytree(city, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Reader(tmp_path, monkeypatch, capsys, full=full)
