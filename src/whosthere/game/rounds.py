@@ -140,3 +140,7 @@ class Game(ABC):
     def tests(self, plan: Plan, task: Task, attack: Attack) -> range:  # noqa: ARG002
         """Return the numbers of the test rounds of a task that an attack scores."""
         return range(plan.releases_by(attack))
+
+    def controls(self, plan: Plan, task: Task) -> range:  # noqa: ARG002
+        """Return the numbers of the control rounds of a task."""
+        return range(plan.control_releases)
