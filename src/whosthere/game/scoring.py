@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.population import Population
-    from whosthere.game.rounds import Player, Round, Rounds, Task
+    from whosthere.game.rounds import GameRound, Player, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
 
@@ -197,7 +197,7 @@ def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
 
 def _score(
     players: Iterable[_Timed],
-    drawn: Round,
+    drawn: GameRound,
     columns: dict[str, list[Any]],
     *,
     release: int,
