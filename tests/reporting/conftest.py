@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -18,11 +19,10 @@ from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
 from whosthere.inference.scores import OF_CHECKS, SCHEMA
 from whosthere.inference.vocabulary import OF_UTILITY
-from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+from whosthere.privacy.guarantee_for_all import GuaranteeForAll, PooledCurve
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.pooled_curve import PooledCurve
-from whosthere.privacy.steps import Laplace
+from whosthere.privacy.noise import Laplace
 from whosthere.privacy.trade_off import Budget
 from whosthere.privacy.units import User
 
@@ -62,6 +62,13 @@ def _scores(settings=SETTINGS, attacks=ATTACKS, targets=40, releases=20, strengt
     return pl.concat(rows)
 
 
+@cache
+def _measured(settings, attacks, n_limits, **sizes):
+    """Return scores and what is measured of them, once for all audits that have the same."""
+    scores = _scores(settings, attacks, **sizes)
+    return scores, tuple(measure(scores, scores.clear(), seed=0, n_limits=n_limits))
+
+
 EVERYBODY = TargetChoice(eligible=2000, people=2000)
 # A mean AUC of 0.6, 1.5 % found, and an odds factor of 2.25.
 PROMISED = GuaranteeForAll(
@@ -78,11 +85,11 @@ def _audit(
     settings=SETTINGS, attacks=ATTACKS, *, policy=None, name="run", choice=EVERYBODY, **sizes
 ):
     """Return a finished audit, as if it had been read from a folder."""
-    scores = _scores(settings, attacks, **sizes)
     by = policy or Policy.default()
+    scores, measured = _measured(settings, attacks, len(by.limits), **sizes)
     promised = {setting: PROMISED for setting in settings if "laplace" in setting}
     findings = [
-        *measure(scores, scores.clear(), seed=0, n_limits=len(by.limits)),
+        *measured,
         *guarantee_findings(promised),
     ]
     control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)

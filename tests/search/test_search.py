@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.lock import only_one
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.store import RunFolder
@@ -750,7 +750,7 @@ def test_the_confirmation_is_what_an_audit_under_its_seed_finds(quick_search, ci
     run, options, policy = quick_search
     found = run()
     again = replace(
-        options.with_block(mechanisms=found.recommended.mechanism),
+        merged(options, {"mechanisms": found.recommended.mechanism}),
         seed=found.confirmation_seed,
         releases_of={SEARCHER: 60},
     )

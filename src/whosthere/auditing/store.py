@@ -1,4 +1,9 @@
-"""The folder of an audit: what was planned, every finished task, and the results."""
+"""The folder of an audit: what was planned, every finished task, and the results.
+
+A finished task is one file, written under another name and renamed. So there is no journal to
+repair: what is there is done, what is not there is left to do. A lock of the operating system keeps
+a second audit out, and goes with its process.
+"""
 
 from __future__ import annotations
 

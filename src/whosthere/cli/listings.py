@@ -46,9 +46,8 @@ def mechanisms() -> None:
 
     Example: `whosthere mechanisms`
     """
-    from whosthere.privacy.catalogue import MECHANISMS
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.presets import PRESETS
 
     console.heading("Steps (--mechanism); join several with |")
     for name, kind in MECHANISMS.kinds.items():

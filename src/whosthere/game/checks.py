@@ -25,7 +25,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from whosthere import kernels
 from whosthere.data.cells import epoch_of
 from whosthere.inference.control import MOMENTS, ROLES
-from whosthere.privacy.probability import log_probability
+from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,17 +86,23 @@ class Checks:
         publication, holds_target = self._made(drawn), drawn.labels[self._target]
         counts = self._recounted(publication)
         fault = self._fault(publication, counts, holds_target=holds_target)
-        # Values beyond 0..m have no place in the law, and are a fault already.
-        published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
+        published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
         everywhere, within, without = self._tallies
         everywhere.add_many(counts, published)
         (within if holds_target else without).add(counts[own], published[own])
-        numbers = np.sort(fingerprints(publication.noise))
+        numbers = np.sort(fingerprints(self._noise_of_cells(publication.noise)))
         if (numbers[1:] == numbers[:-1]).any():
             fault = fault or "the noise of some cells was used for others"
         noise = int(numbers[0]) if numbers.size else None
         return Seen(fault, noise, self._others(publication.group))
+
+    def _noise_of_cells(self, noise: Noise) -> Noise:
+        """Leave out noise that the same people must get again."""
+        steps = self._mechanism.random_steps
+        return tuple(
+            draw for step, draw in zip(steps, noise, strict=False) if step.noise_of == "cell"
+        )
 
     def fault_of_control(self, drawn: Round) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
@@ -215,9 +221,9 @@ def fingerprints(noise: Noise) -> NDArray[np.int64]:
 
 
 def places(
-    mechanism: Mechanism, true: NDArray[np.int64], published: NDArray[np.int64], m: int
+    mechanism: Mechanism, true: NDArray[np.int64], symbols: NDArray[np.int64], m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return where published values lie in their laws, and which of them are impossible.
+    """Return where published symbols lie in their laws, and which of them are impossible.
 
     Returns
     -------
@@ -227,11 +233,18 @@ def places(
     impossible : NDArray[np.bool_]
         Shape (n_values,).
     """
-    given = true.astype(np.int32)
-    log_chance = log_probability(mechanism.steps, given, published, published, m)
-    less = np.maximum(published - 1, 0)
-    log_below = log_probability(mechanism.steps, given, np.zeros_like(less), less, m)
-    chance, below = np.exp(log_chance), np.where(published > 0, np.exp(log_below), 0.0)
+    given, alphabet = true.astype(np.int32), mechanism.alphabet(m)
+    value = symbols + alphabet.base
+    log_chance = log_probability(mechanism.steps, given, value, value, m)
+    lowest, less = np.full_like(value, alphabet.lowest), np.maximum(value - 1, alphabet.lowest)
+    log_below = log_probability(mechanism.steps, given, lowest, less, m)
+    below = np.where(value > alphabet.lowest, np.exp(log_below), 0.0)
+    if alphabet.withholds:
+        # The lowest of all symbols.
+        log_held, is_held = log_withheld(mechanism.steps, given, m), symbols == 0
+        log_chance = np.where(is_held, log_held, log_chance)
+        below = np.where(is_held, 0.0, below + np.exp(log_held))
+    chance = np.exp(log_chance)
     middle = np.minimum(2 * below + chance, 2.0) - 1
     points = np.clip(middle[:, None] + chance[:, None] * _NODES, -1, 1)
     where = _WEIGHTS @ legvander(points, len(MOMENTS))[..., 1:] / 2
@@ -288,7 +301,7 @@ def _follows(
     if len(noise) != len(mechanism.random_steps):
         return False
     return np.array_equal(
-        publication.release.counts.reshape(-1), mechanism.publish(counts, noise, m)
+        publication.release.values.reshape(-1), mechanism.publish(counts, noise, m)
     )
 
 

@@ -93,6 +93,11 @@ class Publication:
         return self.only.release
 
     @property
+    def group(self) -> Group:
+        """The people who were counted, where there is one table alone."""
+        return self.only.group
+
+    @property
     def truth(self) -> NDArray[np.int32]:
         """The true counts of all visits, where there is one table alone."""
         return self.only.truth

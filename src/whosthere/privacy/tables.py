@@ -15,7 +15,7 @@ from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.labels import sorted_order
 from whosthere.data.reading.numbers import whole_numbers_of
-from whosthere.data.reading.opening import open_sources, single
+from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
@@ -108,7 +108,7 @@ class TableReader:
         Counts and marks that the mechanism cannot have published are refused.
         """
         with naming(Path(path)):
-            source = single(open_sources(path).sources, Path(path))
+            source = only_table(open_sources(path).sources, Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"

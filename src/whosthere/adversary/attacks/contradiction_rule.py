@@ -11,7 +11,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     NotApplicableError,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.bounding import may_be_dropped
@@ -44,8 +43,11 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
-    """Tell whether nobody was counted in some cell that the target visited."""
-    return bool((flat_counts(release)[cells] == 0).any())
+    """Tell whether nobody was counted in some cell that the target visited.
+
+    A withheld count says nothing of the kind.
+    """
+    return bool((release.values.reshape(-1)[cells] == 0).any())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     check_same_facts,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
@@ -199,7 +198,7 @@ class OnEachRelease(FittedAttack):
         which worker.
         """
         check_same_facts(release, self.facts)
-        rng = generator(self.seed, self.attack.name, digest(flat_counts(release)))
+        rng = generator(self.seed, self.attack.name, digest(release.values.reshape(-1)))
         reference = self.attack.synthetic_reference(release, rng)
         sampler = sampler_over(reference, self.facts, self.knowledge, rng)
         return self.attack.train(sampler, rng)

@@ -114,7 +114,7 @@ class _Finder:
         return self.columns.find(role, self.source.columns)
 
     def _single(self, name: str) -> pl.Expr:
-        return single(name, self.source.schema)
+        return single_values(name, self.source.schema)
 
     def _point(self) -> dict[str, tuple[str, pl.Expr]]:
         found = self.source.columns
@@ -190,9 +190,9 @@ class _Finder:
 def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
     parts = [
-        single(name, schema).bin.encode("hex")
+        single_values(name, schema).bin.encode("hex")
         if schema[name] == pl.Binary
-        else single(name, schema)
+        else single_values(name, schema)
         for name in names
     ]
     if len(parts) == 1:
@@ -200,7 +200,7 @@ def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Ex
     return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")
 
 
-def single(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Refer to a column of single values; one of lists or records is refused."""
     kind = schema[name]
     if kind.is_nested() or kind == pl.Object:

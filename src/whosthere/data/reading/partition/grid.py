@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.data.neighbours import KM_A_DEGREE
-from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, Places
+from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, lon_lat
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
 # A box without extent still gets squares of some size, in degrees.
@@ -75,8 +76,8 @@ def _locator(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     """Locate in the squares of a grid: steps in degrees of latitude and longitude."""
     (lat_step, lon_step), (n_rows, n_columns) = steps, shape
 
-    def locate(places: Places) -> NDArray[np.int32]:
-        lon, lat = places.points
+    def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+        lon, lat = lon_lat(places)
         row = ((lat - box.south) / lat_step).astype(np.int32)
         column = ((lon - box.west) / lon_step).astype(np.int32)
         # Points on the northern and eastern edge of the box belong to the last squares.
