@@ -22,7 +22,8 @@ from whosthere.attacks import (
     TrainedAttack,
     attack,
 )
-from whosthere.auditing.options import Block
+from whosthere.auditing.options import AuditOptions, Block
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.population import Population
 from whosthere.game.target import TargetRounds
@@ -86,7 +87,11 @@ def values(city, traces, result):
         for seed in range(8)
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
-    plan, task = result.plan, result.plan.tasks[0]
+    options = AuditOptions.of(
+        mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio", targets=3, releases=4
+    )
+    plan = make_plan(options, traces)
+    task = plan.tasks[0]
     scene = TargetRounds(Population.of(traces), plan, task)
     recommendation = wt.recommend(
         traces, group_size=M, families="suppress(k=?)", attacks="likelihood-ratio", targets=3,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binom, binomtest, norm, spearmanr, t
+from scipy.stats import binomtest, norm, t
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 from whosthere.errors import InputError
@@ -18,19 +18,14 @@ from whosthere.inference.looks import Errors, Look
 from whosthere.inference.metrics import (
     Estimate,
     _low_quantile,
-    _spearman,
-    accuracy,
     accuracy_by_target,
-    advantage,
-    advantage_by_target,
     auc,
     auc_by_target,
-    clopper_pearson,
     least_people,
+    least_share,
     mean_over_groups,
     mean_over_targets,
     pooled_auc,
-    rank_correlation,
     tpr_at_fpr,
 )
 
@@ -64,44 +59,18 @@ def noisy_aucs(true_aucs, n_each, rng):
     return (in_ > out).mean(axis=(1, 2))
 
 
-class TestClopperPearson:
-    @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
-    @pytest.mark.parametrize("n", [1, 2, 17, 250, 2500])
-    def test_equals_scipy(self, n, confidence):
-        for k in {0, 1, n // 3, n // 2, n - 1, n}:
-            found = clopper_pearson(k, n, confidence=confidence)
-            expected = binomtest(k, n).proportion_ci(confidence, "exact")
-            assert found.value == k / n
-            assert (found.low, found.high) == pytest.approx((expected.low, expected.high), 1e-9)
+def clopper_pearson(successes, n, *, confidence=0.95):
+    return binomtest(successes, n).proportion_ci(confidence, "exact")
 
-    @pytest.mark.parametrize(
-        ("k", "n", "low", "high"),
-        [(0, 10, 0, 0.3085), (1, 10, 0.0025, 0.4450), (5, 10, 0.1871, 0.8129), (10, 10, 0.6915, 1)],
-    )
-    def test_published_values(self, k, n, low, high):
-        found = clopper_pearson(k, n)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
 
-    def test_none_of_n(self):
-        """The rule of three: 0 of n leaves up to 3 / n, one-sided."""
-        assert clopper_pearson(0, 1000, confidence=0.9).high == pytest.approx(3 / 1000, rel=0.005)
-        assert clopper_pearson(0, 40).high == pytest.approx(1 - 0.025 ** (1 / 40))
-
-    def test_edges(self):
-        assert clopper_pearson(0, 0) == Estimate(None, None, None, "not resolvable with n = 0")
-        for k, n in [(-1, 5), (6, 5), (0, -1)]:
-            with pytest.raises(InputError):
-                clopper_pearson(k, n)
-        for confidence in (0, 1, math.nan):
-            with pytest.raises(InputError):
-                clopper_pearson(1, 2, confidence=confidence)
-
-    def test_covers_exactly(self):
-        """Summed over all outcomes, so that nothing is left to chance."""
-        n, shares = 40, np.linspace(0.001, 0.999, 500)
-        inside = [[covers(clopper_pearson(k, n), p) for k in range(n + 1)] for p in shares]
-        coverage = (np.array(inside) * binom.pmf(np.arange(n + 1), n, shares[:, None])).sum(axis=1)
-        assert COVERED <= coverage.min() < coverage.mean() < 0.985
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
+def test_shares_are_those_of_clopper_and_pearson(n, confidence):
+    for k in range(n + 1):
+        exact = clopper_pearson(k, n, confidence=confidence)
+        tail = (1 - confidence) / 2
+        ends = float(least_share(k, n, tail)), 1 - float(least_share(n - k, n, tail))
+        assert ends == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
 class TestAuc:
@@ -171,54 +140,25 @@ class TestDecisions:
     @given(scored_releases())
     def test_of_one_target_equals_sklearn(self, releases):
         scores, labels = releases
-        decisions, targets = scores > 0, np.zeros(labels.size, int)
-        found = accuracy(decisions, labels, targets)
-        assert found.value == pytest.approx(accuracy_score(labels, decisions))
-        assert (found.low, found.note) == (None, "no interval with n = 1")
-        fpr, tpr, _ = roc_curve(labels, decisions.astype(float), drop_intermediate=False)
-        corner = 1 if decisions.any() else 0
-        expected = tpr[corner] - fpr[corner]
-        assert advantage(decisions, labels, targets).value == pytest.approx(expected)
+        targets = np.zeros(labels.size, int)
+        [_], [right] = accuracy_by_target(scores > 0, labels, targets)
+        assert right == pytest.approx(accuracy_score(labels, scores > 0))
 
     def test_by_target(self, rng):
         targets, labels = rng.permuted(np.repeat([7, 3, 40], 50)), rng.random(150) < 0.5
         decisions = rng.random(150) < 0.3 + 0.4 * labels
         distinct, right = accuracy_by_target(decisions, labels, targets)
-        also, above = advantage_by_target(decisions, labels, targets)
-        assert distinct.tolist() == also.tolist() == [3, 7, 40]
+        assert distinct.tolist() == [3, 7, 40]
         for place, target in enumerate(distinct):
-            said, true = decisions[targets == target], labels[targets == target]
-            assert right[place] == (said == true).mean()
-            assert above[place] == pytest.approx(said[true].mean() - said[~true].mean())
-
-    def test_interval_is_over_targets(self, rng):
-        decisions, labels, targets = _decisions(30, 10, rng)
-        _, right = accuracy_by_target(decisions, labels, targets)
-        assert accuracy(decisions, labels, targets, errors=STRICT) == mean_over_targets(
-            right, unseen=(0.5, 1), errors=STRICT
-        )
-        _, above = advantage_by_target(decisions, labels, targets)
-        assert advantage(decisions, labels, targets, confidence=0.9) == mean_over_targets(
-            above, unseen=(0, 1), confidence=0.9
-        )
-        # With as many IN as OUT releases, one is twice the other minus one.
-        assert above == pytest.approx(2 * right - 1)
-
-    def test_perfect(self):
-        labels, targets = np.arange(40) % 2 == 0, np.arange(40) // 4
-        found = advantage(labels, labels, targets)
-        assert (found.value, found.high) == (1, 1)
-        assert found.low == pytest.approx(0.025 ** (1 / 10))
+            own = targets == target
+            assert right[place] == (decisions[own] == labels[own]).mean()
 
     def test_refusals(self):
         for decisions, labels in [([], []), ([0, 1], [True, False]), ([True], [True, False])]:
-            for measure in (accuracy, advantage):
-                with pytest.raises(InputError):
-                    measure(decisions, labels, np.zeros(len(labels), int))
+            with pytest.raises(InputError):
+                accuracy_by_target(decisions, labels, np.zeros(len(labels), int))
         with pytest.raises(InputError):
-            advantage([True, True], [True, True], [0, 0])
-        with pytest.raises(InputError):
-            accuracy([True, True], [True, False], [0])
+            accuracy_by_target([True, True], [True, False], [0])
 
     def test_covers_for_people(self, rng):
         """One person in five is always found, the others never: releases are no sample.
@@ -226,7 +166,8 @@ class TestDecisions:
         With 400 simulations and 95 % coverage, 91 % is 4 standard deviations away, so fewer than
         one seed in 10,000 fails. An interval from counts of releases covered in about 60 %.
         """
-        found = [accuracy(*_decisions(40, 10, rng)) for _ in range(400)]
+        rights = (accuracy_by_target(*_decisions(40, 10, rng))[1] for _ in range(400))
+        found = [mean_over_targets(right, unseen=(0.5, 1)) for right in rights]
         assert np.mean([covers(one, 0.6) for one in found]) > 0.91
 
 
@@ -352,7 +293,7 @@ class TestTprAtFpr:
         scores = np.where(labels & (targets < exposed), 5.0, -5.0)
         found = tpr_at_fpr(scores, labels, targets, 0.4)
         expected = clopper_pearson(exposed, n)
-        assert found.value == expected.value
+        assert found.value == exposed / n
         ends = (expected.low, expected.high)
         assert (found.low, found.high) == pytest.approx(ends, abs=0.015)
 
@@ -654,76 +595,6 @@ def test_mean_over_groups_is_student(rng):
     assert mean_over_groups([0.3]).low is None
 
 
-class TestRankCorrelation:
-    @given(arrays(np.float64, (2, 15), elements=st.integers(0, 6)))
-    def test_equals_scipy(self, pair):
-        x, values = pair
-        found = rank_correlation(x, values, n_resamples=50)
-        if np.ptp(x) == 0 or np.ptp(values) == 0:
-            assert found.value is None
-        else:
-            assert found.value == pytest.approx(spearmanr(x, values).statistic, abs=1e-12)
-
-    def test_resamples_equal_scipy(self, rng):
-        """Counting how often each target is drawn ranks as drawing them does."""
-        x, values = rng.integers(0, 5, 12) * 1.0, rng.integers(0, 5, 12) * 1.0
-        drawn = rng.integers(0, 12, (20, 12))
-        counts = np.array([np.bincount(rows, minlength=12) for rows in drawn], np.float64)
-        expected = [spearmanr(x[rows], values[rows]).statistic for rows in drawn]
-        assert _spearman(x, values, counts) == pytest.approx(expected)
-
-    def test_interval_is_the_expanded_percentile(self, rng):
-        """By Hesterberg's formula, from resamples that scipy correlates."""
-        x, values = rng.normal(size=(2, 8))
-        resamples = np.random.default_rng(5).multinomial(8, np.full(8, 1 / 8), 300)
-        drawn = [np.repeat(np.arange(8), counts) for counts in resamples]
-        resampled = [spearmanr(x[rows], values[rows]).statistic for rows in drawn]
-        # At 50 % there are many resamples around the ends, so that small differences show.
-        level = norm.cdf(-math.sqrt(8 / 7) * t.isf(0.25, 7))
-        found = rank_correlation(x, values, confidence=0.5, seed=5, n_resamples=300)
-        expected = np.nanquantile(resampled, [level, 1 - level])
-        assert (found.low, found.high) == pytest.approx(tuple(expected))
-
-    def test_properties(self, rng):
-        x, values = rng.normal(size=(2, 20))
-        found, reverse = rank_correlation(x, values), rank_correlation(-x, values)
-        assert rank_correlation(np.exp(x), values**3) == found
-        assert reverse.value == pytest.approx(-found.value)
-        assert (reverse.low, reverse.high) == pytest.approx((-found.high, -found.low))
-        assert found.low < found.value < found.high
-        # Published numbers rest on the defaults.
-        assert found == rank_correlation(x, values, seed=0, n_resamples=10_000)
-
-    def test_edges(self):
-        assert rank_correlation([1, 2, 3], [1, 2, 3]).note == "not resolvable with n = 3 targets"
-        assert rank_correlation([1, 1, 1, 1], [1, 2, 3, 4]).note.startswith("not defined")
-        assert rank_correlation([1, 2, 3, 4], [1, 1, 1, 1]).value is None
-        perfect = rank_correlation([1, 2, 3, 4, 5], [5, 4, 3, 2, 1])
-        assert (perfect.value, perfect.low, perfect.high) == (-1, None, None)
-        assert perfect.note == "no interval: the ranks of all 5 agree exactly"
-        for x, values in [([], []), ([1, 2], [1]), ([1, 2, 3, math.nan], [1, 2, 3, 4])]:
-            with pytest.raises(InputError):
-                rank_correlation(x, values)
-
-    # As above: 4 standard deviations of 500 simulations below the lower of the two coverages
-    # that were measured over 2,000 others, with 10 and 30 targets.
-    @pytest.mark.slow
-    @pytest.mark.parametrize("n", [10, 30])
-    @pytest.mark.parametrize(
-        ("draw", "limit"),
-        [
-            (lambda n, rng: _normal_pairs(0, n, rng), 0.928),  # 98.5 and 96.2 %
-            (lambda n, rng: _normal_pairs(0.85, n, rng), 0.955),  # 99.7 and 98.0 %
-            (lambda n, rng: _bent(0, n, rng), 0.900),  # 94.2 and 95.7 %
-            (lambda n, rng: _bent(1, n, rng), 0.911),  # 99.5 and 95.0 %; Fisher's z: 89 and 87 %
-        ],
-    )
-    def test_covers(self, rng, draw, n, limit):
-        truth = spearmanr(*draw(400_000, rng)).statistic
-        found = [rank_correlation(*draw(n, rng), n_resamples=1000) for _ in range(500)]
-        assert np.mean([covers(one, truth) for one in found]) > limit
-
-
 def _people(shifts, each, rng):
     """Scores, labels and targets; IN scores are shifted, for every target by its own shift."""
     labels = np.tile([True, False], each)
@@ -759,15 +630,3 @@ def _slow_tprs(scores, labels, targets, fpr, weights):
 def _some_exposed(share, n, rng):
     """Nearly all are told by chance alone, a few for certain."""
     return np.where(rng.random(n) < share, 1.0, 0.5 + 0.002 * rng.normal(size=n).clip(-3, 3))
-
-
-def _normal_pairs(correlation, n, rng):
-    """Normal pairs, rounded so that some are tied."""
-    x, noise = rng.normal(size=(2, n))
-    return np.round(x, 1), correlation * x + math.sqrt(1 - correlation**2) * noise
-
-
-def _bent(shift, n, rng):
-    """What falls and then rises: far from any relation of normal variables."""
-    x = rng.normal(size=n)
-    return x, np.abs(x + shift) + 0.3 * rng.normal(size=n)

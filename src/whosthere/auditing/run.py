@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
 from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
+from whosthere.auditing.judging import judge
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
-from whosthere.auditing.verdict import judge
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.population import Population
@@ -132,7 +132,17 @@ class PreparedAudit:
 
     def _known(self) -> dict[str, Any]:
         """Return what readers of the results must know and scores do not depend on."""
-        return self.plan.about_json() | {"people_looked_at": self._follow_up.n_people(self.plan)}
+        settings = [
+            {
+                "setting": str(one),
+                "mechanism": one.scheme.how,
+                "group_size": one.scheme.group_size,
+                "knowledge": str(one.knowledge),
+            }
+            for one in self.plan.settings
+        ]
+        looked_at = {"people_looked_at": self._follow_up.n_people(self.plan)}
+        return self.plan.about_json() | {"settings": settings} | looked_at
 
 
 def prepare_audit(
@@ -267,7 +277,15 @@ def _measured(
         look=look,
     )
     result = AuditResult(
-        plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path
+        folder.manifest,
+        findings,
+        policy,
+        tuple(verdicts),
+        trusted,
+        len(failed),
+        tests,
+        targets,
+        folder.path,
     )
     as_json = result.to_json()
     write_json(folder.path / "findings.json", as_json.pop("findings"))

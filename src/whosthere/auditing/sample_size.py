@@ -48,8 +48,8 @@ def what_would_help(finding: Finding, limit: Limit, *, look: Look = FIRST_LOOK) 
         least = least_sample(limit.most, look=look.next)
         if finding.n_targets < least:
             return (
-                f"Too few targets ({finding.n_targets}): the next look needs at least {least} to "
-                f"show {limit.most:g} or less."
+                f"{counted(finding.n_targets, 'target')} are too few: the next look needs at least "
+                f"{least} to show {limit.most:g} or less."
             )
     needed = targets_needed(finding, limit, look=look)
     if needed is None:

@@ -92,6 +92,11 @@ class RunFolder:
     def _manifest(self) -> Path:
         return self.path / MANIFEST
 
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was planned, on which data, by which software, and what readers must know."""
+        return json_object(self._manifest)
+
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
         """Refuse a folder that holds anything but an audit with the same identity.
 

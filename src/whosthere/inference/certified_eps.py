@@ -9,7 +9,7 @@ import numpy as np
 from whosthere.errors import InputError
 from whosthere.inference.looks import FIRST_ERRORS
 from whosthere.inference.metrics import Estimate, least_share
-from whosthere.inference.samples import alike, error_per_side, flags, in_and_out
+from whosthere.inference.samples import error_per_side, flags, in_and_out, same_length
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ def empirical_eps(
     shape (n_releases,).
     """
     tail, mask = error_per_side(confidence), flags(held_out, "held_out")
-    _, score, label = alike(mask, np.asarray(scores), np.asarray(labels))
+    _, score, label = same_length(mask, np.asarray(scores), np.asarray(labels))
     in_, out = in_and_out(score[mask], label[mask])
     steps = np.unique(np.concatenate([in_, out]))
     thresholds = np.concatenate([steps[:-1] / 2 + steps[1:] / 2, steps[-1:]])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     """Return the scores of the IN and of the OUT releases; there must be some of both."""
-    score, label = alike(finite_numbers(scores, "scores"), flags(labels, "labels"))
+    score, label = same_length(finite_numbers(scores, "scores"), flags(labels, "labels"))
     if label.all() or not label.any():
         raise InputError("there must be releases both with and without the target")
     return score[label], score[~label]
@@ -24,7 +24,7 @@ def in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
 
 def finite_numbers(values: ArrayLike, name: str) -> Floats:
     """Return finite numbers of the shape (n,), with n at least 1."""
-    (array,) = alike(np.asarray(values, np.float64))
+    (array,) = same_length(np.asarray(values, np.float64))
     if not np.isfinite(array).all():
         fix = "Give releases that are ruled out a score of -1e9"
         raise InputError(f"{name} must be finite", fix=fix)
@@ -39,7 +39,7 @@ def flags(values: ArrayLike, name: str) -> NDArray[np.bool_]:
     return array
 
 
-def alike(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def same_length(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Return arrays of the same shape (n,), with n at least 1."""
     shapes = [one.shape for one in arrays]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0] == (0,):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
+from whosthere.auditing.judging import judge
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.verdict import Verdict, judge
 from whosthere.errors import InputError
 from whosthere.game.population import Population
 from whosthere.game.together import Together, together
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.verdict import Verdict
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
     from whosthere.inference.finding import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.verdict import in_a_group
+from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -26,8 +26,8 @@ from whosthere.reporting.words import number, shortened, texts, with_interval, w
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Decision, Verdict
 
 _FEW = 3
@@ -73,7 +73,7 @@ class Overview:
     table: Table
 
 
-def overview(audit: FinishedAudit) -> Overview:
+def overview(audit: AuditResult) -> Overview:
     """Return the first screen of an audit."""
     found = Lookup(audit.findings)
     return overview_of(
@@ -111,7 +111,7 @@ def overview_of(
     )
 
 
-def _warnings(audit: FinishedAudit) -> Iterator[str]:
+def _warnings(audit: AuditResult) -> Iterator[str]:
     said: dict[str, str] = texts()["warnings"]
     if not audit.trusted:
         yield said["no_control" if audit.trusted is None else "untrusted"]
@@ -154,10 +154,11 @@ def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
     if odds is None or odds > HARDLY_ANY:
         cell = Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
         return said["hardly_any"], cell
-    but = said["but"].format(chance=f"{more:.2g}") if more else ""
-    detail = f"chance of more: {more:.2g}" if more else ""
-    cell = Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", detail, sort=odds)
-    return said["odds"].format(odds=f"{odds:,.1f}", but=but), cell
+    but = said["but"].format(chance=chance_in_words(more)) if more else ""
+    detail = f"chance of more: {chance_in_words(more)}" if more else ""
+    most = f"{rounded_up(odds, 1):,.1f}"
+    cell = Cell(f"\N{MULTIPLICATION SIGN} {most}", detail, sort=odds)
+    return said["odds"].format(odds=most, but=but), cell
 
 
 def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dict[str, DotChart]:
