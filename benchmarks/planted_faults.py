@@ -76,12 +76,14 @@ def patched(owner: type, name: str, made: Callable) -> Iterator[None]:
 
 def _suppress_at(k):
     return patched(
-        Suppress, "apply", lambda apply: lambda _self, *given: apply(Suppress(k), *given)
+        Suppress, "publish", lambda publish: lambda _self, *given: publish(Suppress(k), *given)
     )
 
 
 def _round_to(to):
-    return patched(Round, "apply", lambda apply: lambda _self, *given: apply(Round(to), *given))
+    return patched(
+        Round, "publish", lambda publish: lambda _self, *given: publish(Round(to), *given)
+    )
 
 
 def _noise_times(step, factor):
@@ -168,16 +170,16 @@ def _noise_of_half_again():
     """Use the noise of the first release for the first half of all cells of every other one."""
     kept = {}
 
-    def made(draw):
-        def drawn(self, shape, rng):
-            noise = draw(self, shape, rng)
+    def made(draw_for):
+        def drawn(self, people, shape, rng):
+            noise = draw_for(self, people, shape, rng)
             half = shape[0] // 2
             noise[0][:half] = kept.setdefault("half", noise[0][:half].copy())
             return noise
 
         return drawn
 
-    return patched(Mechanism, "draw", made)
+    return patched(Mechanism, "draw_for", made)
 
 
 def _trial_as(change, role="test"):

@@ -12,7 +12,7 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.steps import RandomRound
+from whosthere.privacy.rounding import RandomRound
 
 M = 25
 

@@ -12,9 +12,9 @@ import whosthere
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.errors import InputError
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.steps import STEPS
 from whosthere.privacy.units import UNITS
 
 TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True)

@@ -35,15 +35,18 @@ SPECS = (
     "suppress(k=1) | discrete-laplace(eps=1, unit=event)",
     USER_DAY,
 )
+MARKING = ("suppress(k=3, shown=mark)", "laplace(eps=1) | suppress(k=2, shown=mark, zeros=mark)")
 M = 40
 
 
-@pytest.mark.parametrize("spec", [*SPECS, "laplace(eps=30, unit=event)"])
+@pytest.mark.parametrize("spec", [*SPECS, *MARKING, "laplace(eps=30, unit=event)"])
 def test_places_are_even_under_the_law(spec):
-    mechanism, values = Mechanism.parse(spec), np.arange(M + 1)
+    mechanism = Mechanism.parse(spec)
+    alphabet = mechanism.alphabet(M)
+    symbols = np.arange(alphabet.size)
     for true in (0, 1, 3, 17, M):
-        where, impossible = places(mechanism, np.full(M + 1, true), values, M)
-        chances = mechanism.pmf(values, np.array(true), M)
+        where, impossible = places(mechanism, np.full(symbols.size, true), symbols, M)
+        chances = mechanism.pmf(alphabet.values(symbols), np.array(true), M)
         assert np.array_equal(impossible, chances < 1e-26)
         assert (np.abs(where) <= 1).all()
         assert chances @ where == pytest.approx(np.zeros(len(MOMENTS)), abs=1e-5)
@@ -173,7 +176,7 @@ def audited(city, mechanism):
     return control_holds(findings), found[FAULTS], found[LAW_CONTROL]
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [*SPECS, *MARKING])
 def test_sound_audits_pass(city, spec):
     """All of them together fail by chance in 9 of 100 seeds."""
     trusted, faults, law = audited(city, spec)
@@ -183,13 +186,17 @@ def test_sound_audits_pass(city, spec):
 
 
 def weaker_suppression(monkeypatch):
-    apply = Suppress.apply
-    monkeypatch.setattr(Suppress, "apply", lambda self, *given: apply(Suppress(self.k - 2), *given))
+    publish = Suppress.publish
+    monkeypatch.setattr(
+        Suppress,
+        "publish",
+        lambda self, *given: publish(replace(self, k=self.k - 2), *given),
+    )
 
 
 def finer_rounding(monkeypatch):
-    apply = Round.apply
-    monkeypatch.setattr(Round, "apply", lambda self, *given: apply(Round(self.to - 1), *given))
+    publish = Round.publish
+    monkeypatch.setattr(Round, "publish", lambda self, *given: publish(Round(self.to - 1), *given))
 
 
 def noise_by(step, factor):
@@ -224,25 +231,26 @@ def noise_of_another_target(monkeypatch):
 
 
 def noise_of_half_the_cells_used_twice(monkeypatch):
-    draw = Mechanism.draw
+    draw_for = Mechanism.draw_for
 
-    def drawn(self, shape, rng):
-        noise = draw(self, shape, rng)
+    def drawn(self, people, shape, rng):
+        noise = draw_for(self, people, shape, rng)
         half = shape[0] // 2
         noise[0][:half] = kept.setdefault("half", noise[0][:half].copy())
         return noise
 
     kept = {}
-    monkeypatch.setattr(Mechanism, "draw", drawn)
+    monkeypatch.setattr(Mechanism, "draw_for", drawn)
 
 
 def noise_of_one_region_for_all(monkeypatch):
-    draw = Mechanism.draw
+    draw_for = Mechanism.draw_for
     monkeypatch.setattr(
         Mechanism,
-        "draw",
-        lambda self, shape, rng: tuple(
-            np.broadcast_to(one, shape).copy() for one in draw(self, (1, *shape[1:]), rng)
+        "draw_for",
+        lambda self, people, shape, rng: tuple(
+            np.broadcast_to(one, shape).copy()
+            for one in draw_for(self, people, (1, *shape[1:]), rng)
         ),
     )
 

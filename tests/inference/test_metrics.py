@@ -160,15 +160,15 @@ class TestDecisions:
         with pytest.raises(InputError):
             accuracy_by_target([True, True], [True, False], [0])
 
-    def test_covers_for_people(self, rng):
+    def test_covers_for_people(self, rng, simulations):
         """One person in five is always found, the others never: releases are no sample.
 
-        With 400 simulations and 95 % coverage, 91 % is 4 standard deviations away, so fewer than
-        one seed in 10,000 fails. An interval from counts of releases covered in about 60 %.
+        An interval from counts of releases covered in about 60 %.
         """
-        rights = (accuracy_by_target(*_decisions(40, 10, rng))[1] for _ in range(400))
+        n, most = simulations(1000, 0.05)
+        rights = (accuracy_by_target(*_decisions(40, 10, rng))[1] for _ in range(n))
         found = [mean_over_targets(right, unseen=(0.5, 1)) for right in rights]
-        assert np.mean([covers(one, 0.6) for one in found]) > 0.91
+        assert np.mean([not covers(one, 0.6) for one in found]) <= most
 
 
 class TestPooledAuc:
@@ -203,18 +203,18 @@ class TestPooledAuc:
         assert strict.low_to_decide < found.low_to_decide < found.low
         assert strict.high_to_decide > found.high_to_decide > found.high
 
-    # With 2.5 % and 400 simulations, 5.6 % is 4 standard deviations away: fewer than one seed in
-    # 10,000 fails. The bootstrap that was used before missed in 7 to 9 %.
+    # The bootstrap that was used before missed in 7 to 9 %.
     @pytest.mark.slow
-    def test_covers_what_few_exposed_people_add(self, rng):
+    def test_covers_what_few_exposed_people_add(self, rng, simulations):
         """3 % of people are told for certain, IN or OUT, and the others not at all."""
         truth, missed = 1 - 0.5 * 0.97**2, 0
-        for _ in range(400):
+        n, most = simulations(1000, 0.025)
+        for _ in range(n):
             scores, labels, targets = _people(np.zeros(55), 30, rng)
             exposed = (rng.random(55) < 0.03)[targets]
             found = pooled_auc(scores + 1e9 * exposed * (2.0 * labels - 1), labels, targets)
             missed += found.high < truth
-        assert missed / 400 < 0.056
+        assert missed / n <= most
 
     def test_degenerate(self):
         labels, targets = np.arange(40) % 2 == 0, np.arange(40) // 4
@@ -310,21 +310,20 @@ class TestTprAtFpr:
         assert least_people(0.01, 0.025) == 368
         assert least_people(1, 0.025) == 1
 
-    # Both shares miss in at most 2.5 %: 4 standard deviations of 300 simulations more are 6.1 %, so
-    # that fewer than one seed in 10,000 fails. Before, the lower end was above the truth in 42 and
-    # 15 % with 55 targets.
+    # Before, the lower end was above the truth in 42 and 15 % with 55 targets.
     @pytest.mark.slow
     @pytest.mark.parametrize("share", [0.015, 0.03])
-    @pytest.mark.parametrize("n", [55, 600])
-    def test_lower_end_where_few_people_are_miscalibrated(self, rng, share, n):
+    @pytest.mark.parametrize("n", [55, pytest.param(600, marks=pytest.mark.full)])
+    def test_lower_end_where_few_people_are_miscalibrated(self, rng, simulations, share, n):
         """Few people have scores far above everybody's, with them in the release or without."""
         shift, above = 0.545, norm.isf(0.01 / share)
         truth, missed = share * norm.sf(above - shift), 0
-        for _ in range(300):
+        times, most = simulations(1000, 0.025)
+        for _ in range(times):
             scores, labels, targets = _people(np.full(n, shift), 20, rng)
             scores = scores + 50 * (rng.random(n) < share)[targets]
             missed += tpr_at_fpr(scores, labels, targets, 0.01, n_resamples=1000).low > truth
-        assert missed / 300 < 0.061
+        assert missed / times <= most
 
     def test_equals_drawing_one_by_one(self, rng):
         scores, labels, targets = _people(rng.normal(1, 1, 6), 7, rng)
@@ -332,13 +331,10 @@ class TestTprAtFpr:
         weights = np.random.default_rng(4).exponential(size=(60, 7))
         slow = np.array([_slow_tprs(scores, labels, targets, 0.4, row) for row in weights])
         drawn = {"seed": 4, "n_resamples": 60, "errors": Errors(low=0.125, high=0.2)}
-        found = tpr_at_fpr(scores, labels, targets, 0.4, confidence=0.5, **drawn)
-        low, low_to_decide = np.quantile(slow[:, 0], [0.25, 0.125])
-        high, high_to_decide = np.quantile(slow[:, 1], [0.75, 0.8])
-        assert found.low == pytest.approx(min(low, found.value))
-        assert found.low_to_decide == pytest.approx(min(low_to_decide, found.value))
-        assert found.high == pytest.approx(max(high, found.value))
-        assert found.high_to_decide == pytest.approx(max(high_to_decide, found.value))
+        found = tpr_at_fpr(scores, labels, targets, 0.4, **drawn)
+        low, high = np.quantile(slow[:, 0], 0.125), np.quantile(slow[:, 1], 0.8)
+        assert found.low_to_decide == pytest.approx(min(low, found.value))
+        assert found.high_to_decide == pytest.approx(max(high, found.value))
 
     def test_properties(self, rng):
         scores, labels, targets = _people(rng.normal(1, 1, 30), 10, rng)
@@ -359,24 +355,25 @@ class TestTprAtFpr:
         assert highs == sorted(highs)
         assert lows[-1] < lows[-2] < lows[0]
 
-    def test_covers_for_people(self, rng):
+    def test_covers_for_people(self, rng, simulations):
         """8 % of people are exposed: the true rate of 0.105 is above the limit of 0.1.
 
-        Over 400 simulations, the limit may be passed in 2.5 %, and the truth missed in 5 %. Four
-        standard deviations more are 5.6 and 9.4 %: fewer than one seed in 10,000 fails. With
-        releases taken for a sample and the threshold for known, it was 16 to 28 and 38 to 50 %.
+        The limit may be passed in 2.5 %, and the truth missed in 5 %. With releases taken for a
+        sample and the threshold for known, it was 16 to 28 and 38 to 50 %.
         """
         mean_shift = {True: 4.370, False: 0.432}
         truth = 0.08 * norm.sf(2.3263 - 4.370) + 0.92 * norm.sf(2.3263 - 0.432)
         assert truth == pytest.approx(0.105, abs=0.001)
-        passed, inside = 0, 0
-        for _ in range(400):
+        passed, missed = 0, 0
+        n, most_passed = simulations(2000, 0.025)
+        _, most_missed = simulations(2000, 0.05)
+        for _ in range(n):
             shifts = np.array([mean_shift[bool(one)] for one in rng.random(55) < 0.08])
             found = tpr_at_fpr(*_people(shifts, 10, rng), 0.01, n_resamples=1000)
             passed += found.high <= 0.1
-            inside += covers(found, truth)
-        assert passed / 400 < 0.056
-        assert inside / 400 > 0.906
+            missed += not covers(found, truth)
+        assert passed / n <= most_passed
+        assert missed / n <= most_missed
 
 
 class TestTails:
@@ -400,12 +397,10 @@ class TestEps:
 
     def test_ceiling(self):
         assert eps_ceiling(100, 1000) == eps_ceiling(1000, 100) > eps_ceiling(100, 100)
-        assert eps_ceiling(100, 100, confidence=0.9) > eps_ceiling(100, 100)
-        assert eps_ceiling(100, 100, delta=0.1) < eps_ceiling(100, 100)
         assert eps_ceiling(1, 1) == 0
-        for n_in, n_out, delta in [(0, 5, 0), (5, 0, 0), (5, 5, -0.1), (5, 5, 1)]:
+        for n_in, n_out in [(0, 5), (5, 0)]:
             with pytest.raises(InputError):
-                eps_ceiling(n_in, n_out, delta=delta)
+                eps_ceiling(n_in, n_out)
 
     def test_perfect_attack_reaches_the_ceiling(self):
         labels, held_out = np.arange(200) % 2 == 0, np.arange(200) < 100
@@ -432,8 +427,6 @@ class TestEps:
         assert found.value == pytest.approx(math.log(tnr / fnr))
         flipped = empirical_eps(np.where(ruled_out, 5.0, 0), ~labels, held_out=held_out)
         assert flipped.value == pytest.approx(found.value)
-        less = empirical_eps(ruled_out * 1.0, ~labels, held_out=held_out, delta=0.1)
-        assert less.value == pytest.approx(math.log((tnr - 0.1) / fnr))
 
     def test_the_bound_comes_from_releases_that_were_not_held_out(self):
         """The labels of either half are in another order, so that mixing the halves shows."""
@@ -457,20 +450,18 @@ class TestEps:
         for held_out in ([True] * 4, [False] * 4, [True, False, True, False], [1, 1, 0, 0], []):
             with pytest.raises(InputError):
                 empirical_eps(np.zeros(4), labels, held_out=held_out)
-        with pytest.raises(InputError):
-            empirical_eps(np.zeros(4), labels, held_out=[True, True, False, False], delta=1)
 
-    # At most 5 % of bounds may be above the truth: 4 standard deviations of 1,000 simulations are
-    # 2.8 %, so that fewer than one seed in 10,000 fails by chance. Measured: 0 to 0.7 %, as a
-    # bound is hardly too large unless both rates err together.
+    # At most 5 % of bounds may be above the truth. Measured: 0 to 0.7 %, as a bound is hardly too
+    # large unless both rates err together.
     @pytest.mark.slow
     @pytest.mark.parametrize("eps", [0.0, 0.5, 2.0])
     @pytest.mark.parametrize("kind", ["randomised response", "laplace", "unlike targets"])
-    def test_holds(self, rng, eps, kind):
+    def test_holds(self, rng, simulations, eps, kind):
         n = 400
+        times, most = simulations(2000, 0.007)
         labels, held_out = np.arange(n) % 2 == 0, np.arange(n) < n / 2
         found = []
-        for _ in range(1000):
+        for _ in range(times):
             if kind == "laplace":
                 scores = rng.laplace(size=n) + eps * labels
             else:
@@ -480,8 +471,9 @@ class TestEps:
                 )
                 scores = (rng.random(n) < 1 / (1 + np.exp(-spent * (2 * labels - 1)))) * 1.0
             found.append(empirical_eps(scores, labels, held_out=held_out).value)
-        assert np.mean(np.array(found) > eps) < 0.078
-        assert eps < 2 or np.mean(found) > 0.4 * eps
+        assert np.mean(np.array(found) > eps) <= most
+        # Measured: 0.71, 0.56 and 0.47 of it.
+        assert eps < 2 or np.mean(found) > 0.44 * eps
 
 
 class TestMeanOverTargets:
@@ -496,9 +488,11 @@ class TestMeanOverTargets:
     def test_of_zeros_and_ones_is_clopper_and_pearson(self, found, n):
         values = np.arange(n) < found
         for confidence in (0.5, 0.95, 0.999):
-            mean = mean_over_targets(values, unseen=(0, 1), confidence=confidence)
+            tail = (1 - confidence) / 2
+            mean = mean_over_targets(values, unseen=(0, 1), errors=Errors(tail, tail))
             exact = clopper_pearson(found, n, confidence=confidence)
-            assert (mean.low, mean.high) == pytest.approx((exact.low, exact.high), abs=1e-6)
+            ends = mean.low_to_decide, mean.high_to_decide
+            assert ends == pytest.approx((exact.low, exact.high), abs=1e-6)
 
     def test_ends_are_quantiles_of_random_weightings(self, rng):
         """200,000 of them show a quantile of 2.5 % to within about 0.001."""
@@ -527,18 +521,12 @@ class TestMeanOverTargets:
         assert (found.low, found.high) == (first.low, first.high)
         assert found.low_to_decide < first.low_to_decide < first.low
         assert found.high_to_decide > first.high_to_decide > first.high
-        for end, confidence in (("low", 0.995), ("high", 0.99)):
-            strict = mean_over_targets(values, unseen=(0.5, 1), confidence=confidence)
-            assert getattr(found, f"{end}_to_decide") == pytest.approx(getattr(strict, end))
+        usual = mean_over_targets(values, unseen=(0.5, 1), errors=Errors(0.025, 0.025))
+        ends = usual.low_to_decide, usual.high_to_decide
+        assert ends == pytest.approx((first.low, first.high))
         alike = mean_over_targets([0.7] * 7, unseen=(0.5, 1))
         assert alike.low_to_decide == pytest.approx(0.5 + 0.2 * 0.0125 ** (1 / 7))
         assert alike.high_to_decide == pytest.approx(1 - 0.3 * 0.0125 ** (1 / 7))
-
-    def test_more_confidence_is_wider(self, rng):
-        values = rng.random(12)
-        found = [mean_over_targets(values, unseen=(0.5, 1), confidence=c) for c in (0.5, 0.9, 0.99)]
-        assert [one.low for one in found] == sorted((one.low for one in found), reverse=True)
-        assert [one.high for one in found] == sorted(one.high for one in found)
 
     def test_all_alike(self):
         """Seven targets of one value: up to the share p of others, with (1 - p)^7 = 0.025."""
@@ -563,11 +551,12 @@ class TestMeanOverTargets:
             with pytest.raises(InputError):
                 mean_over_targets(values, unseen=(0.5, 1))
 
-    # Each end may miss in 2.5 %: 4 standard deviations of 1,000 simulations more are 4.5 %, so that
-    # fewer than one seed in 10,000 fails. Before, with 3 and 5 % of people exposed, the upper end
-    # missed in 5 to 7 %.
+    # Before, with 3 and 5 % of people exposed, the upper end missed in 5 to 7 %.
     @pytest.mark.slow
-    @pytest.mark.parametrize("n", [30, 55, 110])
+    @pytest.mark.parametrize(
+        "n",
+        [pytest.param(30, marks=pytest.mark.full), 55, pytest.param(110, marks=pytest.mark.full)],
+    )
     @pytest.mark.parametrize(
         ("draw", "mean"),
         [
@@ -580,10 +569,11 @@ class TestMeanOverTargets:
             (lambda n, rng: 1.49 - _some_exposed(0.05, n, rng), 0.965),
         ],
     )
-    def test_covers(self, rng, draw, mean, n):
-        found = [mean_over_targets(draw(n, rng), unseen=(0.5, 1)) for _ in range(1000)]
-        assert np.mean([one.low > mean for one in found]) < 0.045
-        assert np.mean([one.high < mean for one in found]) < 0.045
+    def test_covers(self, rng, simulations, draw, mean, n):
+        times, most = simulations(1000, 0.025)
+        found = [mean_over_targets(draw(n, rng), unseen=(0.5, 1)) for _ in range(times)]
+        assert np.mean([one.low > mean for one in found]) <= most
+        assert np.mean([one.high < mean for one in found]) <= most
 
 
 def test_mean_over_groups_is_student(rng):

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whosthere.privacy.alphabet import WITHHELD, Span
-from whosthere.privacy.catalogue import MECHANISMS
+from whosthere.privacy.catalogue import MECHANISMS, STEPS
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.noise import Gaussian, Laplace
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.step import NO_DRAW
-from whosthere.privacy.steps import STEPS, Gaussian, Laplace, RandomRound, Round, Suppress
 from whosthere.privacy.units import User
 
 M = 23

@@ -15,7 +15,7 @@ from scipy import special, stats
 from whosthere.privacy import enclosures, exact_sampling
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.units import Event, User, UserDay
 
 RATES = st.fractions(Fraction(1, 10**8), 200, max_denominator=10**9)

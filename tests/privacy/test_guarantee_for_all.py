@@ -13,10 +13,9 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from whosthere.data.cities import simulate
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
+from whosthere.privacy.guarantee_for_all import PooledCurve, guarantee_for_all
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.pooled_curve import PooledCurve
 from whosthere.privacy.trade_off import Budget, NormalShift, Walk
 
 FPR = (0.0, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0)

@@ -17,7 +17,6 @@ from scipy.stats import norm
 
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.gaussian_scale import gaussian_eps, log_delta
 from whosthere.privacy.guarantees import (
     ADD_OR_REMOVE,
     REPLACEMENT,
@@ -26,8 +25,8 @@ from whosthere.privacy.guarantees import (
     game_guarantee,
 )
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.steps import Gaussian, Laplace
-from whosthere.privacy.trade_off import Budget, NormalShift, Walk
+from whosthere.privacy.noise import Gaussian, Laplace
+from whosthere.privacy.trade_off import Budget, NormalShift, Walk, gaussian_eps, log_delta
 from whosthere.privacy.units import Event, User, UserDay
 
 FPR = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])

@@ -18,9 +18,10 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.release import Release
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.shapes import ChanceTable, Choices
-from whosthere.privacy.steps import Gaussian, Laplace, RandomRound, Round, Suppress
 from whosthere.specs import NUMBER, Catalogue, content, parameter
 
 

@@ -7,16 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from whosthere.errors import SpecError
+from whosthere.privacy.catalogue import PRESETS
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.presets import PRESETS
-from whosthere.privacy.steps import (
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    RandomRound,
-    Round,
-    Suppress,
-)
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.units import Event, User, UserDay
 
 whole = st.integers(1, 5000)

@@ -12,15 +12,9 @@ from scipy import optimize, stats
 
 from whosthere.errors import SpecError
 from whosthere.privacy.alphabet import Span
-from whosthere.privacy.gaussian_scale import gaussian_sigma, log_delta
-from whosthere.privacy.steps import (
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    RandomRound,
-    Round,
-    Suppress,
-)
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.trade_off import gaussian_sigma, log_delta
 from whosthere.privacy.units import Event, User, UserDay
 
 NOISES = [

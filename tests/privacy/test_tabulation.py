@@ -12,7 +12,8 @@ from scipy import stats
 from whosthere.kernels.stages import publish_cell, publish_lanes
 from whosthere.privacy.alphabet import Span
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.steps import DiscreteLaplace, Gaussian, Laplace, RandomRound, Suppress
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.rounding import RandomRound, Suppress
 
 M = 23
 SPECS = [

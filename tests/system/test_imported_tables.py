@@ -1,5 +1,7 @@
 """Tables of counts made by others: what they claim is checked, what was left out is said."""
 
+import json
+
 import pytest
 
 from whosthere.privacy.release import Release
@@ -62,7 +64,7 @@ def test_counts_that_the_mechanism_cannot_have_made(
     counts(*values)
     message = refused(*command(mechanism, *options))
     assert said in message
-    assert fits in message.split("these would fit: ")[1]
+    assert fits in message.split("would fit: ")[1]
     assert "--mechanism" in message
 
 
@@ -131,6 +133,29 @@ def test_withheld_cells_are_kept_apart_from_zeros(imported, counts, whosthere):
         assert release.counts.tolist() == [[20, 0, 0]]
         assert release.withheld.tolist() == [[False, True, False]]
         assert "withheld cells" in whosthere("inspect", out)[1]
+
+
+def test_marks_of_an_imported_table_give_a_visitor_away(whosthere, folder):
+    """Somebody alone in ten cells of a table with <10: marks say in, zeros say nothing."""
+    times = [f"2024-05-01T{hour:02}:00Z" for hour in range(24)]
+    visited = [(f"r{i}", 2 * i) for i in range(10)]
+    rows = [
+        f"r{i},{time},{'<10' if (f'r{i}', hour) in visited else 0}"
+        for i in range(10)
+        for hour, time in enumerate(times)
+    ]
+    (folder / "counts.csv").write_text("\n".join(["region,time,count", *rows, ""]))
+    known = "\n".join(["region,epoch", *(f"{region},{hour}" for region, hour in visited), ""])
+    (folder / "target.csv").write_text(known)
+    marking = "suppress(k=9, shown=mark)"
+    code, said, err = whosthere(*command(marking, "--withheld", "<10"))
+    assert code == 0, err
+    assert "10 withheld" in said
+    code, said, err = whosthere("attack", "out.parquet", "--target", "target.csv", "--json")
+    assert code == 0, err
+    found = json.loads(said)
+    assert found["decision"] == "in"
+    assert found["score"] > 5
 
 
 @pytest.mark.parametrize(

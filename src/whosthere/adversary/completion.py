@@ -9,7 +9,7 @@ of scoring from the rate that is assumed so far,
 
 where the width is one by the information of a published count, as for noise, but no more than the
 variance that the count would have if nothing were hidden. Counts that are published as they are
-stay so. A suppressed count becomes the mean number of people given that it was suppressed. A noisy
+stay so. A suppressed or withheld count becomes the mean number of people given that it was. A noisy
 count moves only as far as its noise allows.
 """
 
@@ -28,6 +28,7 @@ from whosthere.arrays import own
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.privacy.alphabet import Alphabet
     from whosthere.privacy.mechanism import Mechanism
 
 # One person is not taken for more than one standard deviation, however empty a cell is.
@@ -57,10 +58,10 @@ class Completion:
     first, step
         Logarithm of the first rate, and the distance of the logarithms.
     completed
-        What counts are completed to, by rate and bin of the published value, shape
+        What counts are completed to, by rate and bin of the published symbol, shape
         (n_rates, n_bins).
-    bin_of_value
-        Bin of each published value from 0; larger ones are taken as they are, less `shift`.
+    bin_of_symbol
+        Bin of each published symbol from 0; larger ones are taken as they are, less `shift`.
     precision
         One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
         tables the squared deviation is the rate and `added`.
@@ -72,11 +73,12 @@ class Completion:
     first: float
     step: float
     completed: NDArray[np.float32]
-    bin_of_value: NDArray[np.int32]
+    bin_of_symbol: NDArray[np.int32]
     precision: NDArray[np.float64]
     weight: NDArray[np.float64]
     added: float
     shift: float
+    alphabet: Alphabet
 
     def deviations(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the deviation of cells of the given rates, same shape."""
@@ -89,7 +91,7 @@ class Completion:
 
     def residuals(
         self,
-        counts: NDArray[np.int32],
+        symbols: NDArray[np.int32],
         base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
         moved: NDArray[np.float32],
     ) -> Residuals:
@@ -97,7 +99,7 @@ class Completion:
 
         Parameters
         ----------
-        counts
+        symbols
             Published, shape (n_regions, n_epochs).
         base
             Logarithms of rates by row, by column and by cell, as in `rates.Rates`.
@@ -106,17 +108,19 @@ class Completion:
             (n_regions, n_epochs), or (1, 1) where they are the base rates.
         """
         made = kernels.standardised_residuals(
-            counts,
+            symbols,
             *base,
             moved,
             self.completed,
-            self.bin_of_value,
+            self.bin_of_symbol,
             self.precision,
             self.weight,
             self.first,
             self.step,
             self.added,
             self.shift,
+            self.alphabet.base,
+            int(self.alphabet.withholds),
         )
         return Residuals(*made)
 
@@ -135,9 +139,12 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     tables = count_tables(mechanism, m)
     rates, noise = tables.rates, tables.noise
     width = np.minimum(1 / np.maximum(tables.information, 1e-12), rates + noise)
-    bins = tables.bin_of_value
+    bins, alphabet = tables.bin_of_symbol, tables.alphabet
     # The last value of each bin. The last bin holds all further values, which are left alone.
     largest = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
+    largest += alphabet.base
+    if mechanism.withheld is not None:
+        largest[0] = mechanism.withheld.highest
     with np.errstate(over="ignore"):
         completed = rates[:, None] + width[:, None] * np.expm1(tables.log_ratio)
     most = np.maximum(rates[:, None], largest - min(tables.shift, 0.0) + _FAR * np.sqrt(noise) + 1)
@@ -146,9 +153,10 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
         first=tables.first,
         step=tables.step,
         completed=own(np.minimum(completed, most), np.float32),
-        bin_of_value=own(bins[bins < bins[-1]], np.int32),
+        bin_of_symbol=own(bins[bins < bins[-1]], np.int32),
         precision=own(1 / np.sqrt(squared), np.float64),
         weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
         added=noise + _LEAST_VARIANCE,
         shift=tables.shift,
+        alphabet=alphabet,
     )

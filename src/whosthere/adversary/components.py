@@ -36,32 +36,32 @@ _LEAST_VARIANCE = 1e-9
 _LEAST_SHARE = 0.05
 
 
-def no_components(counts: NDArray[np.int32]) -> Components:
+def no_components(symbols: NDArray[np.int32]) -> Components:
     """Return factors of nothing, shapes (n_regions, 0) and (n_epochs, 0)."""
-    n_regions, n_epochs = counts.shape
+    n_regions, n_epochs = symbols.shape
     return np.zeros((n_regions, 0), np.float32), np.zeros((n_epochs, 0), np.float32)
 
 
 def find_components(
-    counts: NDArray[np.int32], base: Base, completion: Completion, rounds: int
+    symbols: NDArray[np.int32], base: Base, completion: Completion, rounds: int
 ) -> Components:
     """Return what rates differ by from base rates, in deviations, as two factors.
 
     Parameters
     ----------
-    counts
+    symbols
         Published, shape (n_regions, n_epochs).
     base
         Logarithms of base rates by row, by column and by cell.
     rounds
         How often hidden counts are completed by the rates found so far.
     """
-    found, moved, relative = no_components(counts), np.zeros((1, 1), np.float32), None
+    found, moved, relative = no_components(symbols), np.zeros((1, 1), np.float32), None
     for round_ in range(rounds):
-        residuals = completion.residuals(counts, base, moved)
+        residuals = completion.residuals(symbols, base, moved)
         largest = float(residuals.by_row.max()), float(residuals.by_column.max())
         edge = math.sqrt(largest[0]) + math.sqrt(largest[1]) + _BEYOND
-        variance = max(float(residuals.by_row.sum()) / counts.size, _LEAST_VARIANCE)
+        variance = max(float(residuals.by_row.sum()) / symbols.size, _LEAST_VARIANCE)
         found = _leading(residuals.values, edge, variance)
         if not found[0].shape[1] or round_ == rounds - 1:
             break

@@ -17,12 +17,14 @@ from scipy.special import gammaln, softmax
 
 from whosthere import kernels
 from whosthere.arrays import own
-from whosthere.privacy.probability import log_probability
+from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.privacy.alphabet import Alphabet
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.release import Release
 
 # Rates are tabulated on a logarithmic grid. Above the largest, a published count is as good as
 # normal; below the smallest, all that matters is proportional to the rate.
@@ -53,13 +55,15 @@ class CountTables:
     information
         Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
         published as they are, one by the rate.
-    bin_of_value
-        Bin of each published value from 0; the last bin holds all further ones.
+    bin_of_symbol
+        Bin of each published symbol from 0; the last bin holds all further ones.
     log_ratio
-        Log of how much likelier a value of a bin is with one person more, shape
+        Log of how much likelier a symbol of a bin is with one person more, shape
         (n_rates, n_bins); minus infinity where that person cannot be there.
     log_chance
-        Log of the chance of one value of a bin where nobody more is there, same shape.
+        Log of the chance of one symbol of a bin where nobody more is there, same shape.
+    alphabet
+        The symbols.
     """
 
     first: float
@@ -69,47 +73,43 @@ class CountTables:
     empty_mean: float
     empty_variance: float
     information: NDArray[np.float64]
-    bin_of_value: NDArray[np.int32]
+    bin_of_symbol: NDArray[np.int32]
     log_ratio: NDArray[np.float64]
     log_chance: NDArray[np.float64]
+    alphabet: Alphabet
 
     def log_ratio_of(
-        self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
+        self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the log ratio of published values in cells of the given rates, same shape."""
-        low, part = self._between(log_rates)
-        column = self.bin_of_value[np.minimum(values, self.bin_of_value.size - 1)]
-        inside = self._interpolated(low, part, column)
-        large = log_rates > self._last
-        if not large.any():
-            return inside
-        return np.where(large, self._normal_log_ratio(values, log_rates), inside)
+        """Return the log ratio of published symbols in cells of the given rates, same shape."""
+        one_each = np.arange(symbols.size), np.zeros((symbols.size, 1))
+        return self.log_ratios_at_nodes(symbols, log_rates, *one_each)[:, 0]
 
     def sum_log_chances(
         self,
-        values: NDArray[np.int32],
+        symbols: NDArray[np.int32],
         log_rates: NDArray[np.float64],
         nodes: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Add up the log chances of the cells of lines, as the kernel of this name does."""
         return np.asarray(
-            kernels.sum_log_chances(values, log_rates, nodes, self._chance_by_bin, *self._scales)
+            kernels.sum_log_chances(symbols, log_rates, nodes, self._chance_by_bin, *self._scales)
         )
 
     def log_ratios_at_nodes(
         self,
-        values: NDArray[np.int32],
+        symbols: NDArray[np.int32],
         log_rates: NDArray[np.float64],
         line: NDArray[np.int64],
         nodes: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return log ratios of cells at the nodes of their lines, as the kernel does."""
         looked_up = self._ratio_by_bin, *self._scales
-        return np.asarray(kernels.log_ratios_at_nodes(values, log_rates, line, nodes, *looked_up))
+        return np.asarray(kernels.log_ratios_at_nodes(symbols, log_rates, line, nodes, *looked_up))
 
     def scores_of_draws(
         self,
-        values: NDArray[np.int32],
+        symbols: NDArray[np.int32],
         log_rates: NDArray[np.float64],
         counted: NDArray[np.float64],
         starts: NDArray[np.int64],
@@ -119,22 +119,22 @@ class CountTables:
         nodes, log_weight = levels
         looked_up = self._chance_by_bin, self._ratio_by_bin, *self._scales
         found = kernels.scores_of_draws(
-            values, log_rates, counted, starts, nodes, log_weight, *looked_up
+            symbols, log_rates, counted, starts, nodes, log_weight, *looked_up
         )
         return np.asarray(found)
 
     def information_on_levels(
-        self, values: NDArray[np.int32], log_rates: NDArray[np.float64]
+        self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return what lines tell about the logarithm of a factor of all their rates (Fisher's).
 
-        Both have the shape (n_lines, n_cells). Cells of negative values are left out.
+        Both have the shape (n_lines, n_cells). Negative symbols are left out.
         """
         low, part = self._between(log_rates)
         within = (1 - part) * self.information[low] + part * self.information[low + 1]
         beyond = 1 / self._normal_variance(log_rates)
         of_rate = np.where(log_rates > self._last, beyond, within)
-        return np.asarray(np.where(values >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
+        return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
 
     @cached_property
     def _chance_by_bin(self) -> NDArray[np.float64]:
@@ -145,17 +145,9 @@ class CountTables:
         return np.ascontiguousarray(self.log_ratio.T)
 
     @property
-    def _scales(self) -> tuple[NDArray[np.int32], float, float, float, float]:
-        return self.bin_of_value, self.first, self.step, self.noise, self.shift
-
-    def _interpolated(
-        self, low: NDArray[np.int64], part: NDArray[np.float64], column: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
-        """Return log ratios between two rates in the tables."""
-        below, above = self.log_ratio[low, column], self.log_ratio[low + 1, column]
-        with np.errstate(invalid="ignore"):
-            between = np.where(np.isfinite(below), below + part * (above - below), below)
-        return np.asarray(between)
+    def _scales(self) -> tuple[NDArray[np.int32], float, float, float, float, int, int]:
+        scales = self.bin_of_symbol, self.first, self.step, self.noise, self.shift
+        return *scales, self.alphabet.base, int(self.alphabet.withholds)
 
     @property
     def _last(self) -> float:
@@ -190,12 +182,22 @@ class CountTables:
         """Variance of published counts beyond the tables: the noise stays, people add theirs."""
         return np.asarray(np.exp(log_rates) + self.noise)
 
-    def _normal_log_ratio(
-        self, values: NDArray[np.integer], log_rates: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the log ratio of two normal densities, one person apart."""
-        mean = np.exp(log_rates) + self.shift
-        return np.asarray((values - mean - 0.5) / self._normal_variance(log_rates))
+
+def stand_in(mechanism: Mechanism) -> float:
+    """Return what a withheld count is taken for where counts are added up.
+
+    The middle of what is withheld, where a mark tells that somebody was there. 0 where empty cells
+    are withheld as well: most withheld cells are empty then.
+    """
+    held = mechanism.withheld
+    return 0.0 if held is None or held.lowest <= 0 else (held.lowest + held.highest) / 2
+
+
+def filled(release: Release) -> NDArray[np.int32 | np.float64]:
+    """Return published counts with something in place of withheld ones, see `stand_in`."""
+    if release.withheld is None:
+        return release.counts
+    return release.counts + stand_in(release.mechanism) * release.withheld
 
 
 @lru_cache(maxsize=32)
@@ -209,11 +211,13 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         / _POINTS_PER_E_FOLD
     )
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
-    edges = _bin_edges(mechanism, int(n[-1]), m)
-    chances = np.exp(
-        log_probability(mechanism.steps, n.astype(np.int32)[:, None], edges[:-1], edges[1:] - 1, m)
-    )
-    middles = (edges[:-1] + edges[1:] - 1) / 2
+    alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
+    edges = _bin_edges(mechanism, int(n[-1]), alphabet)
+    chances = np.exp(log_probability(mechanism.steps, counts, edges[:-1], edges[1:] - 1, m))
+    middles, widths = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
+    if alphabet.withholds:
+        chances = np.hstack([np.exp(log_withheld(mechanism.steps, counts, m)), chances])
+        middles, widths = np.append(stand_in(mechanism), middles), np.append(1, widths)
     means = chances @ middles
     squares = chances @ middles**2
     others = _poisson(n[:-1], rates)
@@ -224,7 +228,6 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     # Values too far from a rate for either chance to be a number say: more people than that.
     ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
     ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
-    widths = np.diff(edges)
     return CountTables(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
@@ -233,9 +236,10 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(_information(without, within), np.float64),
-        bin_of_value=own(np.repeat(np.arange(widths.size), widths), np.int32),
+        bin_of_symbol=own(np.repeat(np.arange(widths.size), widths), np.int32),
         log_ratio=own(ratio, np.float64),
         log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
+        alphabet=alphabet,
     )
 
 
@@ -256,13 +260,13 @@ def _information(without: NDArray[np.float64], within: NDArray[np.float64]) -> N
     return np.asarray(parts.sum(axis=1))
 
 
-def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:
-    """Edges of bins of published values: single ones where noise is narrow, always 0 alone."""
+def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[np.int64]:
+    """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
     reach = sum(step.window[1] for step in mechanism.steps)
     widest = max((step.scale for step in mechanism.steps), default=0.0)
     width = max(1, int(widest / _BINS_PER_SCALE))
-    end = min(m, most + reach) + 1
-    return np.append(np.append(0, np.arange(1, end, width)), end)
+    lowest, end = alphabet.lowest, min(alphabet.highest, most + reach) + 1
+    return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)
 
 
 def _poisson(n: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar,
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.pair_counts import CountMatrix
+from whosthere.adversary.pair_counts import CountMatrix, Features
 from whosthere.arrays import own
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
@@ -28,7 +28,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, eq=False)
 class Aggregates:
-    """Published counts of groups with and without the target.
+    """Published symbols of groups with and without the target.
 
     Attributes
     ----------
@@ -100,6 +100,12 @@ class GroupSampler:
             true = make(people, n, self.group_size, _nothing(self.group_size), key)
             counts = _published(true, self.mechanism, self.group_size, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
+
+    @property
+    def features(self) -> Features:
+        """What a classifier sees of its groups."""
+        withholds = self.mechanism.withheld is not None
+        return Features(self.reference.n_cells, withholds)
 
     def _people(self, cells: NDArray[np.int64] | None) -> _People:
         """Return everybody's visits to some cells, numbered anew from 0, or to all."""
@@ -239,16 +245,17 @@ def _published(
     true: CountMatrix, mechanism: Mechanism, m: int, rng: np.random.Generator
 ) -> CountMatrix:
     """Publish true counts by a mechanism without tables, one draw for each group or pair."""
-    paired = true.counts
-    counts = np.empty(paired.base.shape, np.min_scalar_type(m))
+    paired, alphabet = true.counts, mechanism.alphabet(m)
+    counts = np.empty(paired.base.shape, np.min_scalar_type(alphabet.size - 1))
     changes = np.empty_like(paired.changes)
     for i, others in enumerate(paired.base.T):
         noise = mechanism.draw(others.shape, rng)
-        published = mechanism.publish(others, noise, m)
+        published = alphabet.symbols(mechanism.publish(others, noise, m))
         counts[:, i] = published
         part = slice(paired.bounds[i], paired.bounds[i + 1])
         where = paired.changed[part]
         replaced = others[where].astype(np.int32) + paired.changes[part]
         drawn = tuple(draw[where] for draw in noise)
-        changes[part] = mechanism.publish(replaced, drawn, m) - published[where]
+        after = alphabet.symbols(mechanism.publish(replaced, drawn, m))
+        changes[part] = after - published[where]
     return CountMatrix(paired._replace(base=counts, changes=changes))

@@ -66,7 +66,7 @@ class Lines:
 
     Attributes
     ----------
-    counts
+    symbols
         Published, a row for each line.
     rates
         Fitted to the release.
@@ -78,7 +78,7 @@ class Lines:
         Mean and deviation of the logarithm of a level, over all lines.
     """
 
-    counts: NDArray[np.int32]
+    symbols: NDArray[np.int32]
     rates: Rates
     tables: CountTables
     axis: int
@@ -88,18 +88,18 @@ class Lines:
     @classmethod
     def of(
         cls,
-        counts: NDArray[np.int32],
+        symbols: NDArray[np.int32],
         rates: Rates,
         tables: CountTables,
         axis: int | None = None,
     ) -> Lines:
-        """Fit the law of lines to published counts, shape (n_regions, n_epochs).
+        """Fit the law of lines to published symbols, shape (n_regions, n_epochs).
 
         Lines are regions or epochs, whichever are more, unless `axis` says which.
         """
         if axis is None:
-            axis = 0 if counts.shape[0] >= counts.shape[1] else 1
-        by_line = counts if axis == 0 else counts.T
+            axis = 0 if symbols.shape[0] >= symbols.shape[1] else 1
+        by_line = symbols if axis == 0 else symbols.T
         n_lines, n_cells = by_line.shape
         n_used = min(n_lines, _LINES_TO_FIT, max(_CELLS_TO_FIT // n_cells, _FEWEST_LINES))
         used = np.linspace(0, n_lines - 1, n_used).astype(np.int64)
@@ -115,7 +115,7 @@ class Lines:
 
     def place(self, cells: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
-        n_epochs = self.counts.shape[1 - self.axis]
+        n_epochs = self.symbols.shape[1 - self.axis]
         region, epoch = region_and_epoch(np.asarray(cells, np.int64), n_epochs)
         return (region, epoch) if self.axis == 0 else (epoch, region)
 
@@ -131,17 +131,17 @@ class Lines:
         hidden
             Cells whose counts are not looked at: which of the lines each is in, and where.
         """
-        values = np.array(self.counts[lines], np.int32, order="C")
+        symbols = np.array(self.symbols[lines], np.int32, order="C")
         if hidden is not None:
-            values[hidden] = -1
+            symbols[hidden] = -1
         log_rates = self.rates.log_rates_of_lines(lines, self.axis)
         expected = self.centre + self.spread**2 - self.rates.factors(self.axis)[lines]
-        known = self.tables.information_on_levels(values, log_rates)
+        known = self.tables.information_on_levels(symbols, log_rates)
         deviation = 1 / np.sqrt(known + self.spread**-2)
         middle = expected * (deviation / self.spread) ** 2
         for width in (_FAR, _NEAR):
             nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
-            log_weight = self.tables.sum_log_chances(values, log_rates, nodes)
+            log_weight = self.tables.sum_log_chances(symbols, log_rates, nodes)
             log_weight -= ((nodes - expected[:, None]) / self.spread) ** 2 / 2
             log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
             weight = np.exp(log_weight)

@@ -15,6 +15,7 @@ import numpy as np
 
 from whosthere.adversary.activity import Activity, Exponential
 from whosthere.adversary.corrections import log_compressed, power_transformed
+from whosthere.adversary.count_tables import filled, stand_in
 from whosthere.adversary.synthetic import SamePeople, UnicityModel, usual_haunts
 from whosthere.arrays import frozen
 from whosthere.privacy.step import Correction
@@ -92,7 +93,7 @@ def estimate_marginals(
         Random numbers for the imitation.
     """
     found = empirical(release)
-    if not correct or not release.counts.any() or not release.mechanism.changes_counts:
+    if not correct or not filled(release).any() or not release.mechanism.changes_counts:
         return found
     space, time = _corrected(found, release.mechanism)
     shape = activity or Exponential(LEAST_MEAN)
@@ -107,8 +108,8 @@ def empirical(release: Release) -> Marginals:
 
     A release without any count gives uniform marginals and the least mean.
     """
-    counts = release.counts
-    total = int(counts.sum())
+    counts = filled(release)
+    total = counts.sum()
     if total == 0:
         return Marginals(
             np.full(counts.shape[0], 1 / counts.shape[0]),
@@ -148,7 +149,7 @@ def estimate_mean(
     most_rounds
         The search ends after this many rounds in any case.
     """
-    seen = int(release.counts.sum()) / release.group_size
+    seen = float(filled(release).sum()) / release.group_size
     if not release.mechanism.changes_counts:
         return MeanEstimate(seen, 0)
     imitation = _Imitation.of(release, model, rng)
@@ -207,7 +208,8 @@ class _Imitation:
 
     @classmethod
     def of(cls, release: Release, model: UnicityModel, rng: np.random.Generator) -> Self:
-        expected = release.mechanism.expected(release.group_size)
+        mechanism = release.mechanism
+        expected = mechanism.expected(release.facts.most_count, withheld=stand_in(mechanism))
         seed = int(rng.integers(2**63))
         people = SamePeople(model, release.group_size, np.random.default_rng(seed))
         return cls(release, model, people, expected, seed)
@@ -230,7 +232,8 @@ class _Imitation:
             occurring = np.bincount(counts.reshape(-1))
             return float(occurring @ self.expected[: occurring.size]) / m
         rng = np.random.default_rng(self.seed)
-        return int(self.release.mechanism.apply(counts, m, rng).sum()) / m
+        values = self.release.mechanism.apply(counts, m, rng)
+        return float(filled(replace(self.release, counts=values, withheld=None)).sum()) / m
 
 
 def _corrected(

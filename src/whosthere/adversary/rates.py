@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from whosthere import kernels
 from whosthere.adversary.completion import Completion, completion
 from whosthere.adversary.components import find_components, log_share, no_components
-from whosthere.adversary.count_tables import CountTables, count_tables
+from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.arrays import frozen
 from whosthere.data.cells import region_and_epoch
@@ -125,11 +125,10 @@ def fit_rates(
     that it did publish. Where the sums are mostly noise they are drawn together first. With
     `low_rank`, as many components are added as stand out of the noise of single cells.
     """
-    tables = count_tables(release.mechanism, release.group_size)
-    counts = release.counts
+    tables = count_tables(release.mechanism, release.facts.most_count)
+    symbols, counts = release.symbols, filled(release)
     by_row, by_column = (
-        _excess(counts.sum(axis=axis, dtype=np.int64), counts.shape[axis], tables)
-        for axis in (1, 0)
+        _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
     )
     # Both must add up to the same, or the fit would wander.
     by_column *= by_row.sum() / by_column.sum()
@@ -141,14 +140,14 @@ def fit_rates(
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    completed = completion(release.mechanism, release.group_size)
+    completed = completion(release.mechanism, release.facts.most_count)
     if not low_rank:
-        return Rates(*base, *no_components(counts), completed)
+        return Rates(*base, *no_components(symbols), completed)
     rounds = _COMPLETIONS if release.mechanism.changes_counts else 1
-    return Rates(*base, *find_components(counts, base, completed, rounds), completed)
+    return Rates(*base, *find_components(symbols, base, completed, rounds), completed)
 
 
-def _excess(sums: NDArray[np.int64], n_cells: int, tables: CountTables) -> NDArray[np.float64]:
+def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> NDArray[np.float64]:
     """Return sums less what empty cells give, as likely as they can be told from noise.
 
     The noise in a sum is known: that of empty cells, and about normal. What the sums vary by

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
+from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import (
     CEILING,
     CONTROL,
@@ -43,11 +45,16 @@ from whosthere.inference.vocabulary import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    import polars as pl
+
     from whosthere.auditing.policy import Limit, Policy
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.game.target_choice import TargetChoice
     from whosthere.game.together import Together
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
+    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
 
 _WHY_UNTRUSTED = {
     CONTROL: "an attack found a signal where there is none",
@@ -73,6 +80,63 @@ _FAILS_THEM = (
 _KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
 )
+
+
+class Judged(NamedTuple):
+    """What scores say: the findings, whether the controls passed, and the verdicts on settings."""
+
+    findings: tuple[Finding, ...]
+    trusted: bool | None
+    verdicts: tuple[Verdict, ...]
+
+
+def judge_scores(
+    plan: Plan,
+    tests: pl.DataFrame,
+    controls: pl.DataFrame,
+    policy: Policy,
+    promised: Mapping[str, GuaranteeForAll],
+    *,
+    look: Look,
+    failed: Collection[Task] = (),
+    n_attacks: int | None = None,
+    n_controls: int | None = None,
+) -> Judged:
+    """Measure and judge the scores of a plan.
+
+    Parameters
+    ----------
+    tests, controls, look, n_attacks, n_controls
+        As for `whosthere.inference.measure.measure`.
+    promised
+        What the settings guarantee by themselves.
+    failed
+        Tasks that have no scores.
+    """
+    measured = measure(
+        tests,
+        controls,
+        seed=plan.seed,
+        n_limits=len(policy.limits),
+        n_attacks=n_attacks,
+        look=look,
+        n_controls=n_controls,
+    )
+    findings = (*measured, *guarantee_findings(promised))
+    trusted = control_holds(findings)
+    without = {task.scheme for task in failed}
+    verdicts = judge(
+        findings,
+        policy,
+        trusted=trusted,
+        incomplete={str(one) for one in plan.settings if one.scheme in without},
+        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
+        knows={str(one): one.knowledge.words for one in plan.settings},
+        choice=plan.choice,
+        together=plan.together,
+        look=look,
+    )
+    return Judged(findings, trusted, tuple(verdicts))
 
 
 def judge(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
-from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
-from whosthere.auditing.judging import judge
+from whosthere.auditing.guaranteed import guaranteed
+from whosthere.auditing.judging import judge_scores
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
@@ -20,7 +20,7 @@ from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.population import Population
 from whosthere.game.together import Together, together
-from whosthere.inference.measure import control_holds, measure, per_target
+from whosthere.inference.measure import per_target
 from whosthere.inference.scores import OF_CHECKS
 
 if TYPE_CHECKING:
@@ -258,30 +258,16 @@ def _measured(
     tests, controls = folder.collect(plan)
     # Nothing is seen of an audit in which every task failed.
     look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
-    measured = measure(tests, controls, seed=plan.seed, n_limits=len(policy.limits), look=look)
-    findings = (*measured, *guarantee_findings(promised))
+    judged = judge_scores(plan, tests, controls, policy, promised, look=look, failed=failed)
     tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)
-    trusted = control_holds(findings)
-    without = {task.scheme for task in failed}
-    verdicts = judge(
-        findings,
-        policy,
-        trusted=trusted,
-        incomplete={str(one) for one in plan.settings if one.scheme in without},
-        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
-        knows={str(one): one.knowledge.words for one in plan.settings},
-        choice=plan.choice,
-        together=plan.together,
-        look=look,
-    )
     result = AuditResult(
         folder.manifest,
-        findings,
+        judged.findings,
         policy,
-        tuple(verdicts),
-        trusted,
+        judged.verdicts,
+        judged.trusted,
         len(failed),
         tests,
         targets,
@@ -290,5 +276,5 @@ def _measured(
     as_json = result.to_json()
     write_json(folder.path / "findings.json", as_json.pop("findings"))
     write_json(folder.path / "verdicts.json", as_json)
-    folder.log(f"measured: {len(findings)} findings")
+    folder.log(f"measured: {len(judged.findings)} findings")
     return result

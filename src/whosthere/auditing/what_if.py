@@ -109,14 +109,21 @@ class Change:
 def riskiest(
     plan: Plan, findings: Sequence[Finding], verdicts: Sequence[Verdict]
 ) -> tuple[Setting, ...]:
-    """Return the settings that changes are tried for: not accepted, with the largest AUC."""
+    """Return the settings that changes are tried for: not accepted, with the largest AUC.
+
+    Only those with one table have regions and epochs that could be changed.
+    """
     accepted = {verdict.setting for verdict in verdicts if verdict.decision == "accept"}
     aucs = {
         one.setting: one.estimate
         for one in findings
         if (one.attack, one.metric) == (str(ATTACK), METRIC) and one.estimate is not None
     }
-    open_ = [one for one in plan.settings if str(one) in aucs and str(one) not in accepted]
+    open_ = [
+        one
+        for one in plan.settings
+        if str(one) in aucs and str(one) not in accepted and len(one.scheme.tables) == 1
+    ]
     ranked = sorted(open_, key=lambda setting: aucs[str(setting)], reverse=True)
     return tuple(ranked[:MOST_SETTINGS])
 

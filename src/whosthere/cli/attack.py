@@ -50,7 +50,7 @@ def attack(
         list[Path] | None,
         typer.Option(
             metavar="RELEASE",
-            help="A past release that held the target; can be repeated.",
+            help="A past release with the target. Can be repeated.",
             rich_help_panel=_NEEDS,
         ),
     ] = None,
@@ -58,16 +58,16 @@ def attack(
         list[Path] | None,
         typer.Option(
             metavar="RELEASE",
-            help="A past release without the target; can be repeated.",
+            help="A past release without the target. Can be repeated.",
             rich_help_panel=_NEEDS,
         ),
     ] = None,
     guess: Annotated[
         str,
-        typer.Option(help="How visits are made of regions without times: greedy or random."),
+        typer.Option(help="How visits are guessed from regions without times: greedy or random."),
     ] = "greedy",
     prior: Annotated[
-        float, typer.Option(help="For likelihood-ratio: probability of being in, beforehand.")
+        float, typer.Option(help="For likelihood-ratio: prior probability that the target is in.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
     json: Json = False,
@@ -75,7 +75,7 @@ def attack(
     """Ask whether one person is in a release, as an attacker would.
 
     Prints a score, the decision at the attacker's own threshold, and what that means. A single
-    answer says little about how good an attack is: that takes many targets and releases.
+    answer says little about how good an attack is: `whosthere audit` tries many.
 
     Example: `whosthere attack release.parquet --target target.csv`
     """

@@ -25,7 +25,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from whosthere import kernels
 from whosthere.data.cells import epoch_of
 from whosthere.inference.control import MOMENTS, ROLES
-from whosthere.privacy.probability import log_probability
+from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from whosthere.data.group import Group
     from whosthere.game.rounds import Round
     from whosthere.game.target import TargetTable
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import PublishedTable
 
@@ -86,17 +87,23 @@ class Checks:
         publication, holds_target = self._made(drawn), drawn.labels[self._target]
         counts = self._recounted(publication)
         fault = self._fault(publication, counts, holds_target=holds_target)
-        # Values beyond 0..m have no place in the law, and are a fault already.
-        published = np.clip(publication.release.counts.reshape(-1), 0, self._m)
+        published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
         everywhere, within, without = self._tallies
         everywhere.add_many(counts, published)
         (within if holds_target else without).add(counts[own], published[own])
-        numbers = np.sort(fingerprints(publication.noise))
+        numbers = np.sort(fingerprints(self._noise_of_cells(publication.noise)))
         if (numbers[1:] == numbers[:-1]).any():
             fault = fault or "the noise of some cells was used for others"
         noise = int(numbers[0]) if numbers.size else None
         return Seen(fault, noise, self._others(publication.group))
+
+    def _noise_of_cells(self, noise: Noise) -> Noise:
+        """Leave out noise that the same people must get again."""
+        steps = self._mechanism.random_steps
+        return tuple(
+            draw for step, draw in zip(steps, noise, strict=False) if step.noise_of == "cell"
+        )
 
     def fault_of_control(self, drawn: Round) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
@@ -114,7 +121,7 @@ class Checks:
     def _sums(
         self, true: NDArray[np.int64], published: NDArray[np.int64], times: NDArray[np.int64]
     ) -> list[float]:
-        where, impossible = places(self._mechanism, true, published, self._m)
+        where, impossible = places(self._mechanism, true, published, self._table.facts.most_count)
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
@@ -146,7 +153,7 @@ class Checks:
         self, publication: PublishedTable, counts: NDArray[np.int32], *, holds_target: bool
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
-        group, mechanism, m = publication.group, self._mechanism, self._m
+        group, mechanism = publication.group, self._mechanism
         is_target = group.rows == self._target
         if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
@@ -156,15 +163,16 @@ class Checks:
             return "other visits were counted than the bound allows"
         if not np.array_equal(counts, publication.counts.reshape(-1)):
             return "the true counts are not those of the group"
-        if not _follows(publication, counts, mechanism, m):
+        if not _follows(publication, counts, self._table.facts):
             return "the published counts do not follow from the true ones"
         return None
 
 
 def recounted(group: Group) -> NDArray[np.int32]:
     """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
-    cells, _ = _visits(group)
-    return np.bincount(cells, minlength=group.everybody.n_cells).astype(np.int32)
+    everybody, (at, _) = group.everybody, _visits(group)
+    weights = None if everybody.weights is None else everybody.weights[at]
+    return np.bincount(everybody.cells[at], weights, everybody.n_cells).astype(np.int32)
 
 
 def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
@@ -173,7 +181,9 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
-    (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
+    (at, people), (left, keepers) = _visits(publication.group), _visits(publication.counted)
+    cells = publication.group.everybody.cells[at].astype(np.int64)
+    kept = publication.counted.everybody.cells[left].astype(np.int64)
     # Both are sorted by person and cell.
     made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
     place = np.searchsorted(made_at, kept_at)
@@ -215,9 +225,9 @@ def fingerprints(noise: Noise) -> NDArray[np.int64]:
 
 
 def places(
-    mechanism: Mechanism, true: NDArray[np.int64], published: NDArray[np.int64], m: int
+    mechanism: Mechanism, true: NDArray[np.int64], symbols: NDArray[np.int64], m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return where published values lie in their laws, and which of them are impossible.
+    """Return where published symbols lie in their laws, and which of them are impossible.
 
     Returns
     -------
@@ -227,11 +237,18 @@ def places(
     impossible : NDArray[np.bool_]
         Shape (n_values,).
     """
-    given = true.astype(np.int32)
-    log_chance = log_probability(mechanism.steps, given, published, published, m)
-    less = np.maximum(published - 1, 0)
-    log_below = log_probability(mechanism.steps, given, np.zeros_like(less), less, m)
-    chance, below = np.exp(log_chance), np.where(published > 0, np.exp(log_below), 0.0)
+    given, alphabet = true.astype(np.int32), mechanism.alphabet(m)
+    value = symbols + alphabet.base
+    log_chance = log_probability(mechanism.steps, given, value, value, m)
+    lowest, less = np.full_like(value, alphabet.lowest), np.maximum(value - 1, alphabet.lowest)
+    log_below = log_probability(mechanism.steps, given, lowest, less, m)
+    below = np.where(value > alphabet.lowest, np.exp(log_below), 0.0)
+    if alphabet.withholds:
+        # The lowest of all symbols.
+        log_held, is_held = log_withheld(mechanism.steps, given, m), symbols == 0
+        log_chance = np.where(is_held, log_held, log_chance)
+        below = np.where(is_held, 0.0, below + np.exp(log_held))
+    chance = np.exp(log_chance)
     middle = np.minimum(2 * below + chance, 2.0) - 1
     points = np.clip(middle[:, None] + chance[:, None] * _NODES, -1, 1)
     where = _WEIGHTS @ legvander(points, len(MOMENTS))[..., 1:] / 2
@@ -271,25 +288,22 @@ class _Tally:
 
 
 def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cell of each visit of a group, and which member made it, shape (n_visits,)."""
+    """Return where each visit of a group stands, and which member made it, shape (n_visits,)."""
     indptr = group.everybody.indptr
     starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
     member = np.repeat(np.arange(group.n_users), sizes)
     before = np.cumsum(sizes) - sizes
-    at = np.arange(member.size) + (starts - before)[member]
-    return group.everybody.cells[at].astype(np.int64), member
+    return np.arange(member.size) + (starts - before)[member], member
 
 
-def _follows(
-    publication: PublishedTable, counts: NDArray[np.int32], mechanism: Mechanism, m: int
-) -> bool:
+def _follows(publication: PublishedTable, counts: NDArray[np.int32], facts: Facts) -> bool:
     """Tell whether a release is what its own random numbers make of true counts."""
+    mechanism = facts.mechanism
     noise = tuple(draw.reshape(-1) for draw in publication.noise)
     if len(noise) != len(mechanism.random_steps):
         return False
-    return np.array_equal(
-        publication.release.counts.reshape(-1), mechanism.publish(counts, noise, m)
-    )
+    made = mechanism.publish(counts, noise, facts.most_count)
+    return np.array_equal(publication.release.values.reshape(-1), made)
 
 
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:

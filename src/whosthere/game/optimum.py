@@ -102,13 +102,13 @@ def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candida
 def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
     """Return how much likelier each cell is with one person more than with the others alone."""
     others = table.counts.reshape(-1).copy()
-    others[table.counted.trace(-1)] -= 1
-    published, m = table.release.counts.reshape(-1), table.group.n_users
-    return log_ratios(table.release.mechanism, published, others, m)
+    others[table.counted.trace(-1)] -= table.counted.added(-1)
+    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
+    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
 
 
 def log_ratios(
-    mechanism: Mechanism, published: NDArray[np.int32], others: NDArray[np.int32], m: int
+    mechanism: Mechanism, symbols: NDArray[np.int32], others: NDArray[np.int32], m: int
 ) -> NDArray[np.float64]:
     """Return log P(published | others + 1) - log P(published | others) by cell, shape (n_cells,).
 
@@ -116,9 +116,10 @@ def log_ratios(
     """
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
-    pair = published.astype(np.int64) * width + others
+    pair = symbols.astype(np.int64) * width + others
     values, place = _distinct(pair)
-    a, n = (part.astype(np.int32) for part in np.divmod(values, width))
+    symbol, n = np.divmod(values, width)
+    a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
     with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
     with np.errstate(invalid="ignore"):

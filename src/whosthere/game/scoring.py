@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.population import Population
     from whosthere.game.rounds import Player, Round, Rounds, Task
+    from whosthere.privacy.publish import PublishedTable
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def score_task(
             continue
         drawn = rounds.test(i)
         if is_compared:
-            kept.append(_left_to_publish(drawn))
+            kept += [_left_to_publish(table) for table in drawn.publication.tables]
         _score(at_work, drawn, columns, release=i, control=False)
         if is_new:
             seen = [one.see(drawn) for one in checks]
@@ -142,10 +143,9 @@ def _table(
     return pl.DataFrame({name: filled[name] for name in SCHEMA}, schema=SCHEMA)
 
 
-def _left_to_publish(drawn: Round) -> dict[str, float | None]:
+def _left_to_publish(table: PublishedTable) -> dict[str, float | None]:
     """Return what a release leaves of the true counts, by the names of `OF_UTILITY`."""
-    made = drawn.publication.only
-    found = utility(made.release.counts, made.truth)
+    found = utility(table.release.counts, table.truth)
     return {
         "visits_kept": found.visits_kept,
         "cells_kept": found.cells_kept,

@@ -210,8 +210,7 @@ class TargetTable:
     @property
     def facts(self) -> Facts:
         """What is public about the table."""
-        traces, m = self.traces, self.rounds.task.scheme.group_size
-        return Facts(traces.regions, traces.epochs, m, self.mechanism)
+        return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
 
     def view(self, contest: Contest) -> View:
         """Return what an attacker has of the table."""

@@ -22,7 +22,7 @@ from whosthere.errors import InputError
 from whosthere.inference.looks import FIRST_ERRORS
 from whosthere.inference.mean_bound import lower_bound, upper_bound
 from whosthere.inference.samples import (
-    error_per_side,
+    TAIL,
     finite_numbers,
     flags,
     in_and_out,
@@ -86,7 +86,6 @@ def mean_over_targets(
     values: ArrayLike,
     *,
     unseen: tuple[float, float],
-    confidence: float = 0.95,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the mean of one value per target, with an interval for the mean over all people.
@@ -115,7 +114,6 @@ def mean_over_targets(
     errors
         Of the two ends that decide.
     """
-    tail = error_per_side(confidence)
     x = finite_numbers(values, "values")
     guessed, most = unseen
     if x.max() > most:
@@ -124,13 +122,13 @@ def mean_over_targets(
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
     note = f"the same for all {x.size} targets" if np.ptp(x) == 0 else None
     least = min(guessed, float(x.min()))
-    low, low_to_decide = (lower_bound(x, least, chance) for chance in (tail, errors.low))
-    high, high_to_decide = (upper_bound(x, most, chance) for chance in (tail, errors.high))
+    low, low_to_decide = (lower_bound(x, least, chance) for chance in (TAIL, errors.low))
+    high, high_to_decide = (upper_bound(x, most, chance) for chance in (TAIL, errors.high))
     error = float(x.std(ddof=1)) / math.sqrt(x.size)
     return Estimate(float(x.mean()), low, high, note, error, low_to_decide, high_to_decide)
 
 
-def mean_over_groups(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
+def mean_over_groups(values: ArrayLike) -> Estimate:
     """Return the mean of a property of groups of people, with Student's t interval.
 
     A protection treats all groups same_length: there is no rare one that a sample could miss.
@@ -139,7 +137,7 @@ def mean_over_groups(values: ArrayLike, *, confidence: float = 0.95) -> Estimate
     if x.size == 1:
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
     mean, error = float(x.mean()), float(x.std(ddof=1)) / math.sqrt(x.size)
-    reach = float(stdtrit(x.size - 1, 1 - error_per_side(confidence))) * error
+    reach = float(stdtrit(x.size - 1, 1 - TAIL)) * error
     return Estimate(mean, mean - reach, mean + reach, None, error)
 
 
@@ -164,7 +162,6 @@ def pooled_auc(
     labels: ArrayLike,
     targets: ArrayLike,
     *,
-    confidence: float = 0.95,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the AUC over the releases of all targets together.
@@ -188,7 +185,7 @@ def pooled_auc(
     # In exact arithmetic equal; a spread of rounding errors would pass for one of people.
     parts = np.where(np.isclose(parts, value, rtol=0, atol=1e-12), value, parts)
     guessed, most = 1 - value, max(2 - value, float(parts.max()))
-    found = mean_over_targets(parts, unseen=(guessed, most), confidence=confidence, errors=errors)
+    found = mean_over_targets(parts, unseen=(guessed, most), errors=errors)
     ends = (found.low, found.high, found.low_to_decide, found.high_to_decide)
     low, high, *to_decide = (None if end is None else min(max(end, 0.0), 1.0) for end in ends)
     return Estimate(value, low, high, found.note, found.standard_error, *to_decide)
@@ -200,7 +197,6 @@ def tpr_at_fpr(
     targets: ArrayLike,
     fpr: float,
     *,
-    confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = 10_000,
     errors: Errors = FIRST_ERRORS,
@@ -237,7 +233,6 @@ def tpr_at_fpr(
     errors
         Of the two ends that decide.
     """
-    tail = error_per_side(confidence)
     if not 0 < fpr <= 1:
         raise InputError(f"a false-positive rate must be above 0 and at most 1, not {fpr}")
     rows = _Rows.of(finite_numbers(scores, "scores"), labels, targets)
@@ -253,10 +248,10 @@ def tpr_at_fpr(
     most = levels.tpr(weights, fpr, unseen=True)
     low, low_to_decide = (
         min(_low_quantile(least, chance), value) if n >= least_people(fpr, chance) else 0.0
-        for chance in (tail, errors.low)
+        for chance in (TAIL, errors.low)
     )
     high, high_to_decide = (
-        max(1 - _low_quantile(1 - most, chance), value) for chance in (tail, errors.high)
+        max(1 - _low_quantile(1 - most, chance), value) for chance in (TAIL, errors.high)
     )
     needed = least_people(fpr, errors.low)
     too_few = f"no lower end above 0 with {n:,} targets: at least {needed:,} are needed"

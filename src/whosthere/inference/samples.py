@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+TAIL = (1 - 0.95) / 2
+"""The chance of error on each side of the intervals that are shown, which are 95 % ones."""
+
 
 def in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     """Return the scores of the IN and of the OUT releases; there must be some of both."""
@@ -45,10 +48,3 @@ def same_length(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0] == (0,):
         raise InputError(f"arrays must have one axis and the same size, not the shapes {shapes}")
     return arrays
-
-
-def error_per_side(confidence: float) -> float:
-    """Return the chance of error on each side of an interval."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
-    return (1 - confidence) / 2

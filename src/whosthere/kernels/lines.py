@@ -1,9 +1,10 @@
-"""Chances of published counts at several rates of a cell at once.
+"""Chances of published symbols at several rates of a cell at once.
 
-Tables hold a number for each bin of published values and each rate, shape (n_bins, n_rates), so
-that the rates of one bin lie side by side. Rates are on a logarithmic grid that begins at `first`.
-Beyond it, a published count is normal: its mean is the rate and `shift`, its variance the rate and
-`noise`.
+Tables hold a number for each bin of symbols and each rate, shape (n_bins, n_rates), so that the
+rates of one bin lie side by side. Rates are on a logarithmic grid that begins at `first`. Beyond
+it, a published count, which is the symbol and `base`, is normal: its mean is the rate and `shift`,
+its variance the rate and `noise`. Symbols below `marks` are no counts: their tables end with the
+grid.
 """
 
 from __future__ import annotations
@@ -17,26 +18,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LOG_TWO_PI = float(np.log(2 * np.pi))
+# The part of a table's step that is left before its end.
+_JUST_BELOW = 1e-6
 
 
 @njit(cache=True, nogil=True)
 def sum_log_chances(
-    values: NDArray[np.int32],
+    symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
     nodes: NDArray[np.float64],
     log_chance: NDArray[np.float64],
-    bin_of_value: NDArray[np.int32],
+    bin_of_symbol: NDArray[np.int32],
     first: float,
     step: float,
     noise: float,
     shift: float,
+    base: int,
+    marks: int,
 ) -> NDArray[np.float64]:
     """Add up log chances over the cells of each line, at each of its nodes.
 
     Parameters
     ----------
-    values, log_rates
-        Published values and fitted rates, shape (n_lines, n_cells). Negative values are left out.
+    symbols, log_rates
+        Published symbols and fitted rates, shape (n_lines, n_cells). Negative ones are left out.
     nodes
         What is added to all logarithms of rates of a line, shape (n_lines, n_nodes).
 
@@ -47,15 +52,18 @@ def sum_log_chances(
     """
     sums = np.zeros(nodes.shape)
     last = log_chance.shape[1] - 1
-    for line in range(values.shape[0]):
-        for i in range(values.shape[1]):
-            value = values[line, i]
-            if value < 0:
+    for line in range(symbols.shape[0]):
+        for i in range(symbols.shape[1]):
+            symbol = symbols[line, i]
+            if symbol < 0:
                 continue
-            row = log_chance[bin_of_value[min(value, bin_of_value.size - 1)]]
+            row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
+            value, is_count = symbol + base, symbol >= marks
             for q in range(nodes.shape[1]):
                 log_rate = log_rates[line, i] + nodes[line, q]
                 place = (log_rate - first) / step
+                if place >= last and not is_count:
+                    place = last - _JUST_BELOW
                 if place >= last:
                     rate = np.exp(log_rate)
                     variance = rate + noise
@@ -70,29 +78,34 @@ def sum_log_chances(
 
 @njit(cache=True, nogil=True)
 def log_ratios_at_nodes(
-    values: NDArray[np.int32],
+    symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
     line: NDArray[np.int64],
     nodes: NDArray[np.float64],
     log_ratio: NDArray[np.float64],
-    bin_of_value: NDArray[np.int32],
+    bin_of_symbol: NDArray[np.int32],
     first: float,
     step: float,
     noise: float,
     shift: float,
+    base: int,
+    marks: int,
 ) -> NDArray[np.float64]:
     """Return the log ratio of each cell at the nodes of its line, shape (n_cells, n_nodes).
 
     Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
     """
-    found = np.empty((values.size, nodes.shape[1]))
+    found = np.empty((symbols.size, nodes.shape[1]))
     last = log_ratio.shape[1] - 1
-    for i in range(values.size):
-        value = values[i]
-        row = log_ratio[bin_of_value[min(value, bin_of_value.size - 1)]]
+    for i in range(symbols.size):
+        symbol = symbols[i]
+        row = log_ratio[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
+        value, is_count = symbol + base, symbol >= marks
         for q in range(nodes.shape[1]):
             log_rate = log_rates[i] + nodes[line[i], q]
             place = max((log_rate - first) / step, 0.0)
+            if place >= last and not is_count:
+                place = last - _JUST_BELOW
             if place >= last:
                 rate = np.exp(log_rate)
                 found[i, q] = (value - rate - shift - 0.5) / (rate + noise)
@@ -107,7 +120,7 @@ def log_ratios_at_nodes(
 
 @njit(cache=True, nogil=True)
 def scores_of_draws(
-    values: NDArray[np.int32],
+    symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
     counted: NDArray[np.float64],
     starts: NDArray[np.int64],
@@ -115,17 +128,19 @@ def scores_of_draws(
     log_weight: NDArray[np.float64],
     log_chance: NDArray[np.float64],
     log_ratio: NDArray[np.float64],
-    bin_of_value: NDArray[np.int32],
+    bin_of_symbol: NDArray[np.int32],
     first: float,
     step: float,
     noise: float,
     shift: float,
+    base: int,
+    marks: int,
 ) -> NDArray[np.float64]:
     """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
 
     Parameters
     ----------
-    values
+    symbols
         Published in each cell, line by line, shape (n_draws, n_cells).
     log_rates, counted
         Fitted rates, and the chance that the person is counted, shape (n_cells,).
@@ -135,7 +150,7 @@ def scores_of_draws(
         Levels of each line, and how likely they are if none of these cells is known, shape
         (n_lines, n_nodes).
     """
-    n_draws, n_nodes = values.shape[0], nodes.shape[1]
+    n_draws, n_nodes = symbols.shape[0], nodes.shape[1]
     scores = np.zeros(n_draws)
     without, within = np.empty(n_nodes), np.empty(n_nodes)
     last = log_chance.shape[1] - 1
@@ -144,12 +159,15 @@ def scores_of_draws(
             without[:] = log_weight[line]
             within[:] = log_weight[line]
             for i in range(starts[line], starts[line + 1]):
-                value = values[draw, i]
-                bin_ = bin_of_value[min(value, bin_of_value.size - 1)]
+                symbol = symbols[draw, i]
+                bin_ = bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]
                 chances, ratios = log_chance[bin_], log_ratio[bin_]
+                value, is_count = symbol + base, symbol >= marks
                 for q in range(n_nodes):
                     log_rate = log_rates[i] + nodes[line, q]
                     place = (log_rate - first) / step
+                    if place >= last and not is_count:
+                        place = last - _JUST_BELOW
                     if place >= last:
                         rate = np.exp(log_rate)
                         variance = rate + noise

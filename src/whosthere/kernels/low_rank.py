@@ -13,32 +13,35 @@ if TYPE_CHECKING:
 
 @njit(cache=True, nogil=True)
 def standardised_residuals(
-    counts: NDArray[np.int32],
+    symbols: NDArray[np.int32],
     rows: NDArray[np.float64],
     columns: NDArray[np.float64],
     shape: NDArray[np.float64],
     moved: NDArray[np.float32],
     completed: NDArray[np.float32],
-    bin_of_value: NDArray[np.int32],
+    bin_of_symbol: NDArray[np.int32],
     precision: NDArray[np.float64],
     weight: NDArray[np.float64],
     first: float,
     step: float,
     added: float,
     shift: float,
+    base_value: int,
+    marks: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
     """Return (completed count - base rate) * precision, and weights by row and by column.
 
     The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
     have a single row and column to say that it is 0 everywhere. So may `moved`, the logarithm of
     how many times larger the rate itself is, which decides what a hidden count is completed to.
-    Beyond the tables, counts are taken as they are, less `shift`, and the precision is one by the
-    root of the base rate and `added`.
+    Beyond the tables, a count, which is a symbol and `base_value`, is taken as it is, less `shift`,
+    and the precision is one by the root of the base rate and `added`. Symbols below `marks` are no
+    counts: they are always completed by the tables.
 
     Parameters
     ----------
     completed
-        By rate and bin of the published value, shape (n_rates, n_bins).
+        By rate and bin of the published symbol, shape (n_rates, n_bins).
     precision, weight
         By rate, shape (n_rates,).
 
@@ -47,7 +50,7 @@ def standardised_residuals(
     tuple
         Shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
-    n_rows, n_columns = counts.shape
+    n_rows, n_columns = symbols.shape
     shaped, is_moved = shape.size > 1, moved.size > 1
     last = completed.shape[0] - 1
     per_step = 1.0 / step
@@ -75,11 +78,12 @@ def standardised_residuals(
                 place = max(place + moved[s, t] * per_step, 0.0)
                 k = min(int(place), last - 1)
                 part = place - k
-            value = counts[s, t]
-            if part > 1.0 or value >= bin_of_value.size:
-                found = value - shift
+            symbol = symbols[s, t]
+            if (part > 1.0 or symbol >= bin_of_symbol.size) and symbol >= marks:
+                found = symbol + base_value - shift
             else:
-                column = bin_of_value[value]
+                part = min(part, 1.0)
+                column = bin_of_symbol[symbol]
                 low, high = completed[k, column], completed[k + 1, column]
                 found = low + part * (high - low)
             made[s, t] = (found - base) * inverse

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from whosthere.privacy.presets import PRESETS
-from whosthere.privacy.steps import STEPS, Step
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.specs import Catalogue, Kind
 
 if TYPE_CHECKING:
-    from whosthere.privacy.presets import Preset
+    from collections.abc import Mapping
+
+    from whosthere.privacy.step import Step
 
 RAW = "raw"
 """Stands for no step at all, so it changes nothing within a longer mechanism."""
+STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+"""All kinds of step that specs can name, in the order of lists."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A rule that publishers are known to use: its steps, and where it comes from in one line."""
+
+    steps: tuple[Step, ...]
+    meaning: str
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "flowkit": Preset(
+            (Suppress(15),), "FlowKit publishes only the counts of more than 15 people"
+        ),
+        "mds": Preset(
+            (Suppress(9),), "The Mobility Data Specification redacts counts of fewer than 10"
+        ),
+        "opensafely": Preset(
+            (Suppress(7), Round(5)),
+            "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
+        ),
+        "stats-nz": Preset(
+            (RandomRound(3),),
+            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
+        ),
+    }
+)
 
 
 def _of_step(kind: type[Step]) -> Kind:
     """Return a kind that makes one step."""
-    return replace(Kind.of(kind), make=partial(_single, kind))
 
+    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
+        return (kind(**fields),)
 
-def _single(kind: type[Step], **fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
-    return (kind(**fields),)
+    return replace(Kind.of(kind), make=make)
 
 
 def _of_preset(name: str, preset: Preset) -> Kind:

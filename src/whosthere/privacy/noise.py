@@ -18,12 +18,10 @@ from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
-from whosthere.privacy.gaussian_scale import gaussian_sigma
 from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, Walk
-from whosthere.privacy.unit_parameter import unit_parameter
-from whosthere.privacy.units import Guarantee, Unit
+from whosthere.privacy.trade_off import NormalShift, Walk, gaussian_sigma
+from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:

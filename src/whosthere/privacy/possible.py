@@ -8,9 +8,8 @@ import numpy as np
 
 from whosthere.errors import InputError
 from whosthere.privacy.alphabet import WITHHELD
-from whosthere.privacy.catalogue import RAW
+from whosthere.privacy.catalogue import PRESETS, RAW
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.presets import PRESETS
 from whosthere.privacy.rounding import BASES
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "mean_absolute_error": "mean absolute error, people per cell",
         "mean_relative_error": "mean relative error of visited cells",
-        "nonzero_lost": "share of visited cells published as 0",
+        "nonzero_lost": "share of visited cells published as 0 or withheld",
         "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
         "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
         "top_regions_kept": "share of the ten busiest regions kept",
@@ -43,7 +43,7 @@ class Utility:
     mean_relative_error
         Mean over cells with somebody in them of \\|published - true\\| / true.
     nonzero_lost
-        Share of the cells with somebody in them that were published as 0.
+        Share of the cells with somebody in them that were published as 0 or withheld.
     space_distance, time_distance
         Jensen-Shannon distance, 0 (same) to 1 (disjoint), between the true and the published
         distribution over regions and over epochs.
@@ -91,7 +91,8 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
     Parameters
     ----------
     published, truth
-        Both of shape (n_regions, n_epochs).
+        Both of shape (n_regions, n_epochs). Withheld cells are 0 in the published counts, as in
+        `Release.counts`: nothing of them is kept.
     top
         How many of the busiest regions should stay the busiest.
     """

@@ -14,9 +14,6 @@ from whosthere.inference.scores import RULED_OUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
@@ -206,7 +203,8 @@ class Attack(ABC):
         for part in sorted(self.uses):
             if not auxiliary.has(part):
                 raise NotApplicableError(
-                    f"{self.name} needs {WORDS[part]}", fix="Give them, or use another attack"
+                    f"{self.name} needs {WORDS[part]}",
+                    fix=f"Give them (`{part}`), or use another attack",
                 )
         for part in sorted(self.uses & {"reference", "friends"}):
             _check_alike(facts, getattr(auxiliary, part), WORDS[part])
@@ -298,11 +296,6 @@ def check_same_facts(release: Release, facts: Facts) -> None:
     """Refuse a release that an attack was not prepared for."""
     if release.facts != facts:
         raise InputError("the release has other regions, epochs, group size or mechanism")
-
-
-def flat_counts(release: Release) -> NDArray[np.int32]:
-    """Return the published counts by cell, shape (n_cells,)."""
-    return release.counts.reshape(-1)
 
 
 def _check_alike(facts: Facts, traces: Traces, what: str) -> None:

@@ -11,7 +11,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     NotApplicableError,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.bounding import may_be_dropped
@@ -40,12 +39,15 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
         return False
     if may_be_dropped(knowledge.certain, facts).any():
         return False
-    return float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
+    return float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
-    """Tell whether nobody was counted in some cell that the target visited."""
-    return bool((flat_counts(release)[cells] == 0).any())
+    """Tell whether nobody was counted in some cell that the target visited.
+
+    A withheld count says nothing of the kind.
+    """
+    return bool((release.values.reshape(-1)[cells] == 0).any())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     check_same_facts,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.bounding import chance_of_being_counted
@@ -131,7 +130,7 @@ class LikelihoodRatio(Attack):
         auxiliary: Auxiliary,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
-        completion(facts.mechanism, facts.group_size)
+        completion(facts.mechanism, facts.most_count)
         low_rank = self.rates == "low-rank"
         return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
 
@@ -224,8 +223,8 @@ def terms_by_cell(
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
-    tables = count_tables(release.mechanism, release.group_size)
-    return Lines.of(release.counts, rates, tables, axis)
+    tables = count_tables(release.mechanism, release.facts.most_count)
+    return Lines.of(release.symbols, rates, tables, axis)
 
 
 def _null(release: Release, knowledge: Knowledge, rates: Rates) -> Null:
@@ -281,7 +280,7 @@ class Null:
     ) -> Null:
         """Look the lines of cells up; those of one person by default."""
         line, _ = lines.place(cells)
-        n_lines = lines.counts.shape[0]
+        n_lines = lines.symbols.shape[0]
         owned = line if person is None else person * n_lines + line
         key, place = np.unique(owned, return_inverse=True)
         owner, known = np.divmod(key, n_lines)
@@ -291,7 +290,7 @@ class Null:
 
     def by_line(self) -> NDArray[np.float64]:
         """Return what each known line adds to the score, minus infinity where it rules out."""
-        together = self._added_up(self._terms(flat_counts(self.release)[self.cells]))
+        together = self._added_up(self._terms())
         return np.asarray(logsumexp(self.levels.log_weight + together, axis=1))
 
     def by_cell(self) -> NDArray[np.float64]:
@@ -301,7 +300,7 @@ class Null:
         that are likely without the target to those that are likely with it. The mean of both ends
         is taken for all, and what is missing is shared out evenly.
         """
-        terms = self._terms(flat_counts(self.release)[self.cells])
+        terms = self._terms()
         within = self.levels.log_weight + self._added_up(terms)
         by_line = logsumexp(within, axis=1, keepdims=True)
         out = np.isneginf(by_line)[:, 0]
@@ -331,13 +330,14 @@ class Null:
         node = _drawn_nodes(levels, n_draws, rng)
         log_rates = self.lines.rates.log_rates(cells)
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
-        others = np.minimum(rng.poisson(rates), facts.group_size - 1)
+        others = np.minimum(rng.poisson(rates), facts.most_count - 1)
         inside = np.arange(n_draws) % 2 == 0
         there = inside[:, None] & (rng.random(others.shape) < chance)
-        drawn = facts.mechanism.apply((others + there).astype(np.int32), facts.group_size, rng)
-        values = np.vstack([flat_counts(self.release)[cells], drawn])
+        drawn = facts.mechanism.apply((others + there).astype(np.int32), facts.most_count, rng)
+        published = facts.mechanism.alphabet(facts.most_count).symbols(drawn)
+        symbols = np.vstack([self.release.symbols.reshape(-1)[cells], published])
         starts = np.searchsorted(place, np.arange(self.known.size + 1))
-        totals = self.lines.tables.scores_of_draws(values, log_rates, chance, starts, levels)
+        totals = self.lines.tables.scores_of_draws(symbols, log_rates, chance, starts, levels)
         seen, scores = totals[0], totals[1:]
         with np.errstate(over="ignore"):
             weight = np.where(scores >= seen - 1e-9, 2 / (1 + np.exp(scores)), 0.0)
@@ -345,11 +345,12 @@ class Null:
         error = float(weight.std()) / math.sqrt(n_draws) + largest / n_draws
         return float(min(max(weight.mean() + 2 * error, 0.0), 1.0))
 
-    def _terms(self, values: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what values of the cells add to the score, at each node, (n_cells, n_nodes)."""
+    def _terms(self) -> NDArray[np.float64]:
+        """Return what the cells add to the score, at each node, shape (n_cells, n_nodes)."""
+        symbols = self.release.symbols.reshape(-1)[self.cells]
         log_rates = self.lines.rates.log_rates(self.cells)
         ratios = self.lines.tables.log_ratios_at_nodes(
-            values, log_rates, self.place, self.levels.nodes
+            symbols, log_rates, self.place, self.levels.nodes
         )
         return _counted(ratios, self.chance[:, None])
 

@@ -13,13 +13,14 @@ from whosthere.adversary.attacks.base import (
     Attack,
     Auxiliary,
     FittedAttack,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import checked_groups, sampler_over
 from whosthere.adversary.classifiers import youden_threshold
+from whosthere.adversary.count_tables import stand_in
 from whosthere.adversary.null_scores import NullScores
+from whosthere.privacy.alphabet import WITHHELD
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class LogLikelihood(Attack):
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
-        statistic = _Statistic(sampler.target, frequencies, facts.group_size)
+        statistic = _Statistic(sampler.target, frequencies, facts)
         trial = sampler.sample(self.validation_groups, "independent", rng)
-        scores = np.array([statistic(counts) for counts in trial.counts.dense()])
+        scores = np.array([statistic(symbols) for symbols in trial.counts.dense()])
         threshold = youden_threshold(scores, trial.labels)
         test = _Test(statistic, threshold, NullScores.of(scores, trial.labels))
         return rule_first(facts, knowledge, test)
@@ -88,18 +89,25 @@ class _Statistic:
         Cells of the target.
     reference
         Logarithms of the reference's frequencies and of their complements, each (n_cells,).
+    facts
+        What is public about the releases.
     """
 
     target: NDArray[np.int32]
     reference: tuple[NDArray[np.float64], NDArray[np.float64]]
-    group_size: int
+    facts: Facts
 
-    def __call__(self, counts: NDArray[np.integer]) -> float:
-        """Return the statistic of counts of shape (n_cells,)."""
+    def __call__(self, symbols: NDArray[np.integer]) -> float:
+        """Return the statistic of published symbols, shape (n_cells,)."""
+        m, mechanism = self.facts.group_size, self.facts.mechanism
+        counts: NDArray[np.number] = symbols
+        if mechanism.withheld is not None:
+            values = mechanism.alphabet(m).values(symbols)
+            counts = np.where(values == WITHHELD, stand_in(mechanism), values)
         visited, not_visited = (
             of_release - of_reference
             for of_release, of_reference in zip(
-                _log_frequencies(counts, self.group_size), self.reference, strict=True
+                _log_frequencies(counts, m), self.reference, strict=True
             )
         )
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
@@ -114,12 +122,12 @@ class _Test(FittedAttack):
     null: NullScores
 
     def score(self, release: Release) -> Answer:
-        score = self.statistic(flat_counts(release))
+        score = self.statistic(release.symbols.reshape(-1))
         return Answer(score, self.threshold, self.null.calibrated(score))
 
 
 def _log_frequencies(
-    counts: NDArray[np.integer], n: int
+    counts: NDArray[np.number], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the logs of the frequency of each cell among n people and of its complement.
 

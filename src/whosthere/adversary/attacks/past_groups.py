@@ -13,12 +13,11 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     NotApplicableError,
-    flat_counts,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
-from whosthere.adversary.pair_counts import CountMatrix
+from whosthere.adversary.pair_counts import CountMatrix, Features
 from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 
@@ -82,15 +81,20 @@ class PastGroups(Attack):
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        smallest = np.min_scalar_type(max(past.release.group_size for past in auxiliary.past))
-        counts: NDArray[np.unsignedinteger] = np.stack(
-            [flat_counts(past.release).astype(smallest) for past in auxiliary.past]
+        alphabet = facts.mechanism.alphabet(facts.most_count)
+        features = Features(facts.n_cells, alphabet.withholds)
+        symbols: NDArray[np.unsignedinteger] = np.stack(
+            [
+                past.release.symbols.reshape(-1).astype(np.min_scalar_type(alphabet.size - 1))
+                for past in auxiliary.past
+            ]
         )
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
-        decision = self.classifier.fit(CountMatrix.single(counts[~trial]), labels[~trial])
-        scores = decision(counts[trial][:, decision.cells])
-        trained = Trained.tuned(decision, scores, labels[trial])
+        lessons = features.matrix(CountMatrix.single(symbols[~trial]))
+        decision = self.classifier.fit(lessons, labels[~trial])
+        tried = symbols[trial][:, features.cells(decision.cells)]
+        trained = Trained.tuned(decision, features, tried, labels[trial])
         return rule_first(facts, knowledge, trained)
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack, flat_counts
+from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     Classifier,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.pair_counts import Features
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -71,11 +72,13 @@ class TrainedAttack(Attack):
 
     def train(self, sampler: GroupSampler, rng: np.random.Generator) -> Trained:
         """Learn from aggregates that the sampler makes, and tune the threshold on further ones."""
+        features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
-        decision = self.classifier.fit(lessons.counts, lessons.labels)
+        decision = self.classifier.fit(features.matrix(lessons.counts), lessons.labels)
         del lessons  # the largest thing in memory, and done with
-        trial = sampler.sample(self.validation_groups, "independent", rng, cells=decision.cells)
-        return Trained.tuned(decision, decision(trial.counts.dense()), trial.labels)
+        cells = features.cells(decision.cells)
+        trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
+        return Trained.tuned(decision, features, trial.counts.dense(), trial.labels)
 
 
 def checked_groups(given: int, key: str) -> int:
@@ -91,19 +94,27 @@ class Trained(FittedAttack):
     """A classifier with its tuned threshold, and what it says of groups without the target."""
 
     decision: Decision
+    features: Features
     threshold: float
     null: NullScores
 
     @classmethod
     def tuned(
-        cls, decision: Decision, scores: NDArray[np.float64], labels: NDArray[np.bool_]
+        cls,
+        decision: Decision,
+        features: Features,
+        symbols: NDArray[np.integer],
+        labels: NDArray[np.bool_],
     ) -> Trained:
-        """Tune a classifier by its scores of labelled aggregates, both of shape (n,)."""
-        return cls(decision, youden_threshold(scores, labels), NullScores.of(scores, labels))
+        """Tune a classifier by labelled groups, given the symbols of the cells that it looks at."""
+        scores = decision(features.of(symbols, decision.cells))
+        null = NullScores.of(scores, labels)
+        return cls(decision, features, youden_threshold(scores, labels), null)
 
     def score(self, release: Release) -> Answer:
-        counts = flat_counts(release)[None, self.decision.cells]
-        score = float(self.decision(counts)[0])
+        chosen = self.decision.cells
+        symbols = release.symbols.reshape(-1)[None, self.features.cells(chosen)]
+        score = float(self.decision(self.features.of(symbols, chosen))[0])
         return Answer(score, self.threshold, self.null.calibrated(score))
 
 

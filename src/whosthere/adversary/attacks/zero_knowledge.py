@@ -17,7 +17,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     check_same_facts,
-    flat_counts,
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
@@ -45,6 +44,11 @@ _EXAMPLES = {"per-target": "example", "per-target-in": "example_in"}
 # How many people to make up: the paper's number, and enough for each one in the group, as groups of
 # few people out of many hardly overlap.
 _PEOPLE, _PEOPLE_PER_MEMBER = 5_000, 5
+
+
+def _known_activity(text: str) -> str:
+    parse_activity(text, LEAST_MEAN)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +87,7 @@ class ZeroKnowledge(TrainedAttack):
         default="paper",
     )
     activity: str = specs.parameter(
-        specs.Text(
-            "exponential or constant or lognormal:SIGMA", lambda text: parse_activity(text, 1.0)
-        ),
+        specs.Text("exponential or constant or lognormal:SIGMA", _known_activity),
         "how visits are spread over people",
         default="exponential",
     )
@@ -196,7 +198,7 @@ class OnEachRelease(FittedAttack):
         which worker.
         """
         check_same_facts(release, self.facts)
-        rng = generator(self.seed, self.attack.name, digest(flat_counts(release)))
+        rng = generator(self.seed, self.attack.name, digest(release.values.reshape(-1)))
         reference = self.attack.synthetic_reference(release, rng)
         sampler = sampler_over(reference, self.facts, self.knowledge, rng)
         return self.attack.train(sampler, rng)

@@ -14,7 +14,7 @@ import numpy as np
 
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.noise import Laplace, PrivateNoise
-from whosthere.privacy.unit_parameter import unit_parameter
+from whosthere.privacy.units import unit_parameter
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
