@@ -14,7 +14,7 @@ import pytest
 import whosthere as wt
 from whosthere.auditing.loading import load_audit
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.what_if import Interval, WhatIf
+from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.reporting.report import audit_report, comparison_report, recommendation_report
 
 EVIL = "<script>alert('whosthere')</script>\"'&<img src=x onerror=alert(1)>"
@@ -175,7 +175,7 @@ def foreign(made_audit, with_places):
     audit = made_audit(settings, attacks, policy=policy, name=f"{EVIL}\x07", targets=8, releases=8)
     ids = [EVIL, BACKWARDS, LONG, "'", '"', "&amp;", "a\x00b", "</svg>", "-->"]
     with_notes = tuple(replace(one, note=EVIL) for one in audit.findings)
-    nothing = Interval(None, None, None)
+    nothing = MeanOverTargets(None, None, None)
     change = WhatIf(EVIL, LONG, EVIL, nothing, nothing, {}, {})
     audit = with_places(replace(audit, findings=with_notes), ids)
     audit = replace(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.what_if import Interval, WhatIf
+    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
 
 _HEADS = {
@@ -144,7 +144,7 @@ def _show_what_if(tried: Sequence[WhatIf]) -> None:
     )
 
 
-def _interval(found: Interval) -> str:
+def _interval(found: MeanOverTargets) -> str:
     if found.estimate is None or found.low is None or found.high is None:
         return _share(found.estimate)
     return f"{found.estimate:.3f}\n{found.low:.2f}\N{EN DASH}{found.high:.2f}"
