@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import local_workers
@@ -37,7 +37,7 @@ ALL = AuditOptions.of(
     releases=20,
     seed=1,
 )
-CHEAP = replace(ALL.with_block(attacks="likelihood-ratio"), targets=40, releases=100)
+CHEAP = replace(merged(ALL, {"attacks": "likelihood-ratio"}), targets=40, releases=100)
 # Without chance, with noise, and with visits that are dropped.
 IN_A_CROWD = (
     "suppress(k=15)",

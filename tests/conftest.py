@@ -1,10 +1,16 @@
 """Small data that many tests start from."""
 
+import os
 from datetime import UTC, datetime, timedelta
+
+# Two processes test at a time, beside others: threads that wait for each other only get in their
+# way. Read when numpy is loaded, and by the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy.stats import binom
 
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -38,6 +44,29 @@ def pytest_collection_modifyitems(config, items):
 def full(pytestconfig):
     """Whether everything is tried, and not only a part of it."""
     return pytestconfig.getoption("--full")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_people_to_look_at():
+    """Let a closer look be at 30 people instead of 400, for most of an audit's time goes there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 30)
+        yield
+
+
+@pytest.fixture(scope="session")
+def simulations(full):
+    """Say how often to simulate, and the share of times that what has a chance may happen then.
+
+    A tenth of what is asked for, or all with --full. If the chance is as stated, fewer than one
+    seed in 10,000 goes beyond that share.
+    """
+
+    def of(whole, chance):
+        n = whole if full else whole // 10
+        return n, float(binom.isf(1e-4, n, chance)) / n
+
+    return of
 
 
 @pytest.fixture

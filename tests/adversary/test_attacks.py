@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
     attack,
 )
+from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.loc_mia import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
 from whosthere.adversary.attacks.tuning import Tuning
@@ -322,6 +324,18 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
     ]:
         with pytest.raises(NotApplicableError, match=message):
             chosen.check(facts, knowledge, auxiliary)
+
+
+def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, target, reference):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=2)
+    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
+    view = View(releases[0].facts, known, auxiliary)
+    for chosen in (LikelihoodRatioWithReference(), _attack(KnockKnock)):
+        alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
+        assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
+    for ask in (KnockKnock().check_tables, partial(KnockKnock().fit_tables, seed=3)):
+        with pytest.raises(NotApplicableError, match="one table"):
+            ask([view, view])
 
 
 def test_zero_knowledge_works_without_positions(people, target):

@@ -30,6 +30,11 @@ def cdr() -> City:
     return simulate("cdr-like", seed=7)
 
 
+@pytest.fixture(scope="module", params=CITIES)
+def small_city(request) -> City:
+    return simulate(request.param, seed=7, users=500)
+
+
 @pytest.fixture(scope="module", params=["milan", "cdr"])
 def city(request) -> City:
     return request.getfixturevalue(request.param)
@@ -108,7 +113,8 @@ def test_arrays_cannot_be_written_to(milan):
 # Records, traces and files
 
 
-def test_records_are_what_a_provider_would_ship(city):
+def test_records_are_what_a_provider_would_ship(small_city):
+    city = small_city
     records = city.records()
     assert records.schema == {
         "user": pl.String,
@@ -125,7 +131,8 @@ def test_records_are_what_a_provider_would_ship(city):
     assert set(records["region"].unique()) <= set(city.regions.ids)
 
 
-def test_traces_are_the_distinct_visits_of_the_records(city):
+def test_traces_are_the_distinct_visits_of_the_records(small_city):
+    city = small_city
     region_row = pl.Series(city.regions.ids).to_frame("region").with_row_index("row")
     visits = (
         city.records()
@@ -196,7 +203,7 @@ def test_a_city_shows_in_one_line(milan):
     assert repr(milan) == (
         f"<City: milan-like, seed 7, 5,000 people, {n:,} records, 100 regions, 168 epochs of 1h>"
     )
-    assert repr(milan.people) == "<People: 5,000>"
+    assert repr(milan.people) == "<Residents: 5,000>"
     assert f"{n:,}" in milan._repr_html_()
 
 
@@ -330,7 +337,7 @@ def test_nights_are_quiet(city):
     assert 5 < hour.max() / hour.min() < 30
 
 
-# People who live somewhere, not the model that an attack assumes
+# Residents who live somewhere, not the model that an attack assumes
 
 
 def test_people_have_a_few_places_that_they_come_back_to(city):

@@ -9,24 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.reporting.charts.axes import Linear, Logarithmic
+from whosthere.reporting.charts.axes import Key, Linear, Logarithmic
 from whosthere.reporting.charts.risk import (
     DECISIONS,
     Dot,
     DotChart,
     Protection,
     TradeOff,
-    numbered_series,
+    numbered_keys,
 )
-from whosthere.reporting.charts.roc import Curve, RocChart
+from whosthere.reporting.charts.scores import Curve, RocChart, Scatter, Spread
 from whosthere.reporting.charts.shades import Place, RegionMap, Week, shade
 from whosthere.reporting.charts.svg import element, picture, text
-from whosthere.reporting.charts.targets import Scatter, Spread
 
 EVIL = '<script>alert("1")</script>\'&'
-A, B = numbered_series(["a", EVIL]).values()
+A, B = numbered_keys(["a", EVIL]).values()
 RATES = np.linspace(0, 1, 11)
-CURVE = Curve(EVIL, "s0", RATES, np.sqrt(RATES), RATES, np.minimum(1.2 * np.sqrt(RATES), 1))
+CURVE = Curve(Key(EVIL, "s0"), RATES, np.sqrt(RATES), RATES, np.minimum(1.2 * np.sqrt(RATES), 1))
 CHARTS = {
     "dots": DotChart(
         EVIL,
@@ -122,7 +121,7 @@ def test_bars_of_a_histogram_hold_everybody():
 
 
 def test_series_differ_by_shape_and_not_only_by_colour():
-    series = list(numbered_series("abcdef").values())
+    series = list(numbered_keys("abcdef").values())
     assert len({one.shape for one in series}) == len({one.class_ for one in series}) == 6
 
 

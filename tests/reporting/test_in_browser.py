@@ -4,6 +4,7 @@ Needs the packages of the `dev` extra and Chromium, such as Debian's package of 
 """
 
 import shutil
+from itertools import product
 
 import pytest
 
@@ -103,10 +104,29 @@ def shown(page, selector):
     return page.locator(f"{selector}:visible")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=list(WIDTHS))
-@pytest.mark.parametrize("name", ["audit", "foreign", "comparison"])
-def test_opens_without_errors_requests_or_overflow(opened, name, width, scheme):
+def every(*kinds, small):
+    """Return all combinations; those that are not in the small form run with ``--full`` alone."""
+    return [
+        pytest.param(*each, id="-".join(each), marks=() if each in small else pytest.mark.full)
+        for each in product(*kinds)
+    ]
+
+
+PAGES, SCHEMES = ("audit", "foreign", "comparison"), ("light", "dark")
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "scheme"),
+    every(
+        *(PAGES, WIDTHS, SCHEMES),
+        small={
+            *(("audit", "desktop", "dark"), ("audit", "phone", "light")),
+            *(("foreign", "phone", "dark"), ("comparison", "tablet", "light")),
+        },
+    ),
+)
+def test_opens_without_errors_requests_or_overflow(opened, name, device, scheme):
+    width = WIDTHS[device]
     page = opened(name, width=width, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("window.ran") is None
@@ -218,17 +238,27 @@ def test_is_complete_without_a_script(opened):
     assert page.locator("button").count() == 0
 
 
-@pytest.mark.parametrize("name", ["audit", "foreign", "comparison", "crowd"])
-def test_on_paper_nothing_is_cut_or_folded(opened, name):
-    for kind, letters in LETTERS.items():
-        page = opened(name, width=PAPER, letters=letters)
-        page.emulate_media(media="print")
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.locator("details:not([open])").count() == 0
-        assert too_wide(page) == [], kind
-        assert kind == "widest" or cut_from_pictures(page) == [], kind
-        assert shown(page, ".chooser").count() == 0
-        assert page.pdf(format="A4").startswith(b"%PDF")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    every(
+        *((*PAGES, "crowd"), LETTERS),
+        small={
+            ("audit", "wide"),
+            ("foreign", "widest"),
+            ("comparison", "narrow"),
+            ("crowd", "wide"),
+        },
+    ),
+)
+def test_on_paper_nothing_is_cut_or_folded(opened, name, kind):
+    page = opened(name, width=PAPER, letters=LETTERS[kind])
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert too_wide(page) == []
+    assert kind == "widest" or cut_from_pictures(page) == []
+    assert shown(page, ".chooser").count() == 0
+    assert page.pdf(format="A4").startswith(b"%PDF")
 
 
 def test_on_paper_numbers_are_not_broken(opened):
@@ -261,8 +291,10 @@ def cut_from_pictures(page):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["audit", "foreign", "comparison"])
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    every(PAGES, SCHEMES, small={("audit", "light"), ("foreign", "dark"), ("comparison", "light")}),
+)
 def test_axe_finds_nothing_serious(opened, name, scheme):
     page = opened(name, scheme=scheme)
     found = axe.Axe().run(page, options=None).response

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from whosthere.inference.metrics import pooled_auc
+from whosthere.reporting.charts.axes import Key
 from whosthere.reporting.sections.sure import RATES, roc_curve
 
 
@@ -19,7 +20,7 @@ def scores(strength, n_targets=30, releases=20, seed=0):
 
 
 def curve(rows, seed=1):
-    return roc_curve(rows, name="a", class_="s0", seed=seed)
+    return roc_curve(rows, Key("a", "s0"), seed=seed)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, 2.0])

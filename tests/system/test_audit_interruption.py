@@ -16,12 +16,13 @@ import pytest
 
 from whosthere.auditing import work
 from whosthere.auditing.cluster import DaskCluster
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.run import InterruptedAudit, prepare_audit
 from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.errors import FileError
+from whosthere.game import leaks
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
@@ -122,6 +123,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if __name__ == "__main__":
     from whosthere.auditing.store import RunFolder
     from whosthere.cli.main import main
+    from whosthere.game import leaks
+    leaks.PEOPLE_TO_LOOK_AT = {people}
     left, write = {most}, RunFolder.write_task
     def write_or_wait(*arguments):
         global left
@@ -137,7 +140,7 @@ if __name__ == "__main__":
 def start(traces, out, typed=(*TYPED, "--workers", "2"), *, most=N_TASKS):
     """Start an audit that keeps at most so many tasks, and then waits to be stopped."""
     script = out.parent / "start.py"
-    script.write_text(AUDIT.format(most=most))
+    script.write_text(AUDIT.format(most=most, people=leaks.PEOPLE_TO_LOOK_AT))
     return subprocess.Popen(
         [sys.executable, script, "audit", traces, *typed, "--out", out],
         stdout=subprocess.PIPE,
@@ -223,7 +226,7 @@ def test_ctrl_c(city, tmp_path):
         _, complaint = process.communicate()
     assert process.returncode == 130
     said = complaint.splitlines()
-    assert all(" tasks done" in line for line in said[:-1])
+    assert all(line.startswith("tasks: ") for line in said[:-1])
     assert "tasks are done and kept. The same command resumes there" in said[-1]
     assert 2 <= finished(out) < N_TASKS
     run(traces, out)
@@ -263,7 +266,7 @@ def test_interrupted_after_any_task(city, tmp_path):
 
 
 def test_interrupted_where_attacks_score_different_numbers_of_releases(traces, tmp_path):
-    cheap = OPTIONS.with_block(attacks=("likelihood-ratio", "log-likelihood"))
+    cheap = merged(OPTIONS, {"attacks": ("likelihood-ratio", "log-likelihood")})
     options = replace(cheap, releases_of={"likelihood-ratio": 12})
     undisturbed = prepare_audit(traces, options, tmp_path / "undisturbed").run()
     # One attack on more releases, the other one on fewer, and the ceiling on all of them.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from scipy.special import ndtri
 
-from whosthere.errors import InputError, suggestion
-from whosthere.spec_text import quoted
+from whosthere.errors import InputError, quote, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,12 +115,12 @@ def parse_activity(text: str, mean: float) -> Activity:
             sigma = float(number)
         except ValueError:
             raise InputError(
-                f"activity {quoted(text)} has no spread", fix="Write it like lognormal:1.2"
+                f"activity {quote(text)} has no spread", fix="Write it like lognormal:1.2"
             ) from None
         return Lognormal(mean, sigma)
     if name not in _PLAIN:
         known = [*_PLAIN, "lognormal:SIGMA"]
-        raise InputError(f"{quoted(text)} is not a known activity", fix=suggestion(name, known))
+        raise InputError(f"{quote(text)} is not a known activity", fix=suggestion(name, known))
     if colon:
         raise InputError(f"activity {name} takes no number", fix=f"Write {name} alone")
     return _PLAIN[name](mean)

@@ -191,7 +191,7 @@ class _Imitation:
     @classmethod
     def of(cls, release: Release, model: UnicityModel, rng: np.random.Generator) -> Self:
         mechanism = release.mechanism
-        expected = mechanism.expected(release.group_size, withheld=stand_in(mechanism))
+        expected = mechanism.expected(release.facts.most_count, withheld=stand_in(mechanism))
         seed = int(rng.integers(2**63))
         people = SamePeople(model, release.group_size, np.random.default_rng(seed))
         return cls(release, model, people, expected, seed)

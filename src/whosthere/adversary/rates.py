@@ -125,7 +125,7 @@ def fit_rates(
     that it did publish. Where the sums are mostly noise they are drawn together first. With
     `low_rank`, as many components are added as stand out of the noise of single cells.
     """
-    tables = count_tables(release.mechanism, release.group_size)
+    tables = count_tables(release.mechanism, release.facts.most_count)
     symbols, counts = release.symbols, filled(release)
     by_row, by_column = (
         _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
@@ -140,7 +140,7 @@ def fit_rates(
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    completed = completion(release.mechanism, release.group_size)
+    completed = completion(release.mechanism, release.facts.most_count)
     if not low_rank:
         return Rates(*base, *no_components(symbols), completed)
     rounds = _COMPLETIONS if release.mechanism.changes_counts else 1

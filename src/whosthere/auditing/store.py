@@ -1,4 +1,9 @@
-"""The folder of an audit: what was planned, every finished task, and the results."""
+"""The folder of an audit: what was planned, every finished task, and the results.
+
+A finished task is one file, written under another name and renamed. So there is no journal to
+repair: what is there is done, what is not there is left to do. A lock of the operating system keeps
+a second audit out, and goes with its process.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +178,7 @@ class RunFolder:
             if other:
                 shown = "; ".join(_change(key, before.get(key), now.get(key)) for key in other)
                 if part == "plan" and obstacle(before, now) is None:
-                    fix = "Ask for it to be extended, or name a new folder"
+                    fix = "Have it extended (`extend`), or name a new folder"
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
     def known(self, name: str) -> object:

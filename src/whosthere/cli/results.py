@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.what_if import Interval, WhatIf
+    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
 
 _HEADS = {
@@ -66,9 +66,9 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         console.say(f"Note: {caution}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
-        console.say("All controls passed: nothing suggests that the audit itself is wrong.")
+        console.say("All controls passed.")
     elif result.trusted is None:
-        console.say("There was no control: nothing shows that the audit itself is sound.")
+        console.say("There was no control, so nothing shows that the audit itself is sound.")
     else:
         console.complain(
             "a control failed, so this audit cannot be trusted; the reasons above say which one"
@@ -152,7 +152,7 @@ def _show_what_if(tried: Sequence[WhatIf]) -> None:
     )
 
 
-def _interval(found: Interval) -> str:
+def _interval(found: MeanOverTargets) -> str:
     if found.estimate is None or found.low is None or found.high is None:
         return _share(found.estimate)
     return f"{found.estimate:.3f}\n{found.low:.2f}\N{EN DASH}{found.high:.2f}"

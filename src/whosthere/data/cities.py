@@ -18,9 +18,9 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
-from whosthere.data.city.places import Places, check_regions, make_places
+from whosthere.data.city.places import CityPlaces, check_regions, make_places
 from whosthere.data.city.records import draw_events
-from whosthere.data.city.residents import People, draw_friends, draw_people, joined
+from whosthere.data.city.residents import Residents, draw_friends, draw_people, joined
 from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
@@ -43,7 +43,7 @@ _MICROS_A_SECOND = 1_000_000
 # Keeps the draws of the social graph apart from those of the city itself.
 _FRIENDS = 1
 _HOURS_A_DAY = 24
-# People are drawn in groups of about this many person-days, which bounds the working memory.
+# Residents are drawn in groups of about this many person-days, which bounds the working memory.
 # Part of what a seed means: another value gives other cities.
 _GROUP_PERSON_DAYS = 2_000_000
 # What a city takes at least, in bytes: choices between regions, people, and their records.
@@ -85,7 +85,7 @@ class City:
     region: NDArray[np.int32]
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
-    people: People
+    people: Residents
 
     def __repr__(self) -> str:
         return in_one_line(
@@ -235,8 +235,8 @@ def simulate(
 
 
 def _live(
-    model: CityModel, n_users: int, n_days: int, places: Places, seed: np.random.SeedSequence
-) -> tuple[People, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    model: CityModel, n_users: int, n_days: int, places: CityPlaces, seed: np.random.SeedSequence
+) -> tuple[Residents, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Draw the people and their records (person, second since the start, region), unsorted."""
     group = max(1, _GROUP_PERSON_DAYS // n_days)
     starts = range(0, n_users, group)
@@ -251,7 +251,7 @@ def _live(
 
 
 def _positions(
-    places: Places, region: NDArray[np.int32], rng: np.random.Generator
+    places: CityPlaces, region: NDArray[np.int32], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a longitude and latitude per record: anywhere in its square, or the antenna's."""
     lon, lat = places.regions.degrees

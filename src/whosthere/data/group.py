@@ -67,6 +67,10 @@ class Group:
         """Return the cells that person number i of the group visited, sorted."""
         return self.everybody.trace(int(self.rows[i]))
 
+    def added(self, i: int) -> NDArray[np.int32] | int:
+        """Return what person number i of the group adds to the counts of the cells of `trace`."""
+        return self.everybody.added(int(self.rows[i]))
+
     def counts(self) -> NDArray[np.int32]:
         """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""
         return self.everybody.counts(self.rows)

@@ -59,6 +59,11 @@ class Traces:
         How the traces came out of records, where they did.
     friends
         Who knows whom, where that is known: a graph over the rows.
+    weights
+        What each visit adds to the count of its cell, shape (n_visits,), int32; None where each
+        adds 1, as all do over the regions and epochs of records.
+    most_added
+        What anybody can add to a cell at most.
     """
 
     users: tuple[str, ...]
@@ -68,6 +73,8 @@ class Traces:
     epochs: Epochs
     ledger: Ledger | None = None
     friends: Neighbours | None = None
+    weights: NDArray[np.int32] | None = None
+    most_added: int = 1
 
     def __post_init__(self) -> None:
         check_cell_space(len(self.regions), self.epochs.n)
@@ -141,10 +148,16 @@ class Traces:
         """Return the cells that the user in a row visited, sorted."""
         return self.cells[self.indptr[row] : self.indptr[row + 1]]
 
+    def added(self, row: int) -> NDArray[np.int32] | int:
+        """Return what the user in a row adds to the counts of the cells of `trace`."""
+        ends = slice(self.indptr[row], self.indptr[row + 1])
+        return 1 if self.weights is None else self.weights[ends]
+
     def counts(self, rows: ArrayLike | None = None) -> NDArray[np.int32]:
         """Count how many of the users in `rows` (default: all) visited each cell.
 
-        Shape (n_regions, n_epochs). A row given twice counts twice.
+        Weights are added up where there are some. Shape (n_regions, n_epochs). A row given twice
+        counts twice.
         """
         if rows is None:
             return self._visitors.copy()
@@ -171,11 +184,15 @@ class Traces:
         chosen = self.checked(rows)
         indptr, cells = kernels.take_rows(self.indptr, self.cells, chosen)
         users = tuple([self.users[row] for row in chosen.tolist()])
+        weights = self.weights
+        if weights is not None:
+            weights = own(kernels.take_rows(self.indptr, weights, chosen)[1], np.int32)
         return replace(
             self,
             users=users,
             indptr=own(indptr, np.int64),
             cells=own(cells, np.int32),
+            weights=weights,
             friends=None if self.friends is None else self.friends.select(chosen),
         )
 
@@ -188,8 +205,7 @@ class Traces:
         region, epoch = region_and_epoch(self.cells, self.epochs.n)
         keep = (epoch >= first_epoch) & (epoch < first_epoch + n_epochs)
         cells = cell_at(region, epoch - first_epoch, n_epochs).astype(np.int32, copy=False)
-        indptr, kept = kernels.take_marked(self.indptr, cells, keep)
-        return replace(self, indptr=own(indptr, np.int64), cells=own(kept, np.int32), epochs=epochs)
+        return replace(self._marked(keep, cells), epochs=epochs)
 
     def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
         """Keep at most `max_visits` visits of each user, or of each user and local day.
@@ -201,8 +217,15 @@ class Traces:
         period = self.epochs.days if per_day else np.zeros(self.epochs.n, dtype=np.int32)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
-        indptr, kept = kernels.take_marked(self.indptr, self.cells, keep)
-        return replace(self, indptr=own(indptr, np.int64), cells=own(kept, np.int32))
+        return self._marked(keep, self.cells)
+
+    def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
+        """Return the visits that are marked, in the given cells."""
+        indptr, kept = kernels.take_marked(self.indptr, cells, keep)
+        weights = None if self.weights is None else own(self.weights[keep], np.int32)
+        return replace(
+            self, indptr=own(indptr, np.int64), cells=own(kept, np.int32), weights=weights
+        )
 
     def checked(self, rows: ArrayLike) -> NDArray[np.int64]:
         """Return rows as an array, or refuse those in which there is nobody."""
@@ -271,6 +294,10 @@ class Traces:
 
     def _counted(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Count the users in `rows` one by one, shape (n_regions, n_epochs)."""
+        if self.weights is not None:
+            some = self.select(rows)
+            sums = np.bincount(some.cells, some.weights, self.n_cells)
+            return sums.astype(np.int32).reshape(self.shape)
         counts = np.zeros(self.n_cells, dtype=np.int32)
         kernels.count_cells(self.indptr, self.cells, rows, counts)
         return counts.reshape(self.shape)

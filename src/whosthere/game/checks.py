@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.group import Group
-    from whosthere.game.rounds import Round
+    from whosthere.game.rounds import GameRound
     from whosthere.game.target import TargetTable
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import PublishedTable
 
@@ -81,7 +82,7 @@ class Checks:
         self._in_pool[pool] = True
         self._repeats_people = _log_choices(pool.size, self._m) < _LEAST_SURPRISE
 
-    def see(self, drawn: Round) -> Seen:
+    def see(self, drawn: GameRound) -> Seen:
         """Check one test release; where its values lie in their law is kept for `sums`."""
         publication, holds_target = self._made(drawn), drawn.labels[self._target]
         counts = self._recounted(publication)
@@ -104,7 +105,7 @@ class Checks:
             draw for step, draw in zip(steps, noise, strict=False) if step.noise_of == "cell"
         )
 
-    def fault_of_control(self, drawn: Round) -> str | None:
+    def fault_of_control(self, drawn: GameRound) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
         publication = self._made(drawn)
         return self._fault(publication, self._recounted(publication), holds_target=False)
@@ -120,11 +121,11 @@ class Checks:
     def _sums(
         self, true: NDArray[np.int64], published: NDArray[np.int64], times: NDArray[np.int64]
     ) -> list[float]:
-        where, impossible = places(self._mechanism, true, published, self._m)
+        where, impossible = places(self._mechanism, true, published, self._table.facts.most_count)
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
-    def _made(self, drawn: Round) -> PublishedTable:
+    def _made(self, drawn: GameRound) -> PublishedTable:
         return drawn.publication.tables[self._table.place]
 
     def _recounted(self, publication: PublishedTable) -> NDArray[np.int32]:
@@ -152,7 +153,7 @@ class Checks:
         self, publication: PublishedTable, counts: NDArray[np.int32], *, holds_target: bool
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
-        group, mechanism, m = publication.group, self._mechanism, self._m
+        group, mechanism = publication.group, self._mechanism
         is_target = group.rows == self._target
         if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
@@ -162,15 +163,16 @@ class Checks:
             return "other visits were counted than the bound allows"
         if not np.array_equal(counts, publication.counts.reshape(-1)):
             return "the true counts are not those of the group"
-        if not _follows(publication, counts, mechanism, m):
+        if not _follows(publication, counts, self._table.facts):
             return "the published counts do not follow from the true ones"
         return None
 
 
 def recounted(group: Group) -> NDArray[np.int32]:
     """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
-    cells, _ = _visits(group)
-    return np.bincount(cells, minlength=group.everybody.n_cells).astype(np.int32)
+    everybody, (at, _) = group.everybody, _visits(group)
+    weights = None if everybody.weights is None else everybody.weights[at]
+    return np.bincount(everybody.cells[at], weights, everybody.n_cells).astype(np.int32)
 
 
 def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
@@ -179,7 +181,9 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
-    (cells, people), (kept, keepers) = _visits(publication.group), _visits(publication.counted)
+    (at, people), (left, keepers) = _visits(publication.group), _visits(publication.counted)
+    cells = publication.group.everybody.cells[at].astype(np.int64)
+    kept = publication.counted.everybody.cells[left].astype(np.int64)
     # Both are sorted by person and cell.
     made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
     place = np.searchsorted(made_at, kept_at)
@@ -284,25 +288,22 @@ class _Tally:
 
 
 def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cell of each visit of a group, and which member made it, shape (n_visits,)."""
+    """Return where each visit of a group stands, and which member made it, shape (n_visits,)."""
     indptr = group.everybody.indptr
     starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
     member = np.repeat(np.arange(group.n_users), sizes)
     before = np.cumsum(sizes) - sizes
-    at = np.arange(member.size) + (starts - before)[member]
-    return group.everybody.cells[at].astype(np.int64), member
+    return np.arange(member.size) + (starts - before)[member], member
 
 
-def _follows(
-    publication: PublishedTable, counts: NDArray[np.int32], mechanism: Mechanism, m: int
-) -> bool:
+def _follows(publication: PublishedTable, counts: NDArray[np.int32], facts: Facts) -> bool:
     """Tell whether a release is what its own random numbers make of true counts."""
+    mechanism = facts.mechanism
     noise = tuple(draw.reshape(-1) for draw in publication.noise)
     if len(noise) != len(mechanism.random_steps):
         return False
-    return np.array_equal(
-        publication.release.values.reshape(-1), mechanism.publish(counts, noise, m)
-    )
+    made = mechanism.publish(counts, noise, facts.most_count)
+    return np.array_equal(publication.release.values.reshape(-1), made)
 
 
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:

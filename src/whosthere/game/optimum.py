@@ -102,9 +102,9 @@ def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candida
 def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
     """Return how much likelier each cell is with one person more than with the others alone."""
     others = table.counts.reshape(-1).copy()
-    others[table.counted.trace(-1)] -= 1
-    symbols, m = table.release.symbols.reshape(-1), table.group.n_users
-    return log_ratios(table.release.mechanism, symbols, others, m)
+    others[table.counted.trace(-1)] -= table.counted.added(-1)
+    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
+    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
 
 
 def log_ratios(

@@ -37,7 +37,10 @@ def _twice_as_large(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
     larger = np.zeros((2 * table.shape[0], table.shape[1]), np.uint64)
     for row in range(table.shape[0]):
         if table[row, 2]:
-            larger[_slot_of(larger, table[row, 0], table[row, 1])] = table[row]
+            slot = _slot_of(larger, table[row, 0], table[row, 1])
+            # One by one: numba takes a second and a half to compile the copy of a row.
+            for word in range(_WORDS):
+                larger[slot, word] = table[row, word]
     return larger
 
 

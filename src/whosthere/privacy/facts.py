@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
+    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
 
 
@@ -25,12 +26,20 @@ class Facts:
         How many people were counted, m.
     mechanism
         What was done to the true counts.
+    most_added
+        What one person adds to a cell at most.
     """
 
     regions: Regions
     epochs: Epochs
     group_size: int
     mechanism: Mechanism
+    most_added: int = 1
+
+    @classmethod
+    def of(cls, traces: Traces, group_size: int, mechanism: Mechanism) -> Self:
+        """Return what is public about counts of some of the people in traces."""
+        return cls(traces.regions, traces.epochs, group_size, mechanism, traces.most_added)
 
     def __post_init__(self) -> None:
         if self.group_size < 1:
@@ -41,6 +50,11 @@ class Facts:
     def shape(self) -> tuple[int, int]:
         """Shape of the counts: (regions, epochs)."""
         return len(self.regions), self.epochs.n
+
+    @property
+    def most_count(self) -> int:
+        """The largest true count that a cell can have."""
+        return self.group_size * self.most_added
 
     @property
     def n_cells(self) -> int:

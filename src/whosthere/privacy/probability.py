@@ -1,4 +1,10 @@
-"""The chance of what is published, given the true count."""
+"""The chance of what is published, given the true count.
+
+Maps never reverse the order of counts, so what they send to a published value is an interval of
+counts, and its chance is a difference of two tails of the noise. It is taken on the side where both
+are small, in logarithms. Random rounding is one of several maps, each equally likely, so it is
+pulled back as well. Only a random step before the last that cannot be pulled back is summed over.
+"""
 
 from __future__ import annotations
 

@@ -93,6 +93,11 @@ class Publication:
         return self.only.release
 
     @property
+    def group(self) -> Group:
+        """The people who were counted, where there is one table alone."""
+        return self.only.group
+
+    @property
     def truth(self) -> NDArray[np.int32]:
         """The true counts of all visits, where there is one table alone."""
         return self.only.truth
@@ -162,7 +167,7 @@ def publish(
     if not 1 <= m <= traces.n_users:
         raise GroupError(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
-            fix=f"Give a group size from 1 to {traces.n_users}",
+            fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
         )
     chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
     # Who of them are friends matters to nobody here, and takes time to find.
@@ -190,14 +195,14 @@ def _publish(
     rng: np.random.Generator | None,
     ledger: GuaranteeLedger | None,
 ) -> PublishedTable:
-    """Publish a group; without a generator, with noise that nobody can predict."""
+    """Publish a table; without a generator, with noise that nobody can predict."""
     counted = group
     if mechanism.bounds_visits:
         counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
     counts = counted.counts()
-    facts = Facts(group.everybody.regions, group.everybody.epochs, group.n_users, mechanism)
+    facts = Facts.of(group.everybody, group.n_users, mechanism)
     noise = mechanism.draw_for(counted, counts.shape, rng)
-    published = mechanism.publish(counts, noise, group.n_users)
+    published = mechanism.publish(counts, noise, facts.most_count)
     release = Release(own(published, np.int32), facts, ledger)
     return PublishedTable(release, group, counted, counts, noise)
 

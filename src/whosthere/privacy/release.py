@@ -67,7 +67,7 @@ class Release:
             )
         if counts.dtype.kind not in "iu":
             raise InputError(f"published counts must be whole numbers, not {counts.dtype}")
-        lowest, highest, withholds = self.mechanism.alphabet(self.group_size)
+        lowest, highest, withholds = self.mechanism.alphabet(self.facts.most_count)
         withheld = self._withheld(counts, withholds=withholds)
         if withheld is not None:
             counts = np.where(withheld, 0, counts)
@@ -108,7 +108,7 @@ class Release:
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
         """The same as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
-        return self.mechanism.alphabet(self.group_size).symbols(self.values)
+        return self.mechanism.alphabet(self.facts.most_count).symbols(self.values)
 
     @property
     def regions(self) -> Regions:

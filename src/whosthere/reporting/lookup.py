@@ -52,11 +52,6 @@ class Lookup:
         """Return a finding, None where it was not measured."""
         return self._by_place.get((setting, attack, metric))
 
-    def measured(self, metrics: Iterable[str]) -> list[str]:
-        """Return those of some metrics of which there is a finding."""
-        there = {one.metric for one in self.findings}
-        return [metric for metric in metrics if metric in there]
-
     def attacks_in(self, setting: str) -> tuple[str, ...]:
         """Return the real attacks of a setting."""
         there = {one.attack for one in self.findings if one.setting == setting}

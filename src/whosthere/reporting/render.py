@@ -13,7 +13,6 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -21,58 +20,38 @@ from markupsafe import Markup, escape
 from whosthere._version import __version__
 from whosthere.reporting.words import shortened, texts, visible, words_of
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from whosthere.reporting.sections.about import Entry
-
-_CLASSES = {"accept": "accept", "reject": "reject", "cannot tell": "unsure"}
-_ICONS = {"accept": "\N{CHECK MARK}", "reject": "\N{MULTIPLICATION X}", "cannot tell": "?"}
-
-
-def render(template: str, *, glossary: Mapping[str, Entry], **context: object) -> str:
-    """Return a page.
+def render(template: str, *, fragment: bool = False, **context: object) -> str:
+    """Return a page, or a part of one for somebody else's page, such as a notebook.
 
     Parameters
     ----------
     template
         Its name, without the ending.
-    glossary
-        Words that other parts of the page link to.
+    fragment
+        Whether it is a part. Its style holds within it alone, and there is no script.
     context
-        What the template needs besides.
+        What the template needs, with the glossary that other parts of the page link to.
     """
-    style = _asset("theme.css") + _asset("page.css") + _asset("parts.css")
     script = _asset("script.js")
-    policy_of_content = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return _rendered(
-        template,
+    style = _asset("theme.css") + _asset("page.css") + _asset("parts.css")
+    if fragment:
+        theme = _asset("theme.css").replace(":root", ".whosthere")
+        own = Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
+        style = theme + own + _asset("parts.css") + Markup("}")
+    page = _environment().get_template(f"{template}.html.j2")
+    return page.render(
         style=style,
-        glossary=glossary,
-        is_fragment=False,
         script=script,
-        policy_of_content=policy_of_content,
+        policy_of_content=(
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
         version=__version__,
+        texts=texts(),
+        is_fragment=fragment,
         **context,
     )
-
-
-def render_fragment(template: str, *, glossary: Mapping[str, Entry], **context: object) -> str:
-    """Return a part of a page for somebody else's page, such as a notebook.
-
-    Its style holds within it alone, and there is no script.
-    """
-    theme = _asset("theme.css").replace(":root", ".whosthere")
-    own = Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
-    style = theme + own + _asset("parts.css") + Markup("}")
-    return _rendered(template, style=style, glossary=glossary, is_fragment=True, **context)
-
-
-def _rendered(template: str, **context: object) -> str:
-    return _environment().get_template(f"{template}.html.j2").render(texts=texts(), **context)
 
 
 @cache
@@ -91,8 +70,6 @@ def _environment() -> Environment:
         "words": words_of,
         "prose": _prose,
         "anchor": _anchor,
-        "class": _CLASSES.__getitem__,
-        "icon": _ICONS.__getitem__,
     }
     return made
 

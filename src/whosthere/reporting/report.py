@@ -13,7 +13,7 @@ from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
 from whosthere.reporting.lookup import Lookup
-from whosthere.reporting.render import render, render_fragment
+from whosthere.reporting.render import render
 from whosthere.reporting.sections.about import about_section, glossary_of, policy_table
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.ladder import choice_section, ladders_section
@@ -124,6 +124,5 @@ def recommendation_report(found: Recommendation) -> Report:
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
     audit = FinishedAudit.of(result)
-    return render_fragment(
-        "notebook", overview=overview(audit), glossary=glossary_of(audit.findings)
-    )
+    glossary = glossary_of(audit.findings)
+    return render("notebook", fragment=True, overview=overview(audit), glossary=glossary)

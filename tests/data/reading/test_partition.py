@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.data.reading.partition.areas import H3Cells, NearestAntenna, Polygons
-from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, Box, Places
+from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, Box, lon_lat
 from whosthere.data.reading.partition.by_id import RegionIds
 from whosthere.data.reading.partition.grid import Grid, GridShape
 from whosthere.data.regions import Regions
@@ -18,8 +18,12 @@ from whosthere.errors import InputError, RecordsError
 BOX = Box(9.0, 45.0, 9.4, 45.3)
 
 
+def _places(lon, lat):
+    return pl.DataFrame({"lon": lon, "lat": lat})
+
+
 def _points(rng, n=500):
-    return Places(rng.uniform(8.9, 9.5, n), rng.uniform(44.9, 45.4, n))
+    return _places(rng.uniform(8.9, 9.5, n), rng.uniform(44.9, 45.4, n))
 
 
 @pytest.mark.parametrize("grid", [Grid(1.6), Grid(7), GridShape(5, 8), GridShape(1, 1)], ids=str)
@@ -28,9 +32,9 @@ def test_grid_squares_hold_their_points(rng, grid):
     locator = grid.locator(BOX)
     regions = locator.regions()
     found = locator.locate(places)
-    inside = BOX.holds(*places.points)
+    inside = BOX.holds(*lon_lat(places))
     assert np.array_equal(found != NOWHERE, inside)
-    lon, lat = (axis[inside] for axis in places.points)
+    lon, lat = (axis[inside] for axis in lon_lat(places))
     centre = found[inside]
     for degrees, centres in ((lon, regions.lon), (lat, regions.lat)):
         steps = np.diff(np.unique(centres.round(9)), append=np.inf)
@@ -45,14 +49,14 @@ def test_grid_squares_have_their_size():
 
 
 def test_the_far_edges_belong_to_the_last_squares():
-    corner = Places(np.array([BOX.east, BOX.west]), np.array([BOX.north, BOX.south]))
+    corner = _places(np.array([BOX.east, BOX.west]), np.array([BOX.north, BOX.south]))
     assert GridShape(3, 4).locator(BOX).locate(corner).tolist() == [11, 0]
 
 
 def test_a_box_without_extent_is_one_place():
     point = Box(9.0, 45.0, 9.0, 45.0)
     for grid in (Grid(1.0), GridShape(2, 2)):
-        located = grid.locator(point).locate(Places(np.array([9.0]), np.array([45.0])))
+        located = grid.locator(point).locate(_places(np.array([9.0]), np.array([45.0])))
         assert located.tolist() == [0]
 
 
@@ -61,7 +65,7 @@ def test_nearest_antenna_is_the_nearest_on_the_ground(rng):
     antennas = Regions(
         [str(i) for i in range(30)], rng.uniform(9, 9.4, 30), rng.uniform(45, 45.3, 30)
     )
-    lon, lat = (np.radians(axis)[:, None] for axis in places.points)
+    lon, lat = (np.radians(axis)[:, None] for axis in lon_lat(places))
     a_lon, a_lat = np.radians(antennas.lon), np.radians(antennas.lat)
     haversine = (
         np.sin((lat - a_lat) / 2) ** 2
@@ -81,7 +85,7 @@ def test_antennas_need_positions():
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "7", "é"]), min_size=1))
 def test_ids_are_found_in_the_table(names):
-    places = Places(region=pl.Series(names, dtype=pl.String))
+    places = pl.DataFrame({"region": pl.Series(names, dtype=pl.String)})
     found = RegionIds(Regions(["7", "a", "é"])).locator().locate(places)
     assert found.tolist() == [["7", "a", "é"].index(n) if n in "7aé" else UNKNOWN for n in names]
 
@@ -89,7 +93,7 @@ def test_ids_are_found_in_the_table(names):
 @given(st.lists(st.lists(st.integers(-50, 50), min_size=1), min_size=1, max_size=4))
 def test_learned_ids_keep_their_number(batches):
     locator = RegionIds().locator()
-    numbers = [locator.locate(Places(region=pl.Series(batch))).tolist() for batch in batches]
+    numbers = [locator.locate(pl.DataFrame({"region": batch})).tolist() for batch in batches]
     ids = locator.regions().ids
     assert [[ids[i] for i in batch] for batch in numbers] == [[str(n) for n in b] for b in batches]
 
@@ -101,7 +105,7 @@ def test_h3_cells_are_those_of_the_library(rng):
     found = locator.locate(places)
     regions = locator.regions()
     for i in range(50):
-        lon, lat = (float(axis[i]) for axis in places.points)
+        lon, lat = (float(axis[i]) for axis in lon_lat(places))
         assert regions.ids[found[i]] == h3.latlng_to_cell(lat, lon, 7)
 
 
@@ -123,7 +127,7 @@ def test_polygons_hold_their_points_and_the_first_wins(tmp_path):
         _square(0, 0, 2, properties={"name": "west", "code": "W"}),
         _square(1, 0, 2, properties={"name": "east", "code": "E"}),
     )
-    places = Places(np.array([0.5, 1.5, 2.5, 9.0]), np.array([1.0, 1.0, 1.0, 1.0]))
+    places = _places(np.array([0.5, 1.5, 2.5, 9.0]), np.array([1.0, 1.0, 1.0, 1.0]))
     locator = Polygons(path).locator()
     assert locator.locate(places).tolist() == [0, 0, 1, NOWHERE]
     assert locator.regions().ids == ("west", "east")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry, Ledger
 from whosthere.data.reading import opening, source, visits
-from whosthere.data.reading.batches import Table
+from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns
 from whosthere.data.reading.layout import arrange
 from whosthere.data.reading.partition.by_id import RegionIds
@@ -345,7 +345,7 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
         (
             GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
             {},
-            r"reach from 1970.*start and end of the time window",
+            r"reach from 1970.*start.*end.*of the time window",
         ),
         ("", {}, "is empty"),
         ("user,time,lon,lat\n", {}, "holds no rows"),
@@ -493,5 +493,5 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 def test_batches_show_no_user(records, tmp_path):
     opened = opening.open_sources(_write_parquet(records, tmp_path))
     layout = arrange(opened.sources[0], Columns(), ("user", "time", "point"))
-    [batch] = Table(layout, TimeReader(), learns_regions=False, drop_invalid=False).batches()
+    [batch] = RecordTable(layout, TimeReader(), learns_regions=False, drop_invalid=False).batches()
     assert "u0" not in repr(batch)

@@ -39,7 +39,7 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
         return False
     if may_be_dropped(knowledge.certain, facts).any():
         return False
-    return float(facts.mechanism.pmf(0, 1, max(facts.group_size, 1))) == 0.0
+    return float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:

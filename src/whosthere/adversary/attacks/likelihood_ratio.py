@@ -130,7 +130,7 @@ class LikelihoodRatio(Attack):
         auxiliary: Auxiliary,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
-        completion(facts.mechanism, facts.group_size)
+        completion(facts.mechanism, facts.most_count)
         low_rank = self.rates == "low-rank"
         return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
 
@@ -223,7 +223,7 @@ def terms_by_cell(
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
-    tables = count_tables(release.mechanism, release.group_size)
+    tables = count_tables(release.mechanism, release.facts.most_count)
     return Lines.of(release.symbols, rates, tables, axis)
 
 
@@ -330,11 +330,11 @@ class Null:
         node = _drawn_nodes(levels, n_draws, rng)
         log_rates = self.lines.rates.log_rates(cells)
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
-        others = np.minimum(rng.poisson(rates), facts.group_size - 1)
+        others = np.minimum(rng.poisson(rates), facts.most_count - 1)
         inside = np.arange(n_draws) % 2 == 0
         there = inside[:, None] & (rng.random(others.shape) < chance)
-        drawn = facts.mechanism.apply((others + there).astype(np.int32), facts.group_size, rng)
-        published = facts.mechanism.alphabet(facts.group_size).symbols(drawn)
+        drawn = facts.mechanism.apply((others + there).astype(np.int32), facts.most_count, rng)
+        published = facts.mechanism.alphabet(facts.most_count).symbols(drawn)
         symbols = np.vstack([self.release.symbols.reshape(-1)[cells], published])
         starts = np.searchsorted(place, np.arange(self.known.size + 1))
         totals = self.lines.tables.scores_of_draws(symbols, log_rates, chance, starts, levels)

@@ -81,7 +81,7 @@ class PastGroups(Attack):
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        alphabet = facts.mechanism.alphabet(facts.group_size)
+        alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)
         symbols: NDArray[np.unsignedinteger] = np.stack(
             [

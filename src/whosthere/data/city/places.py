@@ -56,7 +56,7 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Places:
+class CityPlaces:
     """The regions of a city, with what people choose among them by.
 
     Attributes
@@ -83,7 +83,7 @@ class Places:
     nearest: NDArray[np.int32]
 
 
-def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> Places:
+def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> CityPlaces:
     """Lay the regions out and give each its attractions."""
     centres = _centres(model, rng)
     if model.layout == "grid":
@@ -106,7 +106,7 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> P
     homes = attraction(model.homes_km, model.homes_spread)
     jobs = attraction(model.jobs_km, model.jobs_spread)
     leisure = attraction(model.leisure_km, model.leisure_spread)
-    return Places(
+    return CityPlaces(
         regions=Regions(ids, lon, lat),
         half_width=(half_km / km_a_degree_east, half_km / KM_A_DEGREE),
         homes=Choices(homes[None, :]),

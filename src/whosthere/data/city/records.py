@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.city.models import CityModel
-    from whosthere.data.city.places import Places
-    from whosthere.data.city.residents import People
+    from whosthere.data.city.places import CityPlaces
+    from whosthere.data.city.residents import Residents
 
 DAY_SECONDS = 24 * 60 * 60
 _HOUR_SECONDS = 60 * 60
@@ -46,7 +46,7 @@ class Sessions:
 
 
 def draw_events(
-    model: CityModel, days: int, people: People, places: Places, rng: np.random.Generator
+    model: CityModel, days: int, people: Residents, places: CityPlaces, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Let the people live for some days and note what they leave behind, in no given order.
 
@@ -69,7 +69,7 @@ def draw_events(
     return sessions.person[session][inside].astype(np.int32), second[inside], region[inside]
 
 
-def _sessions(model: CityModel, days: int, people: People, rng: np.random.Generator) -> Sessions:
+def _sessions(model: CityModel, days: int, people: Residents, rng: np.random.Generator) -> Sessions:
     weekend = _weekday(model, np.arange(days)) >= _SATURDAY
     level = np.where(weekend, model.weekend_level, 1.0)
     level /= (DAYS_A_WEEK - 2) + 2 * model.weekend_level
@@ -99,8 +99,8 @@ def _fill_empty_weeks(number: NDArray[np.int64], rng: np.random.Generator) -> No
 def _regions_of_stays(
     model: CityModel,
     sessions: Sessions,
-    people: People,
-    places: Places,
+    people: Residents,
+    places: CityPlaces,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
     """Return where each session takes place; sessions in one part of a day share a place."""
@@ -126,8 +126,8 @@ def _regions_of_stays(
 def _elsewhere(
     model: CityModel,
     person: NDArray[np.int64],
-    people: People,
-    places: Places,
+    people: Residents,
+    places: CityPlaces,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
     """Return a favourite place of each person or, now and then, one that is new to them."""
@@ -140,7 +140,7 @@ def _elsewhere(
 
 
 def _strayed(
-    model: CityModel, region: NDArray[np.int32], places: Places, rng: np.random.Generator
+    model: CityModel, region: NDArray[np.int32], places: CityPlaces, rng: np.random.Generator
 ) -> NDArray[np.int32]:
     strays = np.flatnonzero(rng.random(region.size) < model.stray_share)
     strayed = region.copy()
@@ -157,7 +157,7 @@ def _shares(model: CityModel) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _is_day_off(
-    model: CityModel, people: People, person: NDArray[np.int64], day: NDArray[np.int64]
+    model: CityModel, people: Residents, person: NDArray[np.int64], day: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     since_off = (_weekday(model, day) - people.first_day_off[person]) % DAYS_A_WEEK
     return since_off < 2

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.city.models import CityModel
-    from whosthere.data.city.places import Places
+    from whosthere.data.city.places import CityPlaces
 
 _SATURDAY = 5
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class Residents:
     """What is lasting about each person; every array has one row per person.
 
     Attributes
@@ -59,16 +59,18 @@ class People:
         return int(self.home.size)
 
     def __repr__(self) -> str:
-        return in_one_line("People", f"{len(self):,}")
+        return in_one_line("Residents", f"{len(self):,}")
 
 
-def draw_people(model: CityModel, n: int, places: Places, rng: np.random.Generator) -> People:
+def draw_people(
+    model: CityModel, n: int, places: CityPlaces, rng: np.random.Generator
+) -> Residents:
     """Draw `n` people: a home, a workplace near it, favourite places near either, a rhythm."""
     home = places.homes.draw(np.zeros(n, dtype=np.int64), rng)
     works = rng.random(n) < model.workers
     work = np.where(works, places.jobs.draw(home, rng), np.int32(-1))
     usual_days_off = rng.random(n) >= model.other_days_off
-    return People(
+    return Residents(
         home=home,
         work=work,
         favourites=_favourites(model, home, work, places, rng),
@@ -84,12 +86,14 @@ def draw_people(model: CityModel, n: int, places: Places, rng: np.random.Generat
     )
 
 
-def joined(parts: Sequence[People]) -> People:
+def joined(parts: Sequence[Residents]) -> Residents:
     """Put groups of people together, in the given order."""
-    columns = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(People)}
+    columns = {
+        f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Residents)
+    }
     for column in columns.values():
         column.setflags(write=False)
-    return People(**columns)
+    return Residents(**columns)
 
 
 def mean_one(
@@ -103,7 +107,7 @@ def _favourites(
     model: CityModel,
     home: NDArray[np.int32],
     work: NDArray[np.int32],
-    places: Places,
+    places: CityPlaces,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
     shape = (home.size, model.most_favourites)
@@ -117,7 +121,7 @@ def _numbers_of_favourites(model: CityModel, n: int, rng: np.random.Generator) -
     return np.minimum(1 + further, model.most_favourites).astype(np.int32)
 
 
-def draw_friends(people: People, *, mean_friends: float, rng: np.random.Generator) -> Neighbours:
+def draw_friends(people: Residents, *, mean_friends: float, rng: np.random.Generator) -> Neighbours:
     """Join people to others who share a home region, a workplace or a favourite place.
 
     Each person makes half of `mean_friends` acquaintances on average: one of the person's own
@@ -141,7 +145,7 @@ def draw_friends(people: People, *, mean_friends: float, rng: np.random.Generato
     return as_graph(np.column_stack([someone, other]), len(people))
 
 
-def _belonging(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _belonging(people: Residents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of a person and a region that the person keeps coming back to."""
     everybody = np.arange(len(people))
     workers = everybody[people.work >= 0]

@@ -64,7 +64,7 @@ def assembled(
     )
     if not cells.size:
         raise _nothing_left(gathering, steps)
-    regions, epochs = gathering.cells.locator.regions(), gathering.cells.epochs
+    regions, epochs = gathering.locator.regions(), gathering.epochs
     rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
     if only_visited:
         rows = _only_visited_regions(rows)

@@ -12,7 +12,6 @@ import polars as pl
 
 from whosthere.data.reading.geoparquet import points_of
 from whosthere.data.reading.numbers import degrees_of
-from whosthere.data.reading.partition.base import Places
 from whosthere.data.reading.rejects import Rejects
 from whosthere.data.reading.source import naming
 
@@ -38,12 +37,9 @@ class Batch:
 
     Attributes
     ----------
-    users
-        Who, as the file has it; nobody where users were left out.
-    micros
-        When, in microseconds since 1970 UTC.
-    places
-        Where: points or ids of regions.
+    records
+        Columns user (who, as the file has it; missing where users were left out), micros (when,
+        in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
     first_row
         Index in the file of the batch's first row.
     good
@@ -55,16 +51,19 @@ class Batch:
     """
 
     source: Source
-    users: pl.Series
-    micros: NDArray[np.int64]
-    places: Places
+    records: pl.DataFrame
     first_row: int
     good: NDArray[np.bool_] | None
     invalid: Counter[str]
     resolved: Counter[str] = field(default_factory=Counter)
 
     def __len__(self) -> int:
-        return self.micros.size
+        return self.records.height
+
+    @property
+    def micros(self) -> NDArray[np.int64]:
+        """When, in microseconds since 1970 UTC."""
+        return self.records["micros"].to_numpy()
 
     @property
     def rows_read(self) -> int:
@@ -78,7 +77,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RecordTable:
     """A file with all that is known of how it is read.
 
     Parameters
@@ -98,7 +97,7 @@ class Table:
     learns_regions: bool
     drop_invalid: bool
 
-    def without_users(self) -> Table:
+    def without_users(self) -> RecordTable:
         """Return the same file, read for its times and places alone."""
         exprs = {role: expr for role, expr in self.layout.exprs.items() if role != "user"}
         return replace(self, layout=replace(self.layout, exprs=exprs))
@@ -114,41 +113,37 @@ class Table:
         source = self.layout.source
         rejects = Rejects(self.layout, frame, first_row, drop=self.drop_invalid)
         rejects.add_ragged()
-        users = pl.Series(dtype=pl.String)
-        if "user" in frame.columns:
-            users = frame["user"]
-            rejects.add("user", _blank(users), "without a user", "is no user")
+        users = [frame["user"]] if "user" in frame.columns else []
+        for column in users:
+            rejects.add("user", _blank(column), "without a user", "is no user")
         with naming(source.path):
             moments = self.times.read(frame["time"])
         rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
-        micros, good = moments.micros.fill_null(0).to_numpy(), rejects.good
+        records = places.with_columns(moments.micros.alias("micros"), *users)
+        good = rejects.good
         if good is not None:
-            users = users.filter(pl.Series(good)) if users.len() else users
-            micros, places = micros[good], places.where(good)
+            records = records.filter(pl.Series(good))
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return Batch(source, users, micros, places, first_row, good, rejects.reasons, resolved)
+        return Batch(source, records, first_row, good, rejects.reasons, resolved)
 
-    def _places(self, frame: pl.DataFrame, rejects: Rejects) -> Places:
+    def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:
             region = frame["region"]
             bad = _blank(region) if self.learns_regions else region.is_null()
             rejects.add("region", bad, "without a region", "is no region")
-            return Places(region=region)
+            return region.to_frame()
         if "point" in frame.columns:
-            lon, lat = points_of(frame["point"])
-            roles = ("point", "point")
+            places, roles = points_of(frame["point"]), ("point", "point")
         else:
-            lon, lat = (degrees_of(frame[axis]).to_numpy() for axis in ("lon", "lat"))
+            places = pl.DataFrame([degrees_of(frame["lon"]), degrees_of(frame["lat"])])
             roles = ("lon", "lat")
-        if not (_within(lat, 90.0) and _within(lon, 180.0)):
-            reason = "without valid coordinates"
-            for role, degrees in zip(roles, (lon, lat), strict=True):
-                strange = pl.Series(~np.isfinite(degrees))
-                rejects.add(role, strange, reason, "is not a number of degrees")
-            rejects.add(roles[1], pl.Series(np.abs(lat) > 90.0), reason, _OUTSIDE_THE_WORLD)
-            rejects.add(roles[0], pl.Series(np.abs(lon) > 180.0), reason, _OUTSIDE_THE_WORLD)
-        return Places(lon, lat)
+        reason = "without valid coordinates"
+        for role, axis in zip(roles, places, strict=True):
+            rejects.add(role, ~axis.is_finite(), reason, "is not a number of degrees")
+        rejects.add(roles[1], places["lat"].abs() > 90.0, reason, _OUTSIDE_THE_WORLD)
+        rejects.add(roles[0], places["lon"].abs() > 180.0, reason, _OUTSIDE_THE_WORLD)
+        return places
 
 
 def one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
@@ -161,12 +156,6 @@ def one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
         while (item := coming.result()) is not None:
             coming = maker.submit(next, items, None)
             yield item
-
-
-def _within(degrees: NDArray[np.float64], limit: float) -> bool:
-    """Tell whether all are numbers up to a limit; smallest and largest are NaN where any is."""
-    low, high = degrees.min(initial=0.0), degrees.max(initial=0.0)
-    return bool(low >= -limit and high <= limit)
 
 
 def _blank(ids: pl.Series) -> pl.Series:

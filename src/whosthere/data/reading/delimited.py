@@ -8,7 +8,9 @@ polars refuses is taken apart row by row.
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 import polars as pl
@@ -24,7 +26,7 @@ from whosthere.data.reading.source import (
     empty,
     readable,
 )
-from whosthere.data.reading.text_rows import cut, fields_of, rows_of, unquoted, without_header
+from whosthere.data.reading.text_rows import cut, fields_of, rows_of, unquoted
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
 _FEW_NULS = 0.1
 _ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
 _WHOLE_FIX = "Is the file whole and its ending right?"
-_ENCODING_FIX = "Name its encoding, such as latin-1 or utf-16-le"
+_ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,13 +103,11 @@ class DelimitedSource(Source):
         return first.drop(RAGGED).head(n)
 
     def place(self, index: int) -> str:
-        try:
-            with readable(self.path):
-                for number, (line, _) in enumerate(self._lines()):
-                    if number == index:
-                        return f"{self.path}, line {line:,}"
-        except InputError:
-            pass
+        with suppress(InputError), readable(self.path), self._open_text() as stream:
+            # The first row is the header.
+            row = next(islice(rows_of(stream, self.separator), index + 1, None), None)
+            if row is not None:
+                return f"{self.path}, line {row[0]:,}"
         return super().place(index)
 
     def _scan(self) -> pl.LazyFrame:
@@ -161,24 +161,15 @@ class DelimitedSource(Source):
     def _blocks(self) -> Iterator[str]:
         """Yield the text after the header, cut where a row ends."""
         with self._open_text() as stream:
+            for _ in range(1, self.first_row):
+                stream.readline()
             rest = ""
-            is_first = True
             while text := stream.read(_BLOCK_CHARS):
                 block, rest = cut(rest + text)
-                if is_first and block:
-                    block, is_first = without_header(block), False
                 if block:
                     yield block
-            last = without_header(rest) if is_first else rest
-            if last:
-                yield last
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the rows after the header, with the line that each begins in."""
-        with self._open_text() as stream:
-            rows = rows_of(stream, self.separator)
-            next(rows, None)
-            yield from rows
+            if rest:
+                yield rest
 
     def _open_text(self) -> io.TextIOWrapper:
         encoding = self.encoding or self._find_encoding()
@@ -245,7 +236,7 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
         schema=dict.fromkeys(names if len(names) == len(fields) else fields, pl.String()),
         about_rows=path.stat().st_size * lines // len(head) if known_size and lines else None,
         row_word="line",
-        first_row=2,
+        first_row=max(header.count("\n"), 1) + 1,
         stored=stored,
         separator=separator,
         encoding=None if is_utf8 and encoding is None else found,

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from whosthere import kernels
 from whosthere.data.cells import cell_at
 from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator
+from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator, lon_lat
 from whosthere.data.reading.visits import Visits
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import RecordsError
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
@@ -39,33 +38,17 @@ class Fate(IntEnum):
 _LEAN = np.array([0, -1, -1, 1], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Where records may lie: what makes a cell of a moment and a place.
-
-    Attributes
-    ----------
-    locator
-        Finds regions.
-    epochs, window
-        The epochs, of which the last may reach past the time window.
-    box
-        Records outside it are dropped.
-    """
-
-    locator: Locator
-    epochs: Epochs
-    window: Window
-    box: Box = WORLD
-
-
 class Gathering:
     """Visits, and what became of every record and user, while records stream by.
 
     Parameters
     ----------
-    cells
-        Where records may lie.
+    locator
+        Finds the region of a place.
+    epochs, window
+        The epochs, of which the last may reach past the time window.
+    box
+        Records outside it are dropped.
     user_dtype
         Int64 for users that are all whole numbers, else String.
     drop
@@ -73,6 +56,8 @@ class Gathering:
 
     Attributes
     ----------
+    locator, epochs
+        As given.
     users
         Everybody who was seen, kept or not.
     records
@@ -83,8 +68,18 @@ class Gathering:
         How many records lie in a region that is not known.
     """
 
-    def __init__(self, cells: Cells, user_dtype: type[pl.Int64 | pl.String], *, drop: bool) -> None:
-        self.cells = cells
+    def __init__(
+        self,
+        *,
+        locator: Locator,
+        epochs: Epochs,
+        window: Window,
+        box: Box,
+        user_dtype: type[pl.Int64 | pl.String],
+        drop: bool,
+    ) -> None:
+        self.locator, self.epochs = locator, epochs
+        self._window, self._box = window, box
         self.users = Labels(user_dtype)
         self.records: NDArray[np.int64] = np.zeros(len(Fate), dtype=np.int64)
         self.invalid: Counter[str] = Counter()
@@ -104,7 +99,7 @@ class Gathering:
         """Take a batch in."""
         self.invalid.update(batch.invalid)
         self.resolved.update(batch.resolved)
-        users = self.users.encode(batch.users)
+        users = self.users.encode(batch.records["user"])
         fates, cells = self._located(batch)
         self._furthest = _grown(self._furthest, len(self.users))
         self._balance = _grown(self._balance, len(self.users))
@@ -113,16 +108,15 @@ class Gathering:
 
     def _located(self, batch: Batch) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return the fate of every record, and the cells of those kept."""
-        epochs, box = self.cells.epochs, self.cells.box
-        epoch = epochs.index_of(batch.micros)
+        epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-        if box is not WORLD:
-            fates[~box.holds(*batch.places.points)] = Fate.OUT_OF_BOX
-        fates[(epoch < 0) | ~self.cells.window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
-        places, kept = batch.places, fates == Fate.KEPT
+        if self._box is not WORLD:
+            fates[~self._box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
+        fates[(epoch < 0) | ~self._window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
+        places, kept = batch.records, fates == Fate.KEPT
         if not kept.all():
-            places, epoch = places.where(kept), epoch[kept]
-        region = self.cells.locator.locate(places)
+            places, epoch = places.filter(pl.Series(kept)), epoch[kept]
+        region = self.locator.locate(places)
         lost = region < 0
         if lost.any():
             at = np.flatnonzero(kept)[lost]
@@ -132,8 +126,8 @@ class Gathering:
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
-        check_cell_space(int(region.max(initial=0)) + 1, epochs.n)
-        return fates, cell_at(region, epoch, epochs.n)
+        check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
+        return fates, cell_at(region, epoch, self.epochs.n)
 
     def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return each user's distinct cells as compressed rows, once all records are in."""
@@ -154,7 +148,7 @@ def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinte
 
 def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
-        f"region {batch.places.ids[index]!r} is not in the regions table",
+        f"region {batch.records['region'][index]!r} is not in the regions table",
         where=batch.place(index),
-        fix="Add it to the table, or ask for invalid rows to be dropped",
+        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
     )

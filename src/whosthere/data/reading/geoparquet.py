@@ -13,7 +13,6 @@ from whosthere.errors import RecordsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
 
 _POINT = 1
 _HAS_SRID, _NO_FLAGS = (pl.lit(bits, pl.UInt32) for bits in (0x20000000, 0x1FFFFFFF))
@@ -44,8 +43,8 @@ def point_column(origin: Path | IO[bytes], path: Path) -> str | None:
     return name
 
 
-def points_of(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return longitudes and latitudes of points in WKB; NaN where there is none.
+def points_of(column: pl.Series) -> pl.DataFrame:
+    """Return longitudes and latitudes (lon, lat) of points in WKB; NaN where there is none.
 
     Points may have heights and the number of a system, which are left out.
     """
@@ -65,5 +64,4 @@ def points_of(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float6
             ]
         )
     lon, lat = (pl.coalesce(axis).fill_null(np.nan) for axis in zip(*either, strict=True))
-    points = column.to_frame("wkb").select(lon=lon, lat=lat)
-    return points["lon"].to_numpy(), points["lat"].to_numpy()
+    return column.to_frame("wkb").select(lon=lon, lat=lat)

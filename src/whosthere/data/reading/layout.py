@@ -114,7 +114,7 @@ class _Finder:
         return self.columns.find(role, self.source.columns)
 
     def _single(self, name: str) -> pl.Expr:
-        return single(name, self.source.schema)
+        return single_values(name, self.source.schema)
 
     def _point(self) -> dict[str, tuple[str, pl.Expr]]:
         found = self.source.columns
@@ -142,14 +142,14 @@ class _Finder:
                 if date not in {None, name}:
                     raise RecordsError(
                         f"no column holds times of day to go with the date {date!r}",
-                        fix="Say which column holds the time",
+                        fix="Say which column holds the time (`columns.time`)",
                     )
                 return name, self._single(name)
             date, name = name, clock
         if date is None or date == name:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date (found {listed(found)})",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
 
@@ -167,7 +167,7 @@ class _Finder:
         if not holds_dates(self.sample[date]):
             raise RecordsError(
                 f"column {date!r} holds no dates to go with the times of day in {clock!r}",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         if self.source.schema[clock] == pl.Time:
             text = self._single(clock).dt.to_string("%H:%M:%S%.6f")
@@ -190,9 +190,9 @@ class _Finder:
 def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
     parts = [
-        single(name, schema).bin.encode("hex")
+        single_values(name, schema).bin.encode("hex")
         if schema[name] == pl.Binary
-        else single(name, schema)
+        else single_values(name, schema)
         for name in names
     ]
     if len(parts) == 1:
@@ -200,7 +200,7 @@ def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Ex
     return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")
 
 
-def single(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Refer to a column of single values; one of lists or records is refused."""
     kind = schema[name]
     if kind.is_nested() or kind == pl.Object:

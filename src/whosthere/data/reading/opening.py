@@ -86,10 +86,10 @@ def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
     path = existing(Path(path))
     if path.is_dir():
         raise FileError("is a folder", where=path, fix="Name a file")
-    return single(_open(path, None), path).whole()
+    return only_table(_open(path, None), path).whole()
 
 
-def single(sources: list[Source], path: Path) -> Source:
+def only_table(sources: list[Source], path: Path) -> Source:
     """Return the one table that was opened, refusing several."""
     if len(sources) != 1:
         raise RecordsError(f"holds {len(sources)} tables", where=path, fix="Name one file")

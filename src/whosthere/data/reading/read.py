@@ -11,9 +11,9 @@ import polars as pl
 from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading import friendships
 from whosthere.data.reading.assembly import assembled
-from whosthere.data.reading.batches import Batch, Table, one_ahead
+from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.gather import Cells, Gathering
+from whosthere.data.reading.gather import Gathering
 from whosthere.data.reading.layout import Layout, arrange, find_forms
 from whosthere.data.reading.opening import open_sources
 from whosthere.data.reading.partition.base import WORLD, Partition
@@ -147,20 +147,21 @@ def read_records(
         timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
     )
     tables = [
-        Table(layout, replace(times, form=form), partition.is_open, drop_invalid)
+        RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in zip(layouts, find_forms(layouts, time_format), strict=True)
     ]
     progress = progress or (lambda *_: None)
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     look = _first_look(tables, partition, window, filters.box_quantile, progress)
-    cells = Cells(
-        early or partition.locator(WORLD if look is None else look.box),
-        _epochs(window, look, epoch_length, local),
-        window,
-        WORLD if look is None or filters.box_quantile is None else look.box,
+    gathering = Gathering(
+        locator=early or partition.locator(look.box),
+        epochs=_epochs(window, look, epoch_length, local),
+        window=window,
+        box=WORLD if filters.box_quantile is None else look.box,
+        user_dtype=_user_dtype(layouts),
+        drop=drop_invalid,
     )
-    gathering = Gathering(cells, _user_dtype(layouts), drop=drop_invalid)
     for batch in _batches(tables, "Reading records", progress):
         gathering.add(batch)
     if not len(gathering.users):
@@ -181,7 +182,7 @@ def read_records(
     return traces if pairs is None else friendships.added(traces, pairs)
 
 
-def _batches(tables: Sequence[Table], what: str, progress: Progress) -> Iterator[Batch]:
+def _batches(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
     """Read all tables, telling how far it got."""
     sources = [table.layout.source for table in tables]
     known = [source.rows or source.about_rows for source in sources]
@@ -197,19 +198,19 @@ def _batches(tables: Sequence[Table], what: str, progress: Progress) -> Iterator
 
 
 def _first_look(
-    tables: Sequence[Table],
+    tables: Sequence[RecordTable],
     partition: Partition,
     window: Window,
     box_quantile: float | None,
     progress: Progress,
-) -> Survey | None:
-    """Look over the records where regions or epochs depend on them, else return None."""
+) -> Survey:
+    """Look over the records where regions or epochs depend on them."""
     if box_quantile is not None and not partition.uses_points:
         raise InputError("a quantile box needs longitudes and latitudes, not region ids")
+    look = Survey(window, box_quantile)
     bounded = window.first is not None and window.end is not None
     if bounded and not partition.needs_box and box_quantile is None:
-        return None
-    look = Survey(window, box_quantile)
+        return look
     # A row without a user is refused in the end, and need not be found now.
     light = [table if table.drop_invalid else table.without_users() for table in tables]
     for batch in _batches(light, "Looking over records", progress):
@@ -223,7 +224,7 @@ def _first_look(
     return look
 
 
-def _nothing_usable(tables: Sequence[Table], invalid: Counter[str]) -> EmptyError:
+def _nothing_usable(tables: Sequence[RecordTable], invalid: Counter[str]) -> EmptyError:
     """Say that no row is left, with the reasons, and name the file if there is only one."""
     where = tables[0].layout.source.path if len(tables) == 1 else None
     if not invalid.total():
@@ -273,16 +274,14 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
     if n_users == gathering.records.sum() and n_users > _FEW_USERS:
         yield (
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
-            "the rows. If it does, say which column holds the user"
+            "the rows. If it does, say which column holds the user (`columns.user`)"
         )
 
 
-def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
+def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:
     if window.first is not None and window.end is not None:
         start, end = from_micros(window.first), from_micros(window.end)
         return Epochs.between(start, end, length=length, timezone=timezone)
-    if look is None:
-        raise InputError("an open time window needs a first look over the records")
     local = zone(timezone)
     first = from_micros(look.first if window.first is None else window.first).astimezone(local)
     last = from_micros(look.last).astimezone(local)
@@ -295,6 +294,6 @@ def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: st
         raise RecordsError(
             f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
             f"{epochs.n:,} epochs",
-            fix="Give the start and end of the time window",
+            fix="Give the start (`start`) and end (`end`) of the time window",
         )
     return epochs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.reading.partition.base import WORLD, Box
+from whosthere.data.reading.partition.base import WORLD, Box, lon_lat
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ class Survey:
         self.n_inside += micros.size
         self.first = min(self.first, int(micros.min()))
         self.last = max(self.last, int(micros.max()))
-        if batch.places.lon is not None:
+        if "lon" in batch.records.columns:
             self._axes = self._axes or [_Axis(limit, self._box_quantile) for limit in (180, 90)]
-            for axis, degrees in zip(self._axes, batch.places.points, strict=True):
+            for axis, degrees in zip(self._axes, lon_lat(batch.records), strict=True):
                 axis.add(degrees[kept])
 
     @property

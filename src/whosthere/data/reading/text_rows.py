@@ -69,9 +69,3 @@ def cut(text: str) -> tuple[str, str]:
     else:
         end = text.rfind("\n") + 1
     return text[:end], text[end:]
-
-
-def without_header(block: str) -> str:
-    """Return a block of text without its first row."""
-    _, header = next(rows_of(io.StringIO(block, newline="\n")))
-    return block[len(header) :]

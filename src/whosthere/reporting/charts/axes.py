@@ -109,11 +109,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Key:
-    """What a line or, where it has a shape, a mark means."""
+    """How a line or, where it has a shape, a mark is drawn, and what it means."""
 
     words: str
     class_: str
-    shape: str | None = None
+    shape: str = ""
 
 
 def plot(
@@ -164,7 +164,7 @@ def _legend(keys: Sequence[Key]) -> Iterator[str]:
     """Draw keys one below the other."""
     for i, key in enumerate(keys):
         y = 12.0 + _KEY_HEIGHT * i
-        if key.shape is None:
+        if not key.shape:
             yield line(8, y - 4, 26, y - 4, key.class_)
         else:
             yield group(mark(17, y - 4, key.shape, "mark"), class_=key.class_)

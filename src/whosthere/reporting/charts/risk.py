@@ -21,34 +21,23 @@ _LETTERS = 58
 _STYLES = 6
 
 
-@dataclass(frozen=True)
-class Series:
-    """What some values have in common: a name, and how it is drawn."""
-
-    name: str
-    class_: str
-    shape: str
-
-
-DECISIONS: dict[Decision, Series] = {
-    "accept": Series("accept", "accept", "circle"),
-    "reject": Series("reject", "reject", "square"),
-    "cannot tell": Series("cannot tell", "unsure", "diamond"),
+DECISIONS: dict[Decision, Key] = {
+    "accept": Key("accept", "accept", "circle"),
+    "reject": Key("reject", "reject", "square"),
+    "cannot tell": Key("cannot tell", "unsure", "diamond"),
 }
 
 
-def numbered_series(names: Sequence[str]) -> dict[str, Series]:
+def numbered_keys(names: Sequence[str]) -> dict[str, Key]:
     """Return a way to draw for each name, in the order of the style sheet."""
-    return {
-        name: Series(name, f"s{i % _STYLES}", SHAPES[i % _STYLES]) for i, name in enumerate(names)
-    }
+    return {name: Key(name, f"s{i % _STYLES}", SHAPES[i % _STYLES]) for i, name in enumerate(names)}
 
 
 @dataclass(frozen=True)
 class Dot:
     """One value, with its interval where it has one."""
 
-    series: Series
+    key: Key
     estimate: float
     low: float | None
     high: float | None
@@ -120,8 +109,7 @@ class DotChart(Chart):
         return plot(self.title, field, marks, across=(scale, self.risk), keys=keys)
 
     def _keys(self) -> Iterator[Key]:
-        for series in dict.fromkeys(dot.series for row in self.rows for dot in row.dots):
-            yield Key(series.name, series.class_, shape=series.shape)
+        yield from dict.fromkeys(dot.key for row in self.rows for dot in row.dots)
         if self.limit is not None:
             yield Key(self._limit_in_words(), "limit")
         if any(row.ceiling is not None for row in self.rows):
@@ -185,8 +173,8 @@ def _row(row: Protection, scale: Linear, y: float, height: float) -> Iterator[st
         marks = []
         if dot.low is not None and dot.high is not None:
             marks.append(line(scale(dot.low), middle, scale(dot.high), middle, "interval"))
-        marks.append(mark(scale(dot.estimate), middle, dot.series.shape, "mark"))
-        yield group(*marks, class_=dot.series.class_, title=dot.title)
+        marks.append(mark(scale(dot.estimate), middle, dot.key.shape, "mark"))
+        yield group(*marks, class_=dot.key.class_, title=dot.title)
 
 
 def _point(row: Protection, x: float, y: Linear) -> Iterator[str]:
@@ -198,9 +186,9 @@ def _point(row: Protection, x: float, y: Linear) -> Iterator[str]:
         if dot.low is not None and dot.high is not None:
             marks.append(line(x, y(dot.low), x, y(dot.high), "interval"))
         # A diamond has less room for a number.
-        radius = 10 if dot.series.shape == "diamond" else 7.5
-        marks.append(mark(x, y(dot.estimate), dot.series.shape, "mark", radius=radius))
+        radius = 10 if dot.key.shape == "diamond" else 7.5
+        marks.append(mark(x, y(dot.estimate), dot.key.shape, "mark", radius=radius))
         marks.append(
             text(x, y(dot.estimate) + 4, str(row.number), class_="number", anchor="middle")
         )
-        yield group(*marks, class_=dot.series.class_, title=dot.title)
+        yield group(*marks, class_=dot.key.class_, title=dot.title)

@@ -6,13 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_series
+from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
 from whosthere.reporting.lookup import Lookup, group_size_of, with_group_size
 from whosthere.reporting.sections.about import facts_of
 from whosthere.reporting.sections.parts import (
     PROTECTION,
     Head,
-    Measured,
     Table,
     axis_ends,
     protection_cell,
@@ -35,27 +34,30 @@ _FACTS = (
 
 @dataclass(frozen=True)
 class Matched:
-    """A protection in each audit: its setting there, None where it was not measured."""
+    """A protection in each audit.
 
+    Attributes
+    ----------
+    name
+        What to call it: its name, with all group sizes that it has.
+    settings
+        Its setting in each audit, None where it was not measured.
+    """
+
+    name: str
     settings: tuple[str | None, ...]
 
-    @property
-    def _present(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(setting for setting in self.settings if setting is not None))
+    @classmethod
+    def of(cls, settings: Sequence[str | None]) -> Matched:
+        """Return a protection that has these settings, at least one."""
+        first, *others = dict.fromkeys(one for one in settings if one is not None)
+        sizes = " / ".join(f"m={group_size_of(setting)}" for setting in (first, *others))
+        return cls(with_group_size(first, f", {sizes}") if others else first, tuple(settings))
 
     @property
     def differs(self) -> bool:
         """Whether the audits have different group sizes."""
-        return len(self._present) > 1
-
-    @property
-    def name(self) -> str:
-        """What to call it: its name, with all group sizes that it has."""
-        first, *_ = self._present
-        if not self.differs:
-            return first
-        sizes = " / ".join(f"m={group_size_of(setting)}" for setting in self._present)
-        return with_group_size(first, f", {sizes}")
+        return self.name not in self.settings
 
     def values(self, found: Sequence[Lookup], metric: str) -> list[Finding | None]:
         """Return the largest value of all attacks in each audit."""
@@ -66,9 +68,11 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Compared(Measured):
-    """One metric of all protections in all audits, also as a table."""
+class Measure:
+    """One metric of all protections in all audits."""
 
+    metric: str
+    chart: DotChart
     table: Table
 
 
@@ -79,7 +83,7 @@ class ComparisonPage:
     names: tuple[str, ...]
     warnings: tuple[str, ...]
     verdicts: Table
-    measures: tuple[Compared, ...]
+    measures: tuple[Measure, ...]
     plans: Table
 
 
@@ -164,9 +168,9 @@ def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
         kind = with_group_size(setting, "")
         alike = [[name for name in names if with_group_size(name, "") == kind] for names in own]
         if max(map(len, alike)) == 1:
-            found[kind] = Matched(tuple(names[0] if names else None for names in alike))
+            found[kind] = Matched.of([names[0] if names else None for names in alike])
         else:
-            found[setting] = Matched(tuple(setting if setting in names else None for names in own))
+            found[setting] = Matched.of([setting if setting in names else None for names in own])
     return tuple(found.values())
 
 
@@ -195,15 +199,15 @@ def _verdicts(
 
 def _measure(
     metric: str, names: tuple[str, ...], pairs: tuple[Matched, ...], found: list[Lookup]
-) -> Compared | None:
-    series = numbered_series(names)
+) -> Measure | None:
+    keys = numbered_keys(names)
     words = words_of(metric)
     rows, body = [], []
     for i, pair in enumerate(pairs, 1):
         values = pair.values(found, metric)
         dots = tuple(
             Dot(
-                series[name],
+                keys[name],
                 one.estimate,
                 one.low,
                 one.high,
@@ -226,7 +230,7 @@ def _measure(
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
     low, high = axis_ends(metric, rows)
     chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
-    return Compared(metric, chart, Table.of(caption, heads, body))
+    return Measure(metric, chart, Table.of(caption, heads, body))
 
 
 def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:

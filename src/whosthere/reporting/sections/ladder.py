@@ -70,8 +70,8 @@ def _figures(family: str, steps: list[Candidate], limit: float | None) -> dict[s
             again = f"{step.choice} (confirmation)"
             risks += _risk(name, again, step.confirmation, step.confirmation_findings)
         left = step.pattern_kept
-        series = DECISIONS[step.last_verdict.decision]
-        dot = Dot(series, left, None, None, f"{name}: {words} {number(left)}")
+        key = DECISIONS[step.last_verdict.decision]
+        dot = Dot(key, left, None, None, f"{name}: {words} {number(left)}")
         kept.append(Protection(label, (dot,)))
     risk = DotChart(f"Risk by step of {family}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
     left_over = DotChart(f"{words} by step of {family}", words, tuple(kept), None, 0, 1)

@@ -16,7 +16,6 @@ from whosthere.reporting.sections.parts import (
     PROTECTION,
     Cell,
     Head,
-    Measured,
     Table,
     axis_ends,
     metric_heads,
@@ -60,6 +59,8 @@ class Overview:
 
     Attributes
     ----------
+    pictures
+        Risk by each metric that is limited.
     tally
         Each decision, how often it was taken, and how many of these are useless protections.
     """
@@ -68,7 +69,7 @@ class Overview:
     warnings: tuple[str, ...]
     tally: tuple[tuple[Decision, int, int], ...]
     cards: tuple[Card, ...]
-    pictures: tuple[Measured, ...]
+    pictures: dict[str, DotChart]
     table: Table
 
 
@@ -159,14 +160,14 @@ def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
     return said["odds"].format(odds=f"{odds:,.1f}", but=but), cell
 
 
-def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> tuple[Measured, ...]:
+def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dict[str, DotChart]:
     """Return the risk of all protections by each limited metric, against utility if measured."""
     limited = (limit.metric for limit in policy.limits)
     charts = {
         metric: _risk_chart(verdicts, found, metric, policy)
         for metric in dict.fromkeys(("auc", *limited))
     }
-    return tuple(Measured(metric, chart) for metric, chart in charts.items() if chart is not None)
+    return {metric: chart for metric, chart in charts.items() if chart is not None}
 
 
 def _risk_chart(
@@ -210,7 +211,7 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
     """Return one row for each protection."""
     shown = policy.metrics_to_show
     # What the picture shows comes first.
-    utility = found.measured(dict.fromkeys((KEPT, *OF_UTILITY)))
+    utility = dict.fromkeys((KEPT, *OF_UTILITY))
     heads = (
         PROTECTION,
         Head("verdict", "verdict", numeric=False),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from whosthere.auditing.verdict import Decision
-    from whosthere.reporting.charts.risk import DotChart, Protection
+    from whosthere.reporting.charts.risk import Protection
     from whosthere.reporting.charts.svg import Chart
 
 _FITS_PAPER = 12
@@ -132,7 +132,7 @@ def cell(value: Shown) -> Cell:
             return replace(unknown if value.estimate is None else shown, note=value.note)
         case Verdict():
             said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
-            decided: str = texts()["decisions"][value.decision]
+            decided: str = texts()["decisions"][value.decision]["words"]
             return Cell(decided, said, sort=value.decision, decision=value.decision)
         case str():
             words = shortened(value)
@@ -175,14 +175,6 @@ class Panel:
     table: Table | None = None
     attack_number: int = 0
     attack: str = ""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A picture of one metric of all protections."""
-
-    metric: str
-    chart: DotChart
 
 
 def axis_ends(

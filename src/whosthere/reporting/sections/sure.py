@@ -12,8 +12,8 @@ import polars as pl
 from whosthere.display import counted
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
-from whosthere.reporting.charts.roc import Curve, RocChart
-from whosthere.reporting.charts.targets import Scatter
+from whosthere.reporting.charts.axes import Key
+from whosthere.reporting.charts.scores import Curve, RocChart, Scatter
 from whosthere.reporting.lookup import FOUND, Lookup
 from whosthere.reporting.sections.parts import (
     ATTACK,
@@ -91,7 +91,7 @@ def _roc_charts(audit: FinishedAudit, found: Lookup, setting: str) -> dict[str, 
             continue
         n_out = max(n_out, without)
         style = "ceiling" if name == CEILING else f"s{found.attacks.index(name) % 6}"
-        curves.append(roc_curve(rows, name=shortened(name), class_=style, seed=seed))
+        curves.append(roc_curve(rows, Key(shortened(name), style), seed=seed))
     if not curves:
         return {}
     title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
@@ -101,7 +101,7 @@ def _roc_charts(audit: FinishedAudit, found: Lookup, setting: str) -> dict[str, 
     return {"linear": linear, "logarithmic": logarithmic}
 
 
-def roc_curve(rows: pl.DataFrame, *, name: str, class_: str, seed: int) -> Curve:
+def roc_curve(rows: pl.DataFrame, key: Key, *, seed: int) -> Curve:
     """Return how many people are found at each rate of false alarms, over all targets together.
 
     The band holds 95 % of the curves of resamples of the targets, each with all of its releases.
@@ -110,6 +110,8 @@ def roc_curve(rows: pl.DataFrame, *, name: str, class_: str, seed: int) -> Curve
     ----------
     rows
         The test scores of one attack in one setting.
+    key
+        What to call the attack, and how to draw it.
     seed
         Of the resamples.
     """
@@ -125,7 +127,7 @@ def roc_curve(rows: pl.DataFrame, *, name: str, class_: str, seed: int) -> Curve
     curves = np.stack([_found(labels, weight[target], last) for weight in draws])
     low, high = np.percentile(curves, (2.5, 97.5), axis=0)
     middle = _found(labels, np.ones(labels.size, np.int64), last)
-    return Curve(name, class_, RATES, middle, np.minimum(low, middle), np.maximum(high, middle))
+    return Curve(key, RATES, middle, np.minimum(low, middle), np.maximum(high, middle))
 
 
 def _found(labels: NDArray[np.bool_], weights: NDArray[np.int64], last: NDArray[np.intp]) -> Floats:
@@ -144,15 +146,14 @@ def _attacks(audit: FinishedAudit, found: Lookup, numbers: dict[str, int]) -> Ta
         if one.holds is None and one.attack != UTILITY and one.setting in numbers
     )
     ranks = {name: rank for rank, name in enumerate((*found.attacks, CEILING, GUARANTEE))}
-    present = found.measured(_SHOWN)
     heads = (
-        *(PROTECTION, ATTACK, *metric_heads(present)),
+        *(PROTECTION, ATTACK, *metric_heads(_SHOWN)),
         *(Head("targets", "target"), Head("releases with", "release")),
         Head("releases without", "release"),
     )
     rows = []
     for setting, attack in sorted(places, key=lambda at: (numbers[at[0]], ranks[at[1]])):
-        own = [found.find(setting, attack, metric) for metric in present]
+        own = [found.find(setting, attack, metric) for metric in _SHOWN]
         sample = next((one for one in own if one is not None), None)
         sizes = (sample.n_targets, sample.n_in, sample.n_out) if sample else ("", "", "")
         rows.append((protection_cell(numbers[setting], setting), attack, *own, *sizes))

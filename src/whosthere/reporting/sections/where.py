@@ -46,11 +46,6 @@ class Where:
     left_out: int = 0
     people: int | None = None
 
-    @property
-    def total(self) -> str:
-        """How many people these are, in brackets."""
-        return "" if self.people is None else f" ({self.people:,} in all)"
-
 
 def where_section(audit: FinishedAudit) -> Where | None:
     """Return where and when people are found, None where that was not measured."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.display import counted
-from whosthere.reporting.charts.targets import Scatter, Spread
+from whosthere.reporting.charts.scores import Scatter, Spread
 from whosthere.reporting.lookup import Lookup
 from whosthere.reporting.sections.parts import (
     ATTACK,
@@ -78,15 +78,14 @@ def who_section(audit: FinishedAudit) -> Who | None:
             figures = _figures(rows, numbers, about, detailed=detailed)
             place = found.attacks.index(attack) + 1
             panels.append(Panel(i, name, figures, attack_number=place, attack=by))
-    present = found.measured(_METRICS)
     table = Table.of(
         "Who bears the risk, with 95 % intervals.",
-        (PROTECTION, ATTACK, *metric_heads(present)),
+        (PROTECTION, ATTACK, *metric_heads(_METRICS)),
         (
             (
                 protection_cell(i, setting),
                 attack,
-                *(found.find(setting, attack, metric) for metric in present),
+                *(found.find(setting, attack, metric) for metric in _METRICS),
             )
             for i, setting, attack in contests
         ),

@@ -14,7 +14,7 @@ from whosthere.data.files import existing
 from whosthere.data.neighbours import EARTH_RADIUS_KM
 from whosthere.data.reading.geojson import geojson_features
 from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, Places
+from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, lon_lat
 from whosthere.data.reading.source import Stored, naming
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, MissingExtraError, RecordsError
@@ -48,8 +48,8 @@ class NearestAntenna(Partition):
         half_turn = min(self.reach_km / EARTH_RADIUS_KM, np.pi)
         chord = 2.0 * np.sin(half_turn / 2) if half_turn < np.pi else np.inf
 
-        def locate(places: Places) -> NDArray[np.int32]:
-            points = _on_sphere(*places.points)
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            points = _on_sphere(*lon_lat(places))
             _, nearest = tree.query(points, distance_upper_bound=chord, workers=-1)
             return np.where(nearest < len(self.antennas), nearest, NOWHERE).astype(np.int32)
 
@@ -86,8 +86,8 @@ class H3Cells(Partition):
             raise MissingExtraError("Making H3 regions", "geo") from error
         labels = Labels(pl.Int64)
 
-        def locate(places: Places) -> NDArray[np.int32]:
-            lon, lat = places.points
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            lon, lat = lon_lat(places)
             cells = map(h3.latlng_to_cell, lat.tolist(), lon.tolist(), repeat(self.resolution))
             return labels.encode(pl.Series(np.fromiter(cells, np.int64, lon.size)))
 
@@ -133,8 +133,8 @@ class Polygons(Partition):
         with naming(self.path):
             regions = Regions(ids, [p.x for p in inner], [p.y for p in inner])
 
-        def locate(places: Places) -> NDArray[np.int32]:
-            lon, lat = places.points
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            lon, lat = lon_lat(places)
             point, shape = tree.query(shapely.points(lon, lat), predicate="intersects")
             found = np.full(lon.size, len(regions), dtype=np.int32)
             np.minimum.at(found, point, shape.astype(np.int32))

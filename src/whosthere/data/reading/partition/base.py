@@ -6,14 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from whosthere.errors import InputError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from whosthere.data.regions import Regions
@@ -43,40 +40,14 @@ class Box:
 WORLD = Box()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Places:
-    """Where a batch of records was made: points in degrees, or ids of regions."""
-
-    lon: NDArray[np.float64] | None = None
-    lat: NDArray[np.float64] | None = None
-    region: pl.Series | None = None
-
-    def where(self, kept: NDArray[np.bool_]) -> Places:
-        """Return the places at which `kept` is true."""
-        return Places(
-            None if self.lon is None else self.lon[kept],
-            None if self.lat is None else self.lat[kept],
-            None if self.region is None else self.region.filter(pl.Series(kept)),
-        )
-
-    @property
-    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Longitudes and latitudes, for partitions that asked for points."""
-        if self.lon is None or self.lat is None:
-            raise InputError("these records have no longitudes and latitudes")
-        return self.lon, self.lat
-
-    @property
-    def ids(self) -> pl.Series:
-        """Ids of regions, for partitions that asked for them."""
-        if self.region is None:
-            raise InputError("these records name no regions")
-        return self.region
+def lon_lat(places: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the longitudes and latitudes of places, degrees."""
+    return places["lon"].to_numpy(), places["lat"].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class Locator:
-    """Finds the region of each place.
+    """Finds the region of each place: points in columns lon and lat, or ids in a column region.
 
     Parameters
     ----------
@@ -86,7 +57,7 @@ class Locator:
         Returns the regions, those learned so far where they are learned from the places.
     """
 
-    locate: Callable[[Places], NDArray[np.int32]]
+    locate: Callable[[pl.DataFrame], NDArray[np.int32]]
     regions: Callable[[], Regions]
 
 

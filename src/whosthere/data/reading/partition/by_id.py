@@ -11,7 +11,7 @@ import polars as pl
 
 from whosthere.data.reading.columns import Columns, parts_of, refuse_data_as_names
 from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.layout import joined_ids, single
+from whosthere.data.reading.layout import joined_ids, single_values
 from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.partition.base import (
@@ -21,7 +21,6 @@ from whosthere.data.reading.partition.base import (
     Box,
     Locator,
     Partition,
-    Places,
 )
 from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
@@ -58,7 +57,9 @@ class RegionIds(Partition):
         if table is not None:
             return _locator(table, np.arange(len(table), dtype=np.int32), lambda: table)
         labels = Labels(pl.String)
-        return Locator(lambda places: labels.encode(places.ids), lambda: Regions(labels.texts()))
+        return Locator(
+            lambda places: labels.encode(places["region"]), lambda: Regions(labels.texts())
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ class ThroughAntennas(Partition):
         lon, lat = self.antennas.degrees
         around = Box(float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()))
         areas = self.areas.locator(around)
-        return _locator(self.antennas, areas.locate(Places(lon, lat)), areas.regions)
+        return _locator(
+            self.antennas, areas.locate(pl.DataFrame({"lon": lon, "lat": lat})), areas.regions
+        )
 
 
 def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Regions]) -> Locator:
@@ -99,8 +102,8 @@ def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Re
     # Looked up at -1, an id that is not in the table is found at the end.
     region = np.append(np.maximum(region, NOWHERE), np.int32(UNKNOWN))
 
-    def locate(places: Places) -> NDArray[np.int32]:
-        row = places.ids.cast(pl.String).cast(rows, strict=False).to_physical()
+    def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+        row = places["region"].cast(pl.String).cast(rows, strict=False).to_physical()
         found: NDArray[np.int32] = region[row.cast(pl.Int32).fill_null(-1).to_numpy()]
         return found
 
@@ -134,7 +137,7 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
 
 
 def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
-    written = table.select(single(name, table.schema)).to_series()
+    written = table.select(single_values(name, table.schema)).to_series()
     degrees = degrees_of(written)
     if degrees.null_count():
         row = _first_null(degrees)

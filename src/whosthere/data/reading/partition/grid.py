@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.data.neighbours import KM_A_DEGREE
-from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, Places
+from whosthere.data.reading.partition.base import NOWHERE, WORLD, Box, Locator, Partition, lon_lat
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
 # A box without extent still gets squares of some size, in degrees.
@@ -45,7 +46,7 @@ class Grid(Partition):
         if rows * columns > _MOST_SQUARES:
             raise InputError(
                 f"a grid of {rows} x {columns} squares of {self.km:g} km",
-                fix="Use larger squares, or drop stray places with a box quantile such as 0.99",
+                fix="Use larger squares, or drop stray places (`box_quantile`), such as by 0.99",
             )
         return _locator(box, (lat_step, lon_step), (rows, columns))
 
@@ -75,8 +76,8 @@ def _locator(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     """Locate in the squares of a grid: steps in degrees of latitude and longitude."""
     (lat_step, lon_step), (n_rows, n_columns) = steps, shape
 
-    def locate(places: Places) -> NDArray[np.int32]:
-        lon, lat = places.points
+    def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+        lon, lat = lon_lat(places)
         row = ((lat - box.south) / lat_step).astype(np.int32)
         column = ((lon - box.west) / lon_step).astype(np.int32)
         # Points on the northern and eastern edge of the box belong to the last squares.
