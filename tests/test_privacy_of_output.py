@@ -11,7 +11,7 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.attacks import (
     ATTACKS,
@@ -35,7 +35,7 @@ M = 40
 EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
-    *("Attack", "FittedAttack", "Knowledge", "Familiarity", "TrainedAttack", "Step", "Unit"),
+    *("Attack", "FittedAttack", "Knowledge", "KnowledgeRule", "TrainedAttack", "Step", "Unit"),
     *(
         "Map",
         "AddedNoise",
@@ -141,7 +141,7 @@ def values(city, traces, result):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(familiarity("share(0.5)")),
+        "knowledge of a scene": scene.tables[0].knowledge(knowledge_rule("share(0.5)")),
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
@@ -151,8 +151,8 @@ def values(city, traces, result):
         "options": wt.AuditOptions.of(mechanisms="raw", group_sizes=M),
         "answer": wt.attack(made.release, known),
     }
-    for kind in FAMILIARITIES.kinds.values():
-        found[f"knowledge {kind.example}"] = familiarity(kind.example)
+    for kind in KNOWLEDGE_RULES.kinds.values():
+        found[f"knowledge {kind.example}"] = knowledge_rule(kind.example)
     for name, kind in ATTACKS.kinds.items():
         small = {"groups": 20, "validation_groups": 10}
         chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else attack(name)
