@@ -182,6 +182,8 @@ def reader(city, tmp_path, monkeypatch, capsys, full):
     # No processes to start; nothing else changes.
     monkeypatch.setattr("whosthere.front.usable_processors", lambda: 1)
     monkeypatch.setattr("whosthere.kernels.threads.usable_processors", lambda: 1)
+    if not full:
+        monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", 4)
     shutil.copytree(city, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Reader(tmp_path, monkeypatch, capsys, full=full)
