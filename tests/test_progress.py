@@ -19,22 +19,22 @@ def clock(monkeypatch):
 
 def test_time_left_is_that_of_the_work_at_hand(clock, capsys):
     """The second experiment of a study begins anew; the first one's time does not count."""
-    with console.steps() as move:
+    with console.progress(lines_every=0) as move:
         for begins in (0, 1_000):
             for done in range(11):
                 clock[0] = begins + 2 * done
                 move("looks", done, 10)
     lines = capsys.readouterr().err.splitlines()
     assert lines[:11] == lines[11:]
-    assert lines[5] == "5 of 10 looks done, about 10 s left"
+    assert lines[5] == "looks: 5 of 10 done, about 10 s left"
 
 
 def test_work_that_is_resumed_counts_from_where_it_was(clock, capsys):
-    with console.steps() as move:
+    with console.progress(lines_every=0) as move:
         for seconds, done in enumerate((6, 7, 8)):
             clock[0] = seconds
             move("tasks", done, 10)
-    assert capsys.readouterr().err.splitlines()[-1] == "8 of 10 tasks done, about 2 s left"
+    assert capsys.readouterr().err.splitlines()[-1] == "tasks: 8 of 10 done, about 2 s left"
 
 
 def test_a_bar_begins_anew(monkeypatch):

@@ -21,7 +21,8 @@ class InputError(ValueError):
     where
         The file, row, column or option that it was found in.
     fix
-        What the user can do about it, in one sentence without a final full stop.
+        What the user can do about it, in one sentence without a final full stop. It names
+        parameters in backquotes, and the command line shows its options instead.
     """
 
     def __init__(self, problem: str, *, where: object = None, fix: str | None = None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -15,18 +17,18 @@ from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
+from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.finished import FinishedAudit
-from whosthere.auditing.options import AuditOptions, merged
-from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import local_workers
 from whosthere.data.traces import Traces
 from whosthere.kernels.threads import usable_processors
-from whosthere.paper.datasets import find_dataset
-from whosthere.paper.experiments import ALL, chosen
-from whosthere.paper.study import prepare_study, size_of
+from whosthere.paper.choices import StudyChoices
+from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import refuse_impossible
@@ -43,11 +45,9 @@ from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import Attack, PastRelease
-    from whosthere.adversary.knowledge_rules import Familiarity
     from whosthere.auditing.work import Workers
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
@@ -59,30 +59,43 @@ if TYPE_CHECKING:
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+def _takes(declared: type) -> Callable[[_Function], _Function]:
+    """Let a function take the choices that a class declares, and no other keywords."""
+
+    def with_choices(function: _Function) -> _Function:
+        *own, _ = inspect.signature(function).parameters.values()
+        chosen = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+            for name in choices_of(declared)
+        ]
+        signature = inspect.Signature([*own, *chosen])
+
+        @wraps(function)
+        def call(*positional: Any, **keywords: Any) -> Any:  # noqa: ANN401
+            signature.bind(*positional, **keywords)
+            return function(*positional, **keywords)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return cast("_Function", call)
+
+    return with_choices
+
+
+@_takes(AuditChoices)
 def audit(
     traces: TracesLike,
     *,
-    mechanisms: Mechanism | str | Sequence[Mechanism | str] | None = None,
     group_size: int | Sequence[int] | None = None,
-    attacks: Attack | str | Sequence[Attack | str] | None = None,
-    knowledge: Familiarity | str | Sequence[Familiarity | str] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
     extend: bool = False,
     policy: PolicyLike = None,
-    scale: str | None = None,
-    targets: int | None = None,
-    users: str | Sequence[str] | None = None,
-    min_visits: int | None = None,
-    releases: int | None = None,
-    releases_of: Mapping[str, int] | None = None,
-    control_releases: int | None = None,
-    reference_size: int | None = None,
-    past_releases: int | None = None,
-    test_from: datetime | None = None,
-    seed: int | None = None,
     what_if: bool = True,
     workers: int | Workers | None = None,
+    **chosen: Unpack[AuditChoices],
 ) -> AuditResult:
     """Measure attacks against protections, and judge each protection.
 
@@ -125,24 +138,7 @@ def audit(
     >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
     >>> result.verdicts
     """
-    given = {
-        "mechanisms": mechanisms,
-        "group_sizes": group_size,
-        "attacks": attacks,
-        "knowledge": knowledge,
-        "scale": scale,
-        "targets": targets,
-        "users": users,
-        "min_visits": min_visits,
-        "releases": releases,
-        "releases_of": releases_of,
-        "control_releases": control_releases,
-        "reference_size": reference_size,
-        "past_releases": past_releases,
-        "test_from": test_from,
-        "seed": seed,
-    }
-    options = _options(plan, given)
+    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
         path = stack.enter_context(_as_file(traces))
@@ -165,7 +161,7 @@ def audit(
         said = f"{len(failures)} of {total} tasks failed, the first one ({reason[0]}) with"
         if len(failures) == total:
             raise AuditFailedError(f"{said}:\n{failures[0]}")
-        warnings.warn(f"{said}: {reason[-1]}", stacklevel=2)
+        warnings.warn(f"{said}: {reason[-1]}", stacklevel=3)
     if out is None:
         return result.kept_in(None)
     audit_report(FinishedAudit.load(folder)).save(folder / REPORT, force=True)
@@ -176,23 +172,17 @@ class AuditFailedError(RuntimeError):
     """No task of an audit could be done."""
 
 
+@_takes(SearchChoices)
 def recommend(
     traces: TracesLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
-    attacks: Attack | str | Sequence[Attack | str] | None = None,
-    knowledge: Familiarity | str | None = None,
     policy: PolicyLike = None,
-    targets: int | None = None,
-    min_visits: int | None = None,
-    releases: int | None = None,
-    releases_of: Mapping[str, int] | None = None,
-    reference_size: int | None = None,
-    seed: int | None = None,
     check_all: bool = False,
     run: AnyPath | None = None,
     workers: int | Workers | None = None,
+    **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy, and what it costs.
 
@@ -212,18 +202,7 @@ def recommend(
     reference_size, seed, workers
         As for `audit`.
     """
-    given = {
-        "group_sizes": group_size,
-        "attacks": attacks,
-        "knowledge": knowledge,
-        "targets": targets,
-        "min_visits": min_visits,
-        "releases": releases,
-        "releases_of": releases_of,
-        "reference_size": reference_size,
-        "seed": seed,
-    }
-    options = _options(None, given)
+    options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     with _as_file(traces) as path, progress(one_bar=True) as move:
         prepared = prepare_search(
@@ -240,23 +219,15 @@ def recommend(
         )
 
 
+@_takes(StudyChoices)
 def reproduce(
     experiments: str | Sequence[str] = "all",
     *,
     out: AnyPath,
-    dataset: str = "milan-like",
-    like: str | None = None,
-    scale: str = "quick",
-    targets: int | None = None,
-    releases: int | None = None,
-    group_size: int | None = None,
-    min_visits: int | None = None,
-    reference_size: int | None = None,
-    max_visits: int | None = None,
-    seed: int = 1,
     extend: bool = False,
     workers: int | Workers | None = None,
     figures: bool = True,
+    **chosen: Unpack[StudyChoices],
 ) -> StudyResult:
     """Repeat the paper's study, and put the numbers beside the published ones.
 
@@ -267,16 +238,16 @@ def reproduce(
     out
         Folder for all results. Experiments that were begun there resume.
     dataset
-        ``"milan-like"``, ``"cdr-like"``, a file of traces, or the real Milan file.
+        ``"milan-like"`` (default), ``"cdr-like"``, a file of traces, or the real Milan file.
     like
-        For a file: whose numbers to use and to compare with, ``"milan"`` (as if not given) or
-        ``"cdr"``.
+        For a file: whose numbers to use and to compare with, ``"milan"`` (default) or ``"cdr"``.
     scale, targets, releases
-        How large it is: ``"smoke"``, ``"quick"`` or ``"paper"``, and other numbers than these.
+        How large it is: ``"smoke"``, ``"quick"`` (default) or ``"paper"``, and other numbers than
+        these.
     group_size, min_visits, reference_size, max_visits
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
-        The same seed gives the same scores.
+        The same seed gives the same scores; 1 by default.
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
@@ -284,24 +255,8 @@ def reproduce(
     figures
         Whether to draw figures, which needs matplotlib.
     """
-    found, path = find_dataset(dataset, like=like)
-    own = {
-        "group_size": group_size,
-        "min_visits": min_visits,
-        "reference_size": reference_size,
-        "max_visits": max_visits,
-    }
     names = (experiments,) if isinstance(experiments, str) else experiments
-    prepared = prepare_study(
-        chosen(names),
-        found.with_numbers(**own),
-        Path(out),
-        traces=path,
-        size=size_of(scale, targets=targets, releases=releases),
-        seed=seed,
-        extend=extend,
-        leave_out=ALL in names,
-    )
+    prepared = prepare_study(names, Path(out), extend=extend, **chosen)
     failures: list[str] = []
     with progress() as move:
         result = prepared.run(
@@ -312,7 +267,7 @@ def reproduce(
         )
     if failures:
         reason = failures[0].splitlines()
-        warnings.warn(f"{len(failures)} tasks failed, the first: {reason[0]}", stacklevel=2)
+        warnings.warn(f"{len(failures)} tasks failed, the first: {reason[0]}", stacklevel=3)
     return result
 
 
@@ -433,16 +388,6 @@ def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Kno
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
-
-
-def _options(plan: AuditOptions | AnyPath | None, given: dict[str, Any]) -> AuditOptions:
-    if plan is None:
-        base = AuditOptions()
-    elif isinstance(plan, AuditOptions):
-        base = plan
-    else:
-        base = read_plan_file(plan)
-    return merged(base, {name: value for name, value in given.items() if value is not None})
 
 
 def _workers(given: int | Workers | None) -> Workers:

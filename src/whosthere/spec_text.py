@@ -18,23 +18,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.errors import SpecError, suggestion
+from whosthere.errors import SpecError, quote, shown, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _MARKS = frozenset("|(),=")
 _TOKEN = re.compile(r"[|(),=]|[^\s|(),=]+")
-_SHOWN = 60
 _MOST_DEPTH = 20
 
 
 class UnreadableError(Exception):
-    """A written value that is not what its parameter takes."""
+    """Something wrong in a text, at one place of it where that is known."""
 
-    def __init__(self, problem: str, *, key: str | None = None, fix: str | None = None) -> None:
+    def __init__(self, problem: str, *, place: int | None = None, fix: str | None = None) -> None:
         super().__init__(problem)
-        self.problem, self.key, self.fix = problem, key, fix
+        self.problem, self.place, self.fix = problem, place, fix
 
 
 @dataclass(frozen=True)
@@ -64,16 +63,8 @@ class Written:
     def word(self) -> str:
         """Return the word, for values that take no arguments."""
         if self.arguments is not None:
-            raise UnreadableError(f"{quoted(str(self))} is not a plain value")
+            raise UnreadableError(f"{quote(str(self))} is not a plain value", place=self.place)
         return self.name
-
-
-class MisplacedError(Exception):
-    """Something wrong at one place of a text."""
-
-    def __init__(self, problem: str, place: int, *, fix: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.place, self.fix = problem, place, fix
 
 
 class _Token(NamedTuple):
@@ -95,11 +86,11 @@ def located(noun: str, known: Collection[str], text: str) -> Iterator[Reader]:
         The names that there are.
     """
     if not isinstance(text, str):
-        raise SpecError(f"{quoted(repr(text))} is no {noun}", fix="Give its spec, as a text")
+        raise SpecError(f"{quote(repr(text))} is no {noun}", fix="Give its spec, as a text")
     try:
         yield Reader(noun, known, text)
-    except MisplacedError as error:
-        where = f"{noun} {quoted(text)}, character {error.place}"
+    except UnreadableError as error:
+        where = f"{noun} {quote(text)}, character {error.place}"
         raise SpecError(error.problem, where=where, fix=error.fix) from None
 
 
@@ -140,7 +131,8 @@ class Reader:
             return Written(name.text, name.place)
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            raise MisplacedError("has too many parentheses within one another", name.place)
+            problem = "has too many parentheses within one another"
+            raise UnreadableError(problem, place=name.place)
         self._next += 1
         arguments: list[tuple[str, Written]] = []
         while self._peek().text != ")":
@@ -152,11 +144,11 @@ class Reader:
         return Written(name.text, name.place, tuple(arguments))
 
     def _argument(self, name: str) -> tuple[str, Written]:
-        first = self._spec(f"a parameter of {shortened(name)}")
+        first = self._spec(f"a parameter of {shown(name)}")
         if first.arguments is not None or self._peek().text in {",", ")"}:
             return "", first
         self._expect("=")
-        value = self._spec(f"a value for {quoted(first.name)}")
+        value = self._spec(f"a value for {quote(first.name)}")
         return first.name, dataclasses.replace(value, place=first.place)
 
     def _peek(self) -> _Token:
@@ -176,17 +168,7 @@ class Reader:
             raise self._unexpected(wanted)
         self._next += 1
 
-    def _unexpected(self, wanted: str, *, fix: str | None = None) -> MisplacedError:
+    def _unexpected(self, wanted: str, *, fix: str | None = None) -> UnreadableError:
         token = self._peek()
-        found = quoted(token.text) if token.text else "the end"
-        return MisplacedError(f"expected {wanted}, found {found}", token.place, fix=fix)
-
-
-def quoted(text: str) -> str:
-    """Write a text in quotes, cut where it is long."""
-    return repr(shortened(text))
-
-
-def shortened(text: str) -> str:
-    """Cut a text where it is long."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        found = quote(token.text) if token.text else "the end"
+        return UnreadableError(f"expected {wanted}, found {found}", place=token.place, fix=fix)

@@ -14,8 +14,8 @@ from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from whosthere.errors import InputError, suggestion
-from whosthere.spec_text import MisplacedError, UnreadableError, Written, located, quoted
+from whosthere.errors import InputError, quote, suggestion
+from whosthere.spec_text import UnreadableError, Written, located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,42 +40,33 @@ class Value(ABC):
         return str(value)
 
 
-class _Whole(Value):
-    words = "a whole number"
+@dataclass(frozen=True)
+class Text(Value):
+    """A word that some function understands.
 
-    def read(self, written: Written, key: str) -> int:
-        try:
-            return int(written.word())
-        except ValueError:
-            raise UnreadableError(
-                f"{key} must be a whole number, not {quoted(written.name)}"
-            ) from None
+    Parameters
+    ----------
+    words
+        What such a word is called.
+    make
+        Returns its value, or raises `ValueError`; the words of an `InputError` are shown.
+    write
+        Writes a value so that `make` gives it back.
+    """
 
+    words: str
+    make: Callable[[str], Any]
+    write: Callable[[Any], str] = str  # type: ignore[assignment]  # a function as a field
 
-class _Number(Value):
-    words = "a number"
-
-    def read(self, written: Written, key: str) -> float:
-        try:
-            return float(written.word())
-        except ValueError:
-            raise UnreadableError(f"{key} must be a number, not {quoted(written.name)}") from None
-
-    def write(self, value: float) -> str:
-        return format_number(value)
-
-
-class _YesNo(Value):
-    words = "yes or no"
-
-    def read(self, written: Written, key: str) -> bool:
+    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401
         word = written.word()
-        if word not in {"yes", "no"}:
-            raise UnreadableError(f"{key} must be yes or no, not {quoted(word)}")
-        return word == "yes"
-
-    def write(self, value: bool) -> str:  # noqa: FBT001 - the value itself
-        return "yes" if value else "no"
+        try:
+            return self.make(word)
+        except InputError as error:
+            raise UnreadableError(error.problem, place=written.place, fix=error.fix) from None
+        except ValueError:
+            problem = f"{key} must be {self.words}, not {quote(word)}"
+            raise UnreadableError(problem, place=written.place) from None
 
 
 @dataclass(frozen=True)
@@ -93,32 +84,10 @@ class OneOf(Value):
         word = written.word()
         if word not in self.choices:
             raise UnreadableError(
-                f"there is no {key} {quoted(word)}", fix=suggestion(word, self.choices)
+                f"there is no {key} {quote(word)}",
+                place=written.place,
+                fix=suggestion(word, self.choices),
             )
-        return word
-
-
-@dataclass(frozen=True)
-class Text(Value):
-    """A word that some other part of the program understands.
-
-    Parameters
-    ----------
-    words
-        What such a word is called.
-    check
-        Raises `InputError` for a word that means nothing.
-    """
-
-    words: str
-    check: Callable[[str], object]
-
-    def read(self, written: Written, key: str) -> str:  # noqa: ARG002
-        word = written.word()
-        try:
-            self.check(word)
-        except InputError as error:
-            raise UnreadableError(error.problem, fix=error.fix) from None
         return word
 
 
@@ -140,7 +109,18 @@ class Nested(Value):
         return write(value)
 
 
-WHOLE, NUMBER, YES_NO = _Whole(), _Number(), _YesNo()
+def format_number(value: float) -> str:
+    """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
+    return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))
+
+
+def _is_yes(word: str) -> bool:
+    return bool(("no", "yes").index(word))
+
+
+WHOLE = Text("a whole number", int)
+NUMBER = Text("a number", float, format_number)
+YES_NO = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
 
 
 @dataclass(frozen=True)
@@ -195,32 +175,20 @@ def parameter(
     always: bool = False,
     bare: bool = False,
     ladder: Sequence[float] = (),
+    kind: type[Parameter] = Parameter,
 ) -> Any:  # noqa: ANN401 - stands where a field's default stands
     """Declare a field of a dataclass that specs can set; see `Parameter`."""
-    declared = Parameter(value, meaning, key, always, bare, tuple(ladder))
-    return declared_field(declared, default=default, default_factory=default_factory)
-
-
-def declared_field(
-    declared: Parameter,
-    *,
-    default: Any = MISSING,  # noqa: ANN401
-    default_factory: Any = MISSING,  # noqa: ANN401
-) -> Any:  # noqa: ANN401
-    """Return a dataclass field that a given parameter sets."""
-    metadata = {_METADATA: declared}
+    metadata = {_METADATA: kind(value, meaning, key, always, bare, tuple(ladder))}
     if default_factory is not MISSING:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-class _Plain(Value):
-    """A field that its class does not declare: it can be written, but not read."""
+def _unreadable(word: str) -> Any:  # noqa: ANN401
+    raise InputError(f"{quote(word)} can only be set from Python")
 
-    words = "a Python value"
 
-    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
-        raise UnreadableError(f"{key} can only be set from Python")
+_UNDECLARED = Parameter(Text("a Python value", _unreadable), "")
 
 
 class Field(NamedTuple):
@@ -241,7 +209,7 @@ def fields_of(kind: type) -> tuple[Field, ...]:
     for field in dataclasses.fields(kind):
         if not field.init:
             continue
-        declared = field.metadata.get(_METADATA, Parameter(_Plain(), ""))
+        declared = field.metadata.get(_METADATA, _UNDECLARED)
         if not declared.key:
             declared = dataclasses.replace(declared, key=field.name)
         # By type: a class that was sent to another process has another MISSING than we do.
@@ -368,21 +336,21 @@ class Catalogue:
         """Return what a spec describes."""
         kind = self.kinds.get(written.name)
         if kind is None:
-            raise MisplacedError(
-                f"there is no {self.noun} {quoted(written.name)}",
-                written.place,
+            raise UnreadableError(
+                f"there is no {self.noun} {quote(written.name)}",
+                place=written.place,
                 fix=suggestion(written.name, self.kinds),
             )
-        given = _by_key(written, kind)
         try:
-            return kind.make(**dict(_read(kind, given)))
+            return kind.make(**dict(_read(kind, _by_key(written, kind))))
         except UnreadableError as error:
-            place = given[error.key].place if error.key in given else written.place
-            raise MisplacedError(
-                error.problem, place, fix=error.fix or f"Write it like {kind.example}"
+            raise UnreadableError(
+                error.problem,
+                place=error.place or written.place,
+                fix=error.fix or f"Write it like {kind.example}",
             ) from None
         except InputError as error:
-            raise MisplacedError(error.problem, written.place, fix=error.fix) from None
+            raise UnreadableError(error.problem, place=written.place, fix=error.fix) from None
 
 
 def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
@@ -392,34 +360,21 @@ def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
         first = kind.fields[0].parameter if kind.fields else None
         name = first.key if not key and first is not None and first.bare else key
         if not name:
-            problem = f"{quoted(str(value))} stands without a key"
-            raise MisplacedError(problem, value.place, fix=f"Write it like {kind.example}")
+            raise UnreadableError(f"{quote(str(value))} stands without a key", place=value.place)
         if name not in kind.keys:
             fix = suggestion(name, kind.keys) if kind.keys else f"Write {kind.example}"
-            problem = f"{written.name} has no parameter {quoted(name)}"
-            raise MisplacedError(problem, value.place, fix=fix)
+            problem = f"{written.name} has no parameter {quote(name)}"
+            raise UnreadableError(problem, place=value.place, fix=fix)
         if name in given:
-            problem = f"{quoted(name)} is given twice"
-            raise MisplacedError(problem, value.place, fix="Keep one of them")
+            problem = f"{quote(name)} is given twice"
+            raise UnreadableError(problem, place=value.place, fix="Keep one of them")
         given[name] = value
     return given
 
 
 def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]:
     for field in kind.fields:
-        if not any(key in given for key in field.parameter.keys):
-            if field.default is MISSING:
-                key = field.parameter.key
-                raise UnreadableError(f"the parameter {key} is missing", key=key)
-            continue
-        try:
+        if any(key in given for key in field.parameter.keys):
             yield field.name, field.parameter.read(given)
-        except UnreadableError as error:
-            raise UnreadableError(
-                error.problem, key=error.key or field.parameter.key, fix=error.fix
-            ) from None
-
-
-def format_number(value: float) -> str:
-    """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
-    return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))
+        elif field.default is MISSING:
+            raise UnreadableError(f"the parameter {field.parameter.key} is missing")

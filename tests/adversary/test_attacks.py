@@ -29,10 +29,10 @@ from whosthere.adversary.attacks import (
 from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.loc_mia import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.attacks.tuning import Tuning
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.null_scores import NullScores
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
@@ -571,10 +571,10 @@ def test_what_is_expected_of_scores_is_never_without_spread():
         ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 2.0, 1.0),
         ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0 + 1e-15], 2.0, 1.0),
     ):
-        null = NullScores.of(np.array(scores), labels)
+        null = Tuning.of(np.array(scores), labels)
         assert (null.mean, null.deviation) == (mean, pytest.approx(deviation))
-    one_of_each = NullScores.of(np.array([1.0, 4.0]), np.array([False, True]))
-    assert one_of_each == NullScores(1.0, 1.5)
+    one_of_each = Tuning.of(np.array([1.0, 4.0]), np.array([False, True]))
+    assert (one_of_each.mean, one_of_each.deviation) == (1.0, 1.5)
 
 
 def test_an_answer_without_calibration_is_measured_from_its_threshold():

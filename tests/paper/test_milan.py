@@ -8,10 +8,8 @@ import pytest
 
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError, InputError
-from whosthere.paper.datasets import find_dataset
-from whosthere.paper.experiments import chosen
-from whosthere.paper.milan import read_milan
-from whosthere.paper.study import prepare_study, size_of
+from whosthere.paper.datasets import LIKE, find_dataset, made_traces
+from whosthere.paper.study import prepare_study
 
 NOVEMBER = 1_383_260_400
 """Midnight of 1 November 2013 in Milan, in seconds since 1970."""
@@ -55,7 +53,7 @@ def file(request, tmp_path):
 
 
 def test_the_first_week_over_a_grid(file):
-    traces = read_milan(file)
+    traces = made_traces(LIKE["milan"], file)
     assert traces.epochs.n == 168
     assert traces.epochs.timezone == "Europe/Rome"
     assert str(traces.epochs.starts[0]) == "2013-10-31T23:00:00.000000"
@@ -67,34 +65,32 @@ def test_the_first_week_over_a_grid(file):
     assert near == pytest.approx(1.6, rel=0.02)
 
 
-def test_a_study_of_it(file, tmp_path):
-    dataset, path = find_dataset(str(file))
-    dataset = dataset.with_numbers(group_size=20, min_visits=2, reference_size=50)
-    study = prepare_study(
-        chosen(["ssc"]), dataset, tmp_path / "study", traces=path, size=size_of("smoke"), seed=1
+def prepared(file, folder):
+    return prepare_study(
+        ["ssc"],
+        folder / "study",
+        dataset=str(file),
+        group_size=20,
+        min_visits=2,
+        reference_size=50,
+        scale="smoke",
     )
-    result = study.run(workers=ThisProcess(), figures=False)
+
+
+def test_a_study_of_it(file, tmp_path):
+    result = prepared(file, tmp_path).run(workers=ThisProcess(), figures=False)
     assert set(result.results["dataset"]) == {"milan"}
     assert (tmp_path / "study" / "milan.parquet").exists()
 
 
 def test_another_file_is_not_taken_for_the_one_the_study_was_begun_with(file, tmp_path):
-    dataset, path = find_dataset(str(file))
-    dataset = dataset.with_numbers(group_size=20, min_visits=2, reference_size=50)
-
-    def prepared():
-        out = tmp_path / "study"
-        return prepare_study(
-            chosen(["ssc"]), dataset, out, traces=path, size=size_of("smoke"), seed=1
-        )
-
-    prepared().run(workers=ThisProcess(), figures=False)
-    assert prepared().n_left == 0
+    prepared(file, tmp_path).run(workers=ThisProcess(), figures=False)
+    assert prepared(file, tmp_path).n_left == 0
     features = json.loads(file.read_text())
     features["features"].pop()
     file.write_text(json.dumps(features))
     with pytest.raises(FileError, match="study of another file"):
-        prepared()
+        prepared(file, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["amsterdam.geojson", "amsterdam.geojson.gz"])
@@ -104,11 +100,11 @@ def test_other_geojson_is_not_taken_for_it(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     with pytest.raises(FileError, match=r"not the Milan file.*whosthere ingest"):
-        find_dataset(str(path))
+        find_dataset(dataset=str(path))
 
 
 def test_what_is_no_gzip_cannot_be_read(tmp_path):
     path = tmp_path / "milan.geojson.gz"
     path.write_text("geomPoint")
     with pytest.raises(InputError, match="cannot be read"):
-        find_dataset(str(path))
+        find_dataset(dataset=str(path))

@@ -8,12 +8,8 @@ import whosthere as wt
 from whosthere.auditing.lock import only_one
 from whosthere.auditing.work import Outcome, ThisProcess
 from whosthere.errors import FileError, InputError
-from whosthere.paper.datasets import LIKE, find_dataset
-from whosthere.paper.experiments import EXPERIMENTS, chosen
 from whosthere.paper.results import published
-from whosthere.paper.study import Size, prepare_study, size_of
-
-SIZE = Size(targets=3, releases=2, control_releases=0, leaks=False)
+from whosthere.paper.study import prepare_study
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +19,9 @@ def traces(tmp_path_factory):
     return path
 
 
-def prepared(traces, out, *names, size=SIZE):
-    dataset, path = find_dataset(str(traces))
-    dataset = dataset.with_numbers(group_size=100, min_visits=2)
-    return prepare_study(chosen(names), dataset, out, traces=path, size=size, seed=1)
+def prepared(traces, out, *names, **chosen):
+    usual = {"scale": "smoke", "targets": 3, "group_size": 100, "min_visits": 2}
+    return prepare_study(names, out, dataset=str(traces), **usual | chosen)
 
 
 class Interrupted(ThisProcess):
@@ -41,7 +36,7 @@ class Interrupted(ThisProcess):
 
 def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
     seen = []
-    prepared(traces, tmp_path, "ssc", size=size_of("smoke")).run(
+    prepared(traces, tmp_path, "ssc").run(
         workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0])
     )
     assert set(seen) == {"tasks"}
@@ -51,8 +46,8 @@ def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
 
 def test_what_is_written(traces, tmp_path):
     seen = []
-    looking = SIZE._replace(leaks=True)
-    result = prepared(traces, tmp_path, "ssc", "no-positions", size=looking).run(
+    looking = {"scale": "quick", "releases": 2}
+    result = prepared(traces, tmp_path, "ssc", "no-positions", **looking).run(
         workers=ThisProcess(), on_progress=lambda *step: seen.append(step)
     )
     tasks = [step[1:] for step in seen if step[0] == "tasks"]
@@ -75,7 +70,7 @@ def test_what_is_written(traces, tmp_path):
             assert (tmp_path / "figures" / f"{name}.{ending}").stat().st_size > 1000
     files = [tmp_path / "README.md", *sorted((tmp_path / "figures").iterdir())]
     before = [file.read_bytes() for file in files]
-    prepared(traces, tmp_path, "ssc").run(workers=ThisProcess())
+    prepared(traces, tmp_path, "ssc", **looking).run(workers=ThisProcess())
     assert [file.read_bytes() for file in files] == before
 
 
@@ -114,10 +109,9 @@ def test_two_studies_do_not_work_in_one_folder(traces, tmp_path):
 
 
 def test_traces_are_made_by_one_study_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("whosthere.paper.study.simulated_traces", lambda _: None)
+    monkeypatch.setattr("whosthere.paper.study.made_traces", lambda *_: None)
     with only_one(tmp_path, "study"), pytest.raises(FileError, match="another study is at work"):
-        dataset, _ = find_dataset("milan-like")
-        prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=None, size=SIZE, seed=1)
+        prepared("milan-like", tmp_path, "ssc")
 
 
 def test_a_study_grows(traces, tmp_path):
@@ -136,21 +130,10 @@ def test_a_study_grows(traces, tmp_path):
         )
 
     study(2, "grown")
-    with pytest.raises(InputError, match="Ask for it to be extended"):
+    with pytest.raises(InputError, match="`extend`"):
         study(3, "grown")
     grown = study(3, "grown", extend=True)
     assert_frame_equal(grown.targets, study(3, "at once").targets)
-
-
-def test_sizes():
-    assert size_of("paper") == (50, 100, 10, True)
-    assert size_of("quick", targets=7, releases=4) == (7, 4, 2, True)
-    with pytest.raises(InputError, match=r"no scale 'papre'.*'paper'"):
-        size_of("papre")
-    with pytest.raises(InputError, match="at least 1 target, not 0"):
-        size_of("quick", targets=0)
-    with pytest.raises(InputError, match="at least 2 releases of each target, not 0"):
-        size_of("quick", releases=0)
 
 
 def test_from_python(traces, tmp_path):
@@ -254,17 +237,14 @@ class TestOneFolderIsOfOneStudy:
         ],
     )
     def test_other_numbers_are_refused(self, traces, folder, numbers, said):
-        dataset, path = find_dataset(str(traces))
-        dataset = dataset.with_numbers(**{"group_size": 100, "min_visits": 2} | numbers)
         before = (folder / "README.md").read_bytes()
         with pytest.raises(FileError, match=said):
-            prepare_study(chosen(["solver"]), dataset, folder, traces=path, size=SIZE, seed=1)
+            prepared(traces, folder, "solver", **numbers)
         assert (folder / "README.md").read_bytes() == before
 
     def test_other_data_are_refused(self, folder):
-        dataset, path = find_dataset("milan-like")
         with pytest.raises(FileError, match="study of another file"):
-            prepare_study(chosen(["solver"]), dataset, folder, traces=path, size=SIZE, seed=1)
+            prepared("milan-like", folder, "solver")
 
     def test_an_unknown_origin_is_refused(self, traces, tmp_path):
         (tmp_path / "ssc").mkdir()
@@ -272,44 +252,20 @@ class TestOneFolderIsOfOneStudy:
             prepared(traces, tmp_path, "solver")
 
     def test_traces_that_only_have_the_name_of_a_city_are_refused(self, traces, tmp_path):
-        dataset, path = find_dataset("milan-like")
         (tmp_path / "milan-like.parquet").write_bytes(traces.read_bytes())
         with pytest.raises(FileError, match="does not hold the traces of milan-like"):
-            prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=path, size=SIZE, seed=1)
+            prepared("milan-like", tmp_path, "ssc")
 
     def test_the_same_traces_are_taken(self, tmp_path):
-        dataset, path = find_dataset("milan-like")
         for _ in range(2):
-            prepare_study(chosen(["ssc"]), dataset, tmp_path, traces=path, size=SIZE, seed=1)
+            prepared("milan-like", tmp_path, "ssc")
 
 
 def test_experiments_for_more_people_are_left_out_of_all(traces, tmp_path):
-    dataset, path = find_dataset(str(traces))
     # Groups of 90 at most, where the smallest of one experiment have 100.
-    dataset = dataset.with_numbers(group_size=50, min_visits=2, reference_size=91)
-
-    def study(**how):
-        size = SIZE._replace(targets=2)
-        wanted = chosen(["ssc", "group-size"])
-        return prepare_study(wanted, dataset, tmp_path, traces=path, size=size, seed=1, **how)
-
+    numbers = {"group_size": 50, "reference_size": 91, "targets": 2}
     with pytest.raises(InputError, match=r"group-size needs groups of 100.*Leave it out"):
-        study()
-    some = study(leave_out=True)
-    assert [one.name for one in some.audits] == ["ssc"]
-    assert [one.name for one in some.left_out] == ["group-size"]
-
-
-def test_a_number_that_was_asked_for_is_not_replaced():
-    small = LIKE["milan"].with_numbers(group_size=100)
-    assert small.reference_among(1000) == 499
-    assert small.with_numbers(reference_size=950).reference_among(1000) == 950
-    with pytest.raises(InputError, match=r"of 1,000 people, 950 are the reference"):
-        EXPERIMENTS["ssc"].options(
-            small.with_numbers(reference_size=950),
-            1000,
-            targets=3,
-            releases=2,
-            control_releases=0,
-            seed=1,
-        )
+        prepared(traces, tmp_path, "ssc", "group-size", **numbers)
+    some = prepared(traces, tmp_path, "all", **numbers)
+    assert "ssc" in {one.name for one in some.audits}
+    assert [one.name for one in some.left_out] == ["group-size", "group-size-dp"]

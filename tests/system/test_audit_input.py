@@ -133,7 +133,7 @@ WRONG = [
     (f"{AUDIT} -M raw --releases-of likelihood-ratio=7", "got 7", "must be even"),
     (
         f"{AUDIT} -M raw --releases-of likelihod-ratio=8",
-        "releases are given for (--releases-of) 'likelihod-ratio'",
+        "'likelihod-ratio' (--releases-of)",
         "Did you mean 'likelihood-ratio'?",
     ),
     (f"{AUDIT} -M raw --releases-of likelihood-ratio", "likelihood-ratio", "likelihood-ratio=200"),

@@ -110,7 +110,7 @@ def test_a_full_output_is_one_message(folder, typed):
             check=False,
         )
     assert ended.returncode == 1
-    assert ended.stderr.startswith("error: the system refused: No space left on device")
+    assert ended.stderr.startswith("error: could not write the output: No space left on device")
     assert "Free some space" in ended.stderr
     assert ended.stderr.count("\n") == 1
 

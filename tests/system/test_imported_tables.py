@@ -64,7 +64,7 @@ def test_counts_that_the_mechanism_cannot_have_made(
     counts(*values)
     message = refused(*command(mechanism, *options))
     assert said in message
-    assert fits in message.split("these would fit: ")[1]
+    assert fits in message.split("would fit: ")[1]
     assert "--mechanism" in message
 
 

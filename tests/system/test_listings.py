@@ -3,11 +3,13 @@
 import re
 
 import pytest
+import typer
 
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
-from whosthere.cli.hints import with_options
+from whosthere.cli.main import app
+from whosthere.cli.options import with_options
 
 
 @pytest.fixture
@@ -58,12 +60,17 @@ def test_choices_are_listed(listed):
         assert choice in listed
 
 
-def test_messages_name_the_options_that_they_speak_of():
-    known = {"--drop-invalid", "--from"}
-    assert with_options("Ask for invalid rows to be dropped.", known) == (
-        "Ask for invalid rows to be dropped (--drop-invalid)."
-    )
-    assert with_options("Nothing to add.", known) == "Nothing to add."
-    # What a command does not have is not named, nor half of a pair.
-    for said in ("Give a group size.", "Give start and end of the time window."):
-        assert with_options(said, known) == said
+@pytest.mark.parametrize(
+    ("command", "named", "shown"),
+    [
+        ("ingest", "`drop_invalid` and `start`", "--drop-invalid and --from"),
+        ("ingest", "`columns.user`, `epoch_length`", "--user-column, --epoch"),
+        ("import", "`markers`, `at_clock_change`", "--withheld, --clock-change"),
+        ("attack", "`past`, `reference`", "--past-in and --past-out, --reference"),
+        ("audit", "`group_size`, `mechanisms`", "--group-size, --mechanism"),
+        ("audit", "`geomPoint`, `whosthere ingest`", "`geomPoint`, `whosthere ingest`"),
+    ],
+)
+def test_messages_name_options_where_python_has_parameters(command, named, shown):
+    context = typer.Context(typer.main.get_command(app).commands[command])
+    assert with_options(named, context) == shown

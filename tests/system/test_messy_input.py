@@ -410,7 +410,7 @@ def test_a_column_that_seems_to_number_the_rows_is_noted(ingested, records, whos
     records(table(*rows, header="id,hash,timestamp,region"))
     _, out = ingested(*INGEST)
     assert "Note: each of the 40 users has one record only, as if 'id' numbered the rows" in out
-    assert "which column holds the user (--user-column)." in out
+    assert "(--user-column)." in out
     traces, out = ingested(*INGEST, "--user-column", "hash", "--force")
     assert traces.n_users == 5
     assert "one record only" not in out

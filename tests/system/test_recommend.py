@@ -48,8 +48,8 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert code == 0
     assert "At most 6 trials (search 5, check and confirmation 1), about" in out
     assert trials(err)[0].startswith("trial 1 of at most 6: laplace(eps=0.7, unit=event) with")
-    assert trials(err)[0].endswith("0 of 3 tasks")
-    assert trials(err)[-1].endswith("on fresh releases, 0 of 3 tasks")
+    assert trials(err)[0].endswith("0 of 3 done")
+    assert trials(err)[-1].endswith("on fresh releases: 0 of 3 done")
     found = json.loads((folder / "found.json").read_text())
     chosen = found["recommended"]
     lines = out.splitlines()
@@ -80,10 +80,10 @@ def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
     terminal = Console(file=shown, force_terminal=True, width=100)
     monkeypatch.setattr(console, "err", terminal)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with console.trials() as move:
+    with console.progress(one_bar=True) as move:
         for number in (1, 2):
             for done in range(3):
-                move(TrialProgress(number, 5, f"round(to={number})", done, 2))
+                move(TrialProgress(number, 5, f"round(to={number})", done, 2).title, done, 2)
         shown.truncate(0)
         terminal.print("above the bar")
     last = shown.getvalue()
@@ -138,7 +138,7 @@ def test_an_interrupted_search_resumes(recommend, monkeypatch, after):
     assert len(done) == 3 * len(trials(err))
     code, out, _ = recommend("--run", "search")
     assert code == 0
-    assert "Trials begun before: " in out
+    assert "Trials already begun: " in out
     assert len(done) == 3 * len(trials(err))
 
 
@@ -181,7 +181,7 @@ def test_more_releases_of_one_attack(recommend):
         ("--run traces.parquet", "is not the folder of a search", "Name a new folder"),
         ("--run .", "is not the folder of a search", "Name a new folder"),
         ("--run traces.parquet/search", "traces.parquet", "may write to"),
-        ("--releases-of likelihood-ratio=7", "7 releases", "even number"),
+        ("--releases-of likelihood-ratio=7", "must be even", "got 7"),
         ("--releases-of likelihood-ratio", "likelihood-ratio", "Write it like"),
         ("--releases-of knock-knock=20", "knock-knock", "likelihood-ratio"),
     ],

@@ -69,6 +69,6 @@ def _canonical(key: str, specs: Mapping[str, str]) -> str:
     if spec in known:
         return spec
     raise InputError(
-        f"releases are given for {key!r}, which is none of the attacks",
+        f"releases are given for {key!r} (`releases_of`), which is none of the attacks",
         fix=suggestion(key, sorted(known)),
     )

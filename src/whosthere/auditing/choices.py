@@ -52,9 +52,8 @@ class SearchChoices(TypedDict, total=False):
         "OneOrMore[Attack | str] | None",
         Choice(
             str,
-            "Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'; can "
-            "be repeated. By default knock-knock, zero-knowledge and likelihood-ratio. See: "
-            "whosthere attacks.",
+            "Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'. By "
+            "default knock-knock, zero-knowledge and likelihood-ratio. See: whosthere attacks.",
             several=True,
             flags=("--attack", "-a"),
             metavar="SPEC",
@@ -65,14 +64,14 @@ class SearchChoices(TypedDict, total=False):
         Choice(
             str,
             "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
-            "'regions(top=2)'; can be repeated. See: whosthere attacks.",
+            "'regions(top=2)'. See: whosthere attacks.",
             several=True,
             metavar="SPEC",
         ),
     ]
     targets: Annotated[int | None, Choice(int, "How many people to attack, chosen at random.")]
     min_visits: Annotated[
-        int | None, Choice(int, "Attack people with at least as many visits; default 1.")
+        int | None, Choice(int, "Attack people with at least this many visits; default 1.")
     ]
     releases: Annotated[
         int | None,
@@ -82,7 +81,7 @@ class SearchChoices(TypedDict, total=False):
         Mapping[str, int] | None,
         Choice(
             dict,
-            "Another number for one attack, such as likelihood-ratio=200; can be repeated.",
+            "Another number for one attack, such as likelihood-ratio=200.",
             metavar="ATTACK=N",
         ),
     ]
@@ -103,8 +102,7 @@ class AuditChoices(SearchChoices, total=False):
         "OneOrMore[Mechanism | str] | None",
         Choice(
             str,
-            "A protection to try, such as 'suppress(k=1)'; can be repeated. See: whosthere "
-            "mechanisms.",
+            "A protection to try, such as 'suppress(k=1)'. See: whosthere mechanisms.",
             several=True,
             flags=("--mechanism", "-M"),
             metavar="SPEC",
@@ -121,7 +119,7 @@ class AuditChoices(SearchChoices, total=False):
         OneOrMore[str] | None,
         Choice(
             str,
-            "Attack this person instead; can be repeated. Nothing is then accepted.",
+            "Attack this person instead. Nothing is then accepted.",
             several=True,
             flags=("--user",),
             metavar="ID",
@@ -144,9 +142,7 @@ class AuditChoices(SearchChoices, total=False):
     ]
 
 
-GROUP_SIZES = Choice(
-    int, "People in a release; can be repeated.", several=True, flags=("--group-size", "-m")
-)
+GROUP_SIZES = Choice(int, "People in a release.", several=True, flags=("--group-size", "-m"))
 """The size of groups. An audit takes several, a search takes one."""
 
 

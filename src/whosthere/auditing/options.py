@@ -79,7 +79,7 @@ class Block:
         """Return what is measured, in order."""
         for name, kind in IN_BLOCKS.items():
             if not getattr(self, name):
-                fix = f"Give at least one, such as {kind.example}"
+                fix = f"Give at least one (`{kind.parameter}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
         for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
             for one in self.attacks:
@@ -106,19 +106,23 @@ def _group_size(given: int) -> int:
 
 
 class _InBlocks(NamedTuple):
-    """What blocks have several of: how one is read, what it is called and what it looks like."""
+    """What blocks have several of: how one is read, what it is called and what it looks like.
+
+    `parameter` is its name in `whosthere.audit`.
+    """
 
     read: Callable[[Any], Mechanism | int | Familiarity | Attack]
     words: str
     example: str
+    parameter: str
 
 
 IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
     {
-        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'"),
-        "group_sizes": _InBlocks(_group_size, "group size", "1000"),
-        "knowledge": _InBlocks(familiarity, "knowledge of the target", "'all'"),
-        "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'"),
+        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'", "mechanisms"),
+        "group_sizes": _InBlocks(_group_size, "group size", "1000", "group_size"),
+        "knowledge": _InBlocks(familiarity, "knowledge of the target", "'all'", "knowledge"),
+        "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'", "attacks"),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""

@@ -206,9 +206,11 @@ def _check_groups(
     else:
         more = "more than that" if spare else "as many"
         problem = f"{need[0]} needs a reference of {more}, and it is to have {reference}"
-    fixes = [f"give a group size of {most} or less"] if most >= 2 else []
+    fixes = [f"give a group size (`group_size`) of {most} or less"] if most >= 2 else []
     if need and 2 * largest + spare <= others:
-        fixes.append(f"give a reference size from {largest + spare} to {others - largest}")
+        fixes.append(
+            f"give a reference size (`reference_size`) from {largest + spare} to {others - largest}"
+        )
     if need and len(need) < len(attacks):
         without = pool if options.reference_size is not None else others
         fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")
@@ -265,8 +267,8 @@ def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
     eligible = np.flatnonzero(visits >= max(options.min_visits, 1))
     if eligible.size < n:
         enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
-        fixes = [f"ask for {enough} visits or less"] if enough else []
-        fixes += [f"ask for {eligible.size} targets or less"] if eligible.size else []
+        fixes = [f"ask for {enough} visits or less (`min_visits`)"] if enough else []
+        fixes += [f"ask for {eligible.size} targets or less (`targets`)"] if eligible.size else []
         raise GroupError(
             f"only {eligible.size} users have at least {options.min_visits} visits, "
             f"and {n} targets are wanted",

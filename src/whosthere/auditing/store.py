@@ -178,7 +178,7 @@ class RunFolder:
             if other:
                 shown = "; ".join(_change(key, before.get(key), now.get(key)) for key in other)
                 if part == "plan" and obstacle(before, now) is None:
-                    fix = "Ask for it to be extended, or name a new folder"
+                    fix = "Have it extended (`extend`), or name a new folder"
                 raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
     def known(self, name: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Answer
 
-_NEEDS = "What some attacks need besides"
+_needed = partial(typer.Option, rich_help_panel="What some attacks need besides")
 
 
 def attack(
@@ -33,41 +34,25 @@ def attack(
         typer.Option("--attack", "-a", metavar="SPEC", help="Who attacks. See: whosthere attacks."),
     ] = "likelihood-ratio",
     reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TRACES",
-            help="Real traces of others, without the target.",
-            rich_help_panel=_NEEDS,
-        ),
+        Path | None, _needed(metavar="TRACES", help="Real traces of others, without the target.")
     ] = None,
     friends: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TRACES", help="Real traces of the target's friends.", rich_help_panel=_NEEDS
-        ),
+        Path | None, _needed(metavar="TRACES", help="Real traces of the target's friends.")
     ] = None,
     past_in: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RELEASE",
-            help="A past release that held the target; can be repeated.",
-            rich_help_panel=_NEEDS,
-        ),
+        _needed(metavar="RELEASE", help="A past release with the target. Can be repeated."),
     ] = None,
     past_out: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RELEASE",
-            help="A past release without the target; can be repeated.",
-            rich_help_panel=_NEEDS,
-        ),
+        _needed(metavar="RELEASE", help="A past release without the target. Can be repeated."),
     ] = None,
     guess: Annotated[
         str,
-        typer.Option(help="How visits are made of regions without times: greedy or random."),
+        typer.Option(help="How visits are guessed from regions without times: greedy or random."),
     ] = "greedy",
     prior: Annotated[
-        float, typer.Option(help="For likelihood-ratio: probability of being in, beforehand.")
+        float, typer.Option(help="For likelihood-ratio: prior probability that the target is in.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
     json: Json = False,
@@ -75,7 +60,7 @@ def attack(
     """Ask whether one person is in a release, as an attacker would.
 
     Prints a score, the decision at the attacker's own threshold, and what that means. A single
-    answer says little about how good an attack is: that takes many targets and releases.
+    answer says little about how good an attack is: `whosthere audit` tries many.
 
     Example: `whosthere attack release.parquet --target target.csv`
     """

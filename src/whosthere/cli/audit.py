@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from whosthere.auditing.choices import AuditChoices
 from whosthere.cli import console
 from whosthere.cli.options import (
-    Attacks,
+    SOMETHING_FAILED,
     Cluster,
-    GroupSizes,
+    DryRun,
     Json,
-    Knowledge,
-    MinVisits,
     PolicyFile,
-    ReferenceSize,
+    TracesFile,
     WorkerCount,
+    takes,
 )
 from whosthere.cli.results import show_audit, show_named_targets
 from whosthere.display import counted
@@ -29,12 +28,15 @@ if TYPE_CHECKING:
     from whosthere.auditing.run import PreparedAudit
     from whosthere.game.plan import Plan
 
-SOMETHING_FAILED = 1
 
-
+@takes(AuditChoices)
 def audit(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
+    group_size: Annotated[
+        list[int] | None,
+        typer.Option("--group-size", "-m", help="People in a release. Can be repeated."),
+    ] = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -44,66 +46,6 @@ def audit(
             help="Folder for all results. If it holds an unfinished audit, the audit resumes.",
         ),
     ],
-    group_size: GroupSizes = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mechanism",
-            "-M",
-            metavar="SPEC",
-            help="A protection to try, such as 'suppress(k=1)'; can be repeated. "
-            "See: whosthere mechanisms.",
-        ),
-    ] = None,
-    attack: Attacks = None,
-    knowledge: Annotated[list[str] | None, Knowledge] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="quick (65 targets, 20 releases, 60 for likelihood-ratio; default) or paper "
-            "(50, 100)."
-        ),
-    ] = None,
-    targets: Annotated[
-        int | None, typer.Option(help="How many people to attack, chosen at random.")
-    ] = None,
-    user: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="Attack this person instead; can be repeated. Nothing is then accepted.",
-        ),
-    ] = None,
-    min_visits: MinVisits = None,
-    releases: Annotated[
-        int | None,
-        typer.Option(help="Test releases per target and scheme, half of them with the target."),
-    ] = None,
-    releases_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ATTACK=N",
-            help="Another number for one attack, such as likelihood-ratio=200; can be repeated.",
-        ),
-    ] = None,
-    control_releases: Annotated[
-        int | None,
-        typer.Option(help="Further releases without the target; default a fifth as many."),
-    ] = None,
-    reference_size: ReferenceSize = None,
-    past_releases: Annotated[
-        int | None,
-        typer.Option(help="For attacks that learn from past releases: how many; default 100."),
-    ] = None,
-    test_from: Annotated[
-        datetime | None,
-        typer.Option(
-            metavar="TIME",
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
-            help="Publish the time from here on. Past releases are made from the time before.",
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same scores.")] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -129,11 +71,9 @@ def audit(
             "numbers. Nothing is done twice.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
+    **chosen: Unpack[AuditChoices],
 ) -> None:
     """Measure attacks against protections on your own data, and judge each protection.
 
@@ -147,32 +87,14 @@ def audit(
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
     from whosthere.auditing.finished import FinishedAudit
-    from whosthere.auditing.options import AuditOptions, merged
-    from whosthere.auditing.plan_file import read_plan_file
+    from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.store import RESULTS
-    from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
+    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.reporting.report import REPORT, audit_report
 
-    given = given_only(
-        mechanisms=mechanism,
-        group_sizes=group_size,
-        knowledge=knowledge,
-        attacks=attack,
-        scale=scale,
-        targets=targets,
-        users=user,
-        min_visits=min_visits,
-        releases=releases,
-        releases_of=numbers_by_name(releases_of),
-        control_releases=control_releases,
-        reference_size=reference_size,
-        past_releases=past_releases,
-        test_from=test_from,
-        seed=seed,
-    )
-    options = merged(AuditOptions() if plan is None else read_plan_file(plan), given)
+    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
     judged_by = Policy.of(policy)
     talk = not json
     with console.working("Checking the plan, and trying each attack to estimate the time ..."):
@@ -186,7 +108,7 @@ def audit(
         if json:
             console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
         return
-    with console.steps() as move:
+    with console.progress(lines_every=0) as move:
         result = prepared.run(
             policy=judged_by,
             workers=chosen_workers(n, cluster),
@@ -263,8 +185,5 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
         return
     if left < total:
         console.say(f"{total - left} of {total} tasks are done already.")
-    where = "one worker of the cluster" if cluster else counted(workers, "worker")
-    seconds = cost.seconds if cluster else cost.seconds / max(min(workers, left), 1)
-    console.say(
-        f"{counted(left, 'task')}, about {console.duration(seconds)} with {where}, {cost.memory}."
-    )
+    time = console.expected(cost.seconds, left, workers, cluster)
+    console.say(f"{counted(left, 'task')}, {time}, {cost.memory}.")

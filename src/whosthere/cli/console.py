@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from whosthere.display import counted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
     from whosthere.progress import Move
-    from whosthere.search.trials import TrialProgress
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -25,7 +28,6 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _WIDTH_OF_NAMES = 26
 _WIDTH_OF_NAMES_IN_NEED = 16
 _WIDEST = 10_000
-_SECONDS_BETWEEN_LINES = 30.0
 # What changes how a terminal shows the text around it: controls, and marks of direction.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -50,7 +52,7 @@ def _print(console: Console, text: Text) -> None:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table; numbers stand on the right, all else on the left."""
+    """Print a table, with numbers on the right and everything else on the left."""
     from rich.table import Table
 
     grid = Table(
@@ -89,7 +91,7 @@ def _fit(grid: Table, width: int) -> None:
 
 
 def heading(text: str) -> None:
-    """Print a heading, with a line left free before it."""
+    """Print a heading after an empty line."""
     _print(out, Text.assemble("\n", (inert(text), "bold")))
 
 
@@ -118,67 +120,52 @@ def _shown(value: object) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Move]:
-    """Show a bar on a terminal, nothing elsewhere; give the function that moves it."""
+def progress(*, lines_every: float | None = None, one_bar: bool = False) -> Iterator[Move]:
+    """Show how far work has come; give the function that says so.
+
+    Parameters
+    ----------
+    lines_every
+        Where there is no terminal, print a line at each tenth of the work, but not more often than
+        after so many seconds; None for nothing.
+    one_bar
+        Whether, on a terminal, the bar of new work takes the place of the one before.
+    """
+    if lines_every is not None and not sys.stderr.isatty():
+        yield _lines(lines_every)
+        return
     from whosthere.progress import progress as bar
 
-    with bar(err) as move:
+    with bar(err, one_bar=one_bar) as move:
         yield move
 
 
-@contextmanager
-def steps() -> Iterator[Move]:
-    """Show bars on a terminal, a line now and then elsewhere; give the function that moves them."""
-    if sys.stderr.isatty():
-        with progress() as move:
-            yield move
-        return
-    import time
+class _Work:
+    """Work that lines are printed about: when and where it began, and what was said last."""
 
-    begun: dict[str, tuple[float, int]] = {}
-    last_done: dict[str, int] = {}
-    last_said: dict[str, int] = {}
+    def __init__(self, done: int) -> None:
+        self.begun, self.first, self.last = time.monotonic(), done, done
+        self.said_at, self.tenth_said = -math.inf, -1
 
-    def say_now_and_then(what: str, done: int, total: int | None) -> None:
-        if done < last_done.get(what, done):
-            del begun[what]  # It begins anew, as in the next experiment of a study.
-        last_done[what] = done
-        start, first = begun.setdefault(what, (time.monotonic(), done))
-        most = total or 1
-        tenth = 10 * done // most
-        if tenth == last_said.get(what):
+
+def _lines(every: float) -> Move:
+    known: dict[str, _Work] = {}
+
+    def move(what: str, done: int, total: int | None) -> None:
+        if what not in known or done < known[what].last:
+            known[what] = _Work(done)  # It begins anew, as in the next experiment of a study.
+        work, most, now = known[what], total or 1, time.monotonic()
+        work.last, tenth = done, 10 * done // most
+        if tenth == work.tenth_said or now - work.said_at < every:
             return
-        last_said[what] = tenth
+        work.tenth_said, work.said_at = tenth, now
         left = ""
-        if first < done < most:
-            seconds = (time.monotonic() - start) / (done - first) * (most - done)
+        if work.first < done < most:
+            seconds = (now - work.begun) / (done - work.first) * (most - done)
             left = f", about {duration(seconds)} left"
-        _print(err, Text(inert(f"{done} of {most} {what} done{left}")))
+        _print(err, Text(inert(f"{what}: {done} of {most} done{left}")))
 
-    yield say_now_and_then
-
-
-@contextmanager
-def trials() -> Iterator[Callable[[TrialProgress], None]]:
-    """Show a bar for each trial on a terminal, lines elsewhere; give the function that moves it."""
-    if sys.stderr.isatty():
-        from whosthere.progress import progress as bar
-
-        with bar(err, one_bar=True) as move:
-            yield lambda now: move(now.title, now.done, now.total)
-        return
-    import time
-
-    number, last_said = 0, 0.0
-
-    def say_now_and_then(now: TrialProgress) -> None:
-        nonlocal number, last_said
-        if now.number == number and time.monotonic() - last_said < _SECONDS_BETWEEN_LINES:
-            return
-        number, last_said = now.number, time.monotonic()
-        _print(err, Text(inert(str(now))))
-
-    yield say_now_and_then
+    return move
 
 
 def duration(seconds: float) -> str:
@@ -188,6 +175,14 @@ def duration(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def expected(seconds: float, parts: int, workers: int, cluster: str | None) -> str:
+    """Say how long so many parts take, given the seconds of one processor for all of them."""
+    if cluster:
+        return f"about {duration(seconds)} with one worker of the cluster"
+    each = seconds / max(min(workers, parts), 1)
+    return f"about {duration(each)} with {counted(workers, 'worker')}"
 
 
 _COLOURS = {"accept": "green", "reject": "red"}
@@ -202,7 +197,7 @@ def verdict(decision: str, about: str, *, useless: bool = False) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on a terminal that something goes on, nothing elsewhere."""
+    """Show on a terminal that work is in progress, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield
         return

@@ -13,10 +13,11 @@ from whosthere.cli.options import (
     Force,
     MechanismSpec,
     RegionsTable,
+    ReleaseFile,
     TimeFormat,
     Timezone,
 )
-from whosthere.cli.release import say_written
+from whosthere.cli.release import refuse_release, say_written
 from whosthere.display import counted
 
 
@@ -25,9 +26,7 @@ def import_table(
         Path, typer.Argument(metavar="TABLE", help="CSV or Parquet with region, time and count.")
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-    ],
+    out: ReleaseFile,
     group_size: Annotated[
         int, typer.Option("--group-size", "-m", help="How many people were counted.")
     ],
@@ -37,20 +36,24 @@ def import_table(
         typer.Option(
             "--wide/--long",
             help="One row per region and a column per epoch, named by its time; or a row per "
-            "region and epoch. Found out from the names of the columns.",
+            "region and epoch. Detected from the names of the columns.",
         ),
     ] = None,
-    epoch: Annotated[
+    epoch_length: Annotated[
         str | None,
-        typer.Option(help="Length of an epoch; default the smallest step between times."),
+        typer.Option(
+            "--epoch", help="Length of an epoch; default the smallest step between times."
+        ),
     ] = None,
     timezone: Timezone = None,
     time_format: TimeFormat = None,
-    clock_change: ClockChange = "refuse",
+    at_clock_change: ClockChange = "refuse",
     regions: RegionsTable = None,
-    withheld: Annotated[
+    markers: Annotated[
         list[str] | None,
-        typer.Option(help="What stands for a withheld count, such as '<15'; can be repeated."),
+        typer.Option(
+            "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
+        ),
     ] = None,
     thousands: Annotated[
         str | None,
@@ -64,27 +67,23 @@ def import_table(
 ) -> None:
     """Read a table of counts made by another program as a release.
 
-    Missing rows are 0. Withheld counts are marked. Say with --mechanism how the counts were
-    protected; counts that it cannot have published are refused.
+    Missing rows are 0. Withheld counts are marked. --mechanism says how the counts were protected;
+    counts that it cannot have published are refused.
 
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
     from whosthere.data.epochs import parse_length
-    from whosthere.data.files import refuse_existing
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.numbers import THOUSANDS
     from whosthere.data.reading.partition.by_id import read_regions
     from whosthere.data.reading.times import clock_change as known_change
     from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.release import description_path
     from whosthere.privacy.tables import TableReader
 
-    outputs = (out, description_path(out)) if out.suffix == ".csv" else (out,)
-    for path in outputs:
-        refuse_existing(path, force=force, inputs=(counts, regions))
-    at_change = known_change(clock_change)
+    refuse_release(out, force=force, inputs=(counts, regions))
+    at_change = known_change(at_clock_change)
     if at_change == "drop":
         raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
     if thousands is not None and thousands not in THOUSANDS:
@@ -99,12 +98,12 @@ def import_table(
             region=region_column, time=time_column, date=date_column, count=count_column
         ),
         wide=wide,
-        epoch_length=None if epoch is None else parse_length(epoch),
+        epoch_length=None if epoch_length is None else parse_length(epoch_length),
         timezone=timezone,
         time_format=time_format,
         at_clock_change=at_change,
         regions=None if regions is None else read_regions(regions),
-        markers=tuple(withheld or ()),
+        markers=tuple(markers or ()),
         thousands=thousands,
     )
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))

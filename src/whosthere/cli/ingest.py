@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.hints import with_options
-from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, refuse_useless
+from whosthere.cli.options import (
+    ClockChange,
+    Force,
+    TimeFormat,
+    Timezone,
+    with_options,
+)
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from whosthere.data.ledger import Ledger
@@ -21,15 +28,16 @@ if TYPE_CHECKING:
     from whosthere.data.reading.partition.base import Partition
     from whosthere.data.reading.queries import Query
 
-_REGIONS = "Regions (one of these)"
-_SQL = "Databases"
-_COLUMNS = "Columns (guessed from the usual names)"
-_FILTERS = "Filters"
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
+_database = partial(typer.Option, rich_help_panel="Databases")
+_regions = partial(typer.Option, rich_help_panel="Regions (one of these)")
+_column = partial(typer.Option, rich_help_panel="Columns (guessed from the usual names)")
+_filter = partial(typer.Option, rich_help_panel="Filters")
 
 
 def ingest(
+    context: typer.Context,
     records: Annotated[
         Path | None,
         typer.Argument(
@@ -42,27 +50,27 @@ def ingest(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The traces to write (.parquet).")
     ],
-    epoch: Annotated[str, typer.Option(help="Length of an epoch: 15min, 1h, 1d, ...")] = "1h",
+    epoch_length: Annotated[
+        str, typer.Option("--epoch", help="Length of an epoch: 15min, 1h, 1d, ...")
+    ] = "1h",
     timezone: Timezone = None,
     time_format: TimeFormat = None,
-    clock_change: ClockChange = "refuse",
+    at_clock_change: ClockChange = "refuse",
     encoding: Annotated[
         str | None,
-        typer.Option(help="Of text files; UTF-8, UTF-16 with a mark and Latin-1 are found out."),
+        typer.Option(
+            help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
+        ),
     ] = None,
     sql: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SELECT", help="Read the rows of a query (extra sql).", rich_help_panel=_SQL
-        ),
+        str | None, _database(metavar="SELECT", help="Read the rows of a query (extra sql).")
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(
+        _database(
             metavar="FILE|URL",
             help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
             "names files itself.",
-            rich_help_panel=_SQL,
         ),
     ] = None,
     friends: Annotated[
@@ -73,114 +81,69 @@ def ingest(
     ] = None,
     regions: Annotated[
         Path | None,
-        typer.Option(
+        _regions(
             metavar="FILE",
             help="The records name their regions; this table lists them: region, lon, lat.",
-            rich_help_panel=_REGIONS,
         ),
     ] = None,
     grid_km: Annotated[
-        float | None,
-        typer.Option(help="Squares of this many km over the data.", rich_help_panel=_REGIONS),
+        float | None, _regions(help="Squares of this many km over the data.")
     ] = None,
     grid: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROWSxCOLUMNS",
-            help="That many squares over the data, such as 22x23.",
-            rich_help_panel=_REGIONS,
-        ),
+        _regions(metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."),
     ] = None,
     antennas: Annotated[
         Path | None,
-        typer.Option(
+        _regions(
             metavar="FILE",
             help="Table with lon and lat; each record goes to the nearest. With --grid, "
-            "--grid-km, --polygons or --h3: the records name their antenna, and go where it "
+            "--grid-km, --polygons or --h3: the records name their antenna, and count where it "
             "stands.",
-            rich_help_panel=_REGIONS,
         ),
     ] = None,
     reach_km: Annotated[
         float | None,
-        typer.Option(
-            help="With --antennas alone: places farther away are in no region.",
-            rich_help_panel=_REGIONS,
-        ),
+        _regions(help="With --antennas alone: places farther away are in no region."),
     ] = None,
-    polygons: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="GeoJSON of areas.", rich_help_panel=_REGIONS),
-    ] = None,
+    polygons: Annotated[Path | None, _regions(metavar="FILE", help="GeoJSON of areas.")] = None,
     polygon_id: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROPERTY",
-            help="With --polygons: the property with the region's id.",
-            rich_help_panel=_REGIONS,
-        ),
+        _regions(metavar="PROPERTY", help="With --polygons: the property with the region's id."),
     ] = None,
-    h3: Annotated[
-        int | None,
-        typer.Option(help="H3 hexagons of this resolution, 0 to 15.", rich_help_panel=_REGIONS),
-    ] = None,
-    user_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
+    h3: Annotated[int | None, _regions(help="H3 hexagons of this resolution, 0 to 15.")] = None,
+    user_column: Annotated[str | None, _column()] = None,
     time_column: Annotated[
-        str | None,
-        typer.Option(
-            help="Times, or times of day if the date has a column of its own.",
-            rich_help_panel=_COLUMNS,
-        ),
+        str | None, _column(help="Times, or times of day if the date has a column of its own.")
     ] = None,
-    date_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
-    lon_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
-    lat_column: Annotated[str | None, typer.Option(rich_help_panel=_COLUMNS)] = None,
-    region_column: Annotated[
-        str | None,
-        typer.Option(help="One column, or two such as LAC+CI.", rich_help_panel=_COLUMNS),
-    ] = None,
+    date_column: Annotated[str | None, _column()] = None,
+    lon_column: Annotated[str | None, _column()] = None,
+    lat_column: Annotated[str | None, _column()] = None,
+    region_column: Annotated[str | None, _column(help="One column, or two such as LAC+CI.")] = None,
     start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TIME", help="Local date or time.", rich_help_panel=_FILTERS
-        ),
+        str | None, _filter("--from", metavar="TIME", help="Local date or time.")
     ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="Not included.", rich_help_panel=_FILTERS),
-    ] = None,
+    end: Annotated[str | None, _filter("--to", metavar="TIME", help="Not included.")] = None,
     box_quantile: Annotated[
         float | None,
-        typer.Option(
-            help="Keep the middle box with this share of the records along each axis, "
-            "such as 0.99.",
-            rich_help_panel=_FILTERS,
+        _filter(
+            help="Keep the middle box with this share of the records along each axis, such as 0.99."
         ),
     ] = None,
-    min_visits: Annotated[
-        int, typer.Option(min=1, help="Drop users with fewer.", rich_help_panel=_FILTERS)
-    ] = 1,
+    min_visits: Annotated[int, _filter(min=1, help="Drop users with fewer visits.")] = 1,
     min_weekly_visits: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Drop users with fewer in any whole week.", rich_help_panel=_FILTERS
-        ),
+        int, _filter(min=0, help="Drop users with fewer visits in any whole week.")
     ] = 0,
     mostly_inside: Annotated[
         bool,
-        typer.Option(
+        _filter(
             "--mostly-inside",
             help="Drop users with half or more of their records outside the box or regions.",
-            rich_help_panel=_FILTERS,
         ),
     ] = False,
     drop_invalid: Annotated[
         bool,
-        typer.Option(
-            "--drop-invalid",
-            help="Leave out rows that cannot be used, and count them, instead of stopping.",
-            rich_help_panel=_FILTERS,
-        ),
+        _filter("--drop-invalid", help="Drop and count unusable rows instead of stopping."),
     ] = False,
     force: Force = False,
 ) -> None:
@@ -198,31 +161,21 @@ def ingest(
     from whosthere.data.reading.times import clock_change as known_change
 
     if out.suffix != ".parquet":
-        raise FileError("has an ending that is not known", where=out, fix="Use .parquet")
+        raise FileError("has an unknown extension", where=out, fix="Use .parquet")
     inputs = (records, None if database is None else Path(database), friends, regions, antennas,
               polygons)  # fmt: skip
     refuse_existing(out, force=force, inputs=inputs)
-    areas = next((one for one in (grid_km, grid, polygons, h3) if one is not None), None)
-    refuse_useless(
-        database__sql=(database, sql),
-        reach_km__antennas=(reach_km, antennas),
-        polygon_id__polygons=(polygon_id, polygons),
-    )
-    if reach_km is not None and areas is not None:
-        raise InputError(
-            "--reach-km does nothing where records name their antenna", fix="Leave it out"
-        )
+    for option, given, needed, other in (
+        ("--database", database, "--sql", sql),
+        ("--reach-km", reach_km, "--antennas", antennas),
+        ("--polygon-id", polygon_id, "--polygons", polygons),
+    ):
+        if given is not None and other is None:
+            fix = f"Give {needed} too, or leave it out"
+            raise InputError(f"{option} does nothing without {needed}", fix=fix)
     origin = _origin(records, sql, database, encoding)
-    partition = _partition(
-        regions=regions,
-        grid_km=grid_km,
-        grid=grid,
-        antennas=antennas,
-        reach_km=reach_km,
-        polygons=polygons,
-        polygon_id=polygon_id,
-        h3=h3,
-    )
+    areas = _areas(grid_km, grid, polygons, polygon_id, h3)
+    partition = _partition(areas, regions, antennas, reach_km)
     filters = Filters(
         start=_moment(start, "--from"),
         end=_moment(end, "--to"),
@@ -244,12 +197,12 @@ def ingest(
         traces = read_records(
             origin,
             partition=partition,
-            epoch_length=parse_length(epoch),
+            epoch_length=parse_length(epoch_length),
             timezone=timezone,
             columns=columns,
             filters=filters,
             time_format=time_format,
-            at_clock_change=known_change(clock_change),
+            at_clock_change=known_change(at_clock_change),
             encoding=encoding,
             drop_invalid=drop_invalid,
             friends=friends,
@@ -257,7 +210,7 @@ def ingest(
         )
     traces.save(out, force=force)
     if traces.ledger is not None:
-        _show(traces.ledger)
+        _show(traces.ledger, context)
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
     console.say(f"Written: {out}")
 
@@ -288,43 +241,53 @@ def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
             )
 
 
-def _partition(
-    *,
-    regions: Path | None,
+def _areas(
     grid_km: float | None,
     grid: str | None,
-    antennas: Path | None,
-    reach_km: float | None,
     polygons: Path | None,
     polygon_id: str | None,
     h3: int | None,
-) -> Partition:
-    """Make the partition that the options ask for; by default the records name their regions."""
+) -> dict[str, Partition]:
+    """Return the partitions into areas that were asked for, by option."""
     from whosthere import regions as ways
 
-    areas = {"--grid-km": grid_km, "--grid": grid, "--polygons": polygons, "--h3": h3}
-    given = [name for name, value in areas.items() if value is not None]
-    if regions is not None:
-        given.insert(0, "--regions")
-        given += [] if antennas is None else ["--antennas"]
+    asked: dict[str, Partition] = {}
+    if grid_km is not None:
+        asked["--grid-km"] = ways.Grid(grid_km)
+    if grid is not None:
+        asked["--grid"] = ways.GridShape(*_shape(grid))
+    if polygons is not None:
+        asked["--polygons"] = ways.Polygons(polygons, polygon_id)
+    if h3 is not None:
+        asked["--h3"] = ways.H3Cells(h3)
+    return asked
+
+
+def _partition(
+    areas: Mapping[str, Partition],
+    regions: Path | None,
+    antennas: Path | None,
+    reach_km: float | None,
+) -> Partition:
+    """Return the one partition that was asked for; by default the records name their regions."""
+    from whosthere import regions as ways
+
+    given = [*([] if regions is None else ["--regions"]), *areas]
+    if regions is not None and antennas is not None:
+        given.append("--antennas")
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
-    made: Partition | None = None
-    if grid_km is not None:
-        made = ways.Grid(grid_km)
-    elif grid is not None:
-        made = ways.GridShape(*_shape(grid))
-    elif polygons is not None:
-        made = ways.Polygons(polygons, polygon_id)
-    elif h3 is not None:
-        made = ways.H3Cells(h3)
+    if reach_km is not None and areas:
+        raise InputError(
+            "--reach-km does nothing where records name their antenna", fix="Leave it out"
+        )
     if antennas is None:
-        return made or ways.RegionIds(None if regions is None else ways.read_regions(regions))
+        named = ways.RegionIds(None if regions is None else ways.read_regions(regions))
+        return next(iter(areas.values()), named)
     table = ways.read_regions(antennas)
-    if made is not None:
-        return ways.ThroughAntennas(table, made)
-    reach = {} if reach_km is None else {"reach_km": reach_km}
-    return ways.NearestAntenna(table, **reach)
+    for area in areas.values():
+        return ways.ThroughAntennas(table, area)
+    return ways.NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
 
 
 def _shape(text: str) -> tuple[int, int]:
@@ -348,7 +311,7 @@ def _moment(text: str | None, option: str) -> datetime | None:
         ) from None
 
 
-def _show(ledger: Ledger) -> None:
+def _show(ledger: Ledger, context: typer.Context) -> None:
     from whosthere.errors import listed, quote
 
     used = (
@@ -362,9 +325,9 @@ def _show(ledger: Ledger) -> None:
     rows.append(("visits kept", ledger.visits, ledger.users))
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
-        console.say(f"Note: {with_options(note, {'--user-column'})}.")
+        console.say(f"Note: {with_options(note, context)}.")
     if ledger.not_read:
-        console.say(f"Not read, for their endings are not known: {listed(ledger.not_read)}")
+        console.say(f"Skipped: unknown extension: {listed(ledger.not_read)}")
     if ledger.friends is not None:
         console.say(
             f"{ledger.friends.kept:,} friendships kept of {ledger.friends.rows_read:,} rows "

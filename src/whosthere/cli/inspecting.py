@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,7 +15,6 @@ from whosthere.cli.options import Json
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.reading.source import Source
-    from whosthere.privacy.release import Release
 
 _RECORDS = "table of another program, or records"
 
@@ -27,10 +27,10 @@ def inspect(
     *,
     json: Json = False,
 ) -> None:
-    """Say what a file holds: traces, a release, or a table of records; or how an audit stands.
+    """Show what a file holds: traces, a release, or a table of records; or the state of an audit.
 
-    Of a finished audit the results are shown again, of another how far it has come. No user id and
-    no single trace is shown.
+    For a finished audit, the results are shown again; for another, how many tasks are done. No user
+    id and no single trace is shown.
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
@@ -45,15 +45,33 @@ def inspect(
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
     if kind == "traces":
-        facts = _traces(file)
+        found = _traces(file)
     elif kind == "release" or (file.is_file() and description_path(file).exists()):
-        facts = _release(file)
+        found = _release(file)
     else:
-        facts = _tables(file, _kind_of_table(file, kind))
+        found = _tables(file, _kind_of_table(file, kind))
     if json:
-        console.print_json(facts)
+        console.print_json(found.facts)
     else:
-        _show(file, facts)
+        _show(file, found)
+
+
+class _Found(NamedTuple):
+    """What is in a file.
+
+    Attributes
+    ----------
+    facts
+        All of it, for JSON.
+    rows
+        By name of a fact: what a table shows of it, if not the value itself.
+    sentences
+        What is said below the table.
+    """
+
+    facts: dict[str, Any]
+    rows: Mapping[str, Sequence[tuple[str, object]]]
+    sentences: Sequence[str] = ()
 
 
 def _kind_of_table(file: Path, kind: str | None) -> str:
@@ -80,11 +98,11 @@ def _audit(folder: Path, *, json: bool) -> None:
     if json:
         console.print_json({"kind": "unfinished audit", "tasks_done": done, "tasks": total})
         return
-    console.say(f"{folder}: an audit that is not finished. {done} of {total} tasks are done.")
+    console.say(f"{folder}: an unfinished audit. {done} of {total} tasks are done.")
     console.say("If it is not running, the command that began it resumes it.")
 
 
-def _traces(file: Path) -> dict[str, Any]:
+def _traces(file: Path) -> _Found:
     import numpy as np
 
     from whosthere.data.traces import Traces
@@ -95,7 +113,7 @@ def _traces(file: Path) -> dict[str, Any]:
     visits = traces.visits_per_user()
     shares = (0, 0.25, 0.5, 0.75, 0.95, 1)
     quantiles = np.quantile(visits, shares, method="nearest").tolist() if visits.size else []
-    return {
+    facts = {
         "kind": "traces",
         "users": traces.n_users,
         **_space_and_time(len(traces.regions), traces.epochs),
@@ -110,18 +128,27 @@ def _traces(file: Path) -> dict[str, Any]:
         "friendships": None if traces.friends is None else traces.friends.n_edges,
         "ledger": None if traces.ledger is None else traces.ledger.to_json(),
     }
+    by_visits = () if shared.is_rare else shared.by_visits()
+    rows = {
+        "going_together": [(f"going together, {visits}", many) for visits, many in by_visits],
+        "ledger": [],
+    }
+    return _Found(facts, rows, [f"Note: {sentence}" for sentence in shared.in_words()])
 
 
-def _release(file: Path) -> dict[str, Any]:
+def _release(file: Path) -> _Found:
     from whosthere.privacy.release import Release
 
     release = Release.load(file)
-    return {
+    ledger = release.ledger
+    # Where nothing is stated, it is known only of a mechanism that guarantees nothing.
+    unstated = "none" if release.mechanism.guarantee is None else None
+    facts = {
         "kind": "release",
         "group_size": release.group_size,
         "mechanism": str(release.mechanism),
         "description": release.describe(),
-        "guarantee": _guarantee(release),
+        "guarantee": unstated if ledger is None else ledger.to_json(),
         **_space_and_time(len(release.regions), release.epochs),
         "has_positions": release.regions.have_positions,
         "cells": release.counts.size,
@@ -130,16 +157,13 @@ def _release(file: Path) -> dict[str, Any]:
         "total_count": int(release.counts.sum(dtype="int64")),
         "largest_count": int(release.counts.max()),
     }
+    rows: dict[str, Sequence[tuple[str, object]]] = {"description": ()}
+    if ledger is not None:
+        rows["guarantee"] = ledger.rows()
+    return _Found(facts, rows, [release.describe()])
 
 
-def _guarantee(release: Release) -> dict[str, Any] | str | None:
-    """Return what is guaranteed and on what it rests; None where that is not known."""
-    if release.ledger is not None:
-        return release.ledger.to_json()
-    return "none" if release.mechanism.guarantee is None else None
-
-
-def _tables(file: Path, kind: str) -> dict[str, Any]:
+def _tables(file: Path, kind: str) -> _Found:
     """Say what is in other tables: one, or those of a folder or an archive."""
     from whosthere.data.reading.columns import refuse_data_as_names
     from whosthere.data.reading.opening import open_sources
@@ -155,9 +179,15 @@ def _tables(file: Path, kind: str) -> dict[str, Any]:
         "files_not_read": list(opened.not_read),
     }
     if len(alike) > 1:
-        return facts | {"tables": {_names(same, file): _rows_of(same) for same in alike.values()}}
+        tables = {_names(same, file): _rows_of(same) for same in alike.values()}
+        rows = [
+            (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
+            for table, about in tables.items()
+        ]
+        return _Found(facts | {"tables": tables}, {"tables": rows})
     used = _columns_used(opened.sources[0]) if kind == _RECORDS else {}
-    return facts | _rows_of(opened.sources) | ({"columns_used_by_ingest": used} if used else {})
+    more = {"columns_used_by_ingest": used} if used else {}
+    return _Found(facts | _rows_of(opened.sources) | more, {})
 
 
 def _rows_of(sources: list[Source]) -> dict[str, Any]:
@@ -201,37 +231,19 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
     }
 
 
-def _show(file: Path, facts: dict[str, Any]) -> None:
-    from whosthere.game.together import Together
-    from whosthere.privacy.guarantees import GuaranteeLedger
-
+def _show(file: Path, found: _Found) -> None:
     rows: list[tuple[str, object]] = []
-    shared = Together.read(facts.get("going_together"))
-    for name, value in facts.items():
-        if name in {"kind", "ledger", "description"}:
-            continue
+    for name, value in found.facts.items():
         words = name.replace("_", " ")
-        if name == "guarantee" and isinstance(value, dict):
-            rows += GuaranteeLedger.from_json(value).rows()
-        elif name == "going_together" and shared is not None:
-            rows += [
-                (f"{words}, {visits}", many)
-                for visits, many in (() if shared.is_rare else shared.by_visits())
-            ]
-        elif name == "tables":
-            rows += [
-                (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
-                for table, about in value.items()
-            ]
+        if name in found.rows:
+            rows += found.rows[name]
         elif isinstance(value, dict):
             rows += [(f"{words}, {key}", inner) for key, inner in value.items()]
-        else:
+        elif name != "kind":
             rows.append((words, _in_words(value)))
-    console.table(f"{file}: {facts['kind']}", ("", ""), rows)
-    if "description" in facts:
-        console.say(facts["description"])
-    for sentence in () if shared is None else shared.in_words():
-        console.say(f"Note: {sentence}")
+    console.table(f"{file}: {found.facts['kind']}", ("", ""), rows)
+    for sentence in found.sentences:
+        console.say(sentence)
 
 
 def _in_words(value: object) -> object:

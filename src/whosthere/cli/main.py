@@ -7,21 +7,20 @@ import os
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.attack import attack
-from whosthere.cli.attacks import attacks
 from whosthere.cli.audit import audit
-from whosthere.cli.hints import with_options
 from whosthere.cli.importing import import_table
 from whosthere.cli.ingest import ingest
 from whosthere.cli.inspecting import inspect
-from whosthere.cli.mechanisms import mechanisms
+from whosthere.cli.listings import attacks, mechanisms
+from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.release import release
@@ -29,6 +28,9 @@ from whosthere.cli.report import compare, report
 from whosthere.cli.simulate import simulate
 from whosthere.cli.target import target
 from whosthere.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SYSTEM_ERROR = 1
 USER_ERROR = 2
@@ -46,6 +48,17 @@ class _Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
 
+class _Command(TyperCommand):
+    """One command; what a user's input caused ends in one message and exit code 2."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            console.complain(with_options(str(error), ctx))
+            raise typer.Exit(USER_ERROR) from None
+
+
 app = typer.Typer(
     name="whosthere",
     cls=_Commands,
@@ -56,20 +69,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(simulate)
-app.command()(ingest)
-app.command()(release)
-app.command("import")(import_table)
-app.command()(target)
-app.command()(attack)
-app.command()(audit)
-app.command()(recommend)
-app.command()(paper)
-app.command()(report)
-app.command()(compare)
-app.command()(inspect)
-app.command()(mechanisms)
-app.command()(attacks)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "simulate": simulate,
+    "ingest": ingest,
+    "release": release,
+    "import": import_table,
+    "target": target,
+    "attack": attack,
+    "audit": audit,
+    "recommend": recommend,
+    "paper": paper,
+    "report": report,
+    "compare": compare,
+    "inspect": inspect,
+    "mechanisms": mechanisms,
+    "attacks": attacks,
+}
+for name, command in _COMMANDS.items():
+    app.command(name, cls=_Command)(command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
@@ -90,15 +107,12 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; what a user's input caused ends in one message and exit code 2."""
+    """Run the command line; what the system refuses ends in one message and exit code 1."""
     try:
         try:
             app()
         finally:
             sys.stdout.flush()
-    except InputError as error:
-        console.complain(with_options(str(error), _options_of(sys.argv[1:])))
-        sys.exit(USER_ERROR)
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.
         _give_up_output()
@@ -123,13 +137,6 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 def _fault(error: OSError) -> str:
-    where = "" if error.filename is None else f" ({error.filename})"
+    where = "the output" if error.filename is None else error.filename
     advice = "Free some space" if error.errno in _FULL else "Use another folder"
-    return f"the system refused: {error.strerror or error}{where}. {advice}, or try again."
-
-
-def _options_of(arguments: list[str]) -> set[str]:
-    """Return the options of the command that was given."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    name = next((one for one in arguments if one in commands), None)
-    return set() if name is None else {o for one in commands[name].params for o in one.opts}
+    return f"could not write {where}: {error.strerror or error}. {advice}, or try again."

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+
+from whosthere.auditing.choices import Choice, SearchChoices, choices_of
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from whosthere.auditing.work import Workers
 
+_Command = TypeVar("_Command", bound=Callable[..., None])
+SOMETHING_FAILED = 1
+"""Exit code of a command that was done in part."""
+
+TracesFile = Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")]
+ReleaseFile = Annotated[
+    Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[
@@ -48,7 +68,7 @@ TimeFormat = Annotated[
         "--time-format",
         metavar="FORM",
         help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
-        "'%Y%m%d%H%M'. Found out where only one reading is possible.",
+        "'%Y%m%d%H%M'. Detected where only one reading is possible.",
     ),
 ]
 ClockChange = Annotated[
@@ -59,35 +79,7 @@ ClockChange = Annotated[
         help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
     ),
 ]
-GroupSizes = Annotated[
-    list[int] | None,
-    typer.Option("--group-size", "-m", help="People in a release; can be repeated."),
-]
-Attacks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--attack",
-        "-a",
-        metavar="SPEC",
-        help="Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'; "
-        "can be repeated. By default knock-knock, zero-knowledge and likelihood-ratio. "
-        "See: whosthere attacks.",
-    ),
-]
-Knowledge = typer.Option(
-    metavar="SPEC",
-    help="What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
-    "'regions(top=2)'. See: whosthere attacks.",
-)
-MinVisits = Annotated[
-    int | None, typer.Option(min=1, help="Attack people with at least as many visits; default 1.")
-]
-ReferenceSize = Annotated[
-    int | None,
-    typer.Option(
-        help="People an attacker has real traces of; default half of all if an attack uses them."
-    ),
-]
+Knowledge = typer.Option(metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", metavar="FILE", help="TOML file with the limits to judge by."),
@@ -104,23 +96,23 @@ Cluster = Annotated[
 ]
 
 
-def refuse_useless(**pairs: tuple[object, object]) -> None:
-    """Refuse options that do nothing without another one.
+def with_options(message: str, context: typer.Context) -> str:
+    """Return a message in which parameters of functions are named as options of the command.
 
-    Parameters
-    ----------
-    pairs
-        For each option, by its name with ``_`` for ``-``: its value and that of the option it
-        needs, whose name follows after ``__``.
+    Messages name them in backquotes. What the command has no option for stays as it is.
     """
-    from whosthere.errors import InputError
+    names = {one.name: one.opts for one in context.command.params}
 
-    for names, (given, needed) in pairs.items():
-        option, other = (f"--{name.replace('_', '-')}" for name in names.split("__"))
-        if given is not None and needed is None:
-            raise InputError(
-                f"{option} does nothing without {other}", fix=f"Give {other} too, or leave it out"
-            )
+    def option(found: re.Match[str]) -> str:
+        name = re.sub(r"columns\.(\w+)", r"\1_column", found[1])
+        options = [names[one][0] for one in _OPTIONS_OF.get(name, (name,)) if one in names]
+        return " and ".join(options) or found[0]
+
+    return re.sub(r"`([\w.]+)`", option, message)
+
+
+_OPTIONS_OF = {"past": ("past_in", "past_out")}
+"""Parameters of functions that are several options."""
 
 
 def worker_count(given: int | None) -> int:
@@ -138,10 +130,62 @@ def chosen_workers(n: int, cluster: str | None) -> Workers:
     return local_workers(n) if cluster is None else DaskCluster(cluster)
 
 
-def numbers_by_name(given: list[str] | None) -> dict[str, int] | None:
-    """Read texts such as ``likelihood-ratio=200``; a spec before the number may hold ``=`` too."""
-    from whosthere.errors import InputError
+def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Give a command the options that a class of choices declares, as keywords that may be None.
 
+    Parameters
+    ----------
+    declared
+        Such as `AuditChoices`.
+    once
+        Names of choices of which this command takes a single value.
+    """
+    choices = {
+        name: replace(choice, several=False) if name in once else choice
+        for name, choice in choices_of(declared).items()
+    }
+
+    def with_choices(command: _Command) -> _Command:
+        @wraps(command)
+        def call(**given: Any) -> None:  # noqa: ANN401 - whatever typer read
+            for name, choice in choices.items():
+                if choice.kind is dict:
+                    given[name] = _numbers_by_name(given[name])
+            command(**given)
+
+        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
+        # The help shows them after the last one that must be given.
+        place = max(
+            (i for i, one in enumerate(own, start=1) if one.default is one.empty), default=0
+        )
+        parameters[place:place] = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)
+            )
+            for name, choice in choices.items()
+        ]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        return cast("_Command", call)
+
+    return with_choices
+
+
+def _option(name: str, choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
+    several = choice.several or choice.kind is dict
+    kind: Any = str if choice.kind is dict else choice.kind
+    option = typer.Option(
+        *(choice.flags or (f"--{name.replace('_', '-')}",)),
+        metavar=choice.metavar,
+        help=f"{choice.help} Can be repeated." if several else choice.help,
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"] if kind is datetime else None,
+    )
+    return Annotated[list[kind] | None if several else kind | None, option]
+
+
+def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:
+    """Read texts such as ``likelihood-ratio=200``; a spec before the number may hold ``=`` too."""
     if given is None:
         return None
     numbers = {}
@@ -149,16 +193,7 @@ def numbers_by_name(given: list[str] | None) -> dict[str, int] | None:
         found = re.fullmatch(r"\s*(.*\S)\s*=\s*(-?[0-9]+)\s*", text)
         if found is None:
             raise InputError(
-                f"{text!r} is no name with a whole number", fix="Write it like likelihood-ratio=200"
+                f"{text!r} is not an attack with a number", fix="Write it like likelihood-ratio=200"
             )
         numbers[found[1]] = int(found[2])
     return numbers
-
-
-def given_only(**options: object) -> dict[str, object]:
-    """Return the options that were given; those left out have None."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in options.items()
-        if value is not None
-    }

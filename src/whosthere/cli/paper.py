@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Cluster, WorkerCount
+from whosthere.cli.options import (
+    SOMETHING_FAILED,
+    Cluster,
+    DryRun,
+    WorkerCount,
+    takes,
+)
+from whosthere.paper.choices import StudyChoices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,23 +25,14 @@ if TYPE_CHECKING:
     from whosthere.paper.outcome import StudyResult
     from whosthere.paper.study import PreparedStudy
 
-SOMETHING_FAILED = 1
 
-
+@takes(StudyChoices)
 def paper(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(metavar="EXPERIMENT...", help="Names from --list, or all."),
     ] = None,
     *,
-    dataset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="milan-like or cdr-like (simulated), a file from `whosthere ingest`, or the real "
-            "social-pulse-milano.geojson.",
-        ),
-    ] = "milan-like",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -44,37 +42,6 @@ def paper(
             help="Folder for all results. Experiments that were begun there resume.",
         ),
     ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="smoke (2 targets, 2 releases each), quick (50, 20) or paper (50, 100: the sizes "
-            "of the paper's Table 2)."
-        ),
-    ] = "quick",
-    targets: Annotated[int | None, typer.Option(min=1, help="Another number of targets.")] = None,
-    releases: Annotated[
-        int | None, typer.Option(min=2, help="Another number of test releases of each target.")
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            help="For a file: whose numbers to use and compare with, milan (as if not given) or "
-            "cdr (minimum visits, reference, visits a day)."
-        ),
-    ] = None,
-    group_size: Annotated[
-        int | None, typer.Option("--group-size", "-m", min=2, help="People in a release.")
-    ] = None,
-    min_visits: Annotated[
-        int | None, typer.Option(min=1, help="Visits of a target at least.")
-    ] = None,
-    reference_size: Annotated[
-        int | None, typer.Option(min=2, help="People that knock-knock has real traces of.")
-    ] = None,
-    max_visits: Annotated[
-        int | None, typer.Option(min=1, help="Visits a day under user-day noise.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same scores.")] = 1,
     extend: Annotated[
         bool,
         typer.Option(
@@ -88,58 +55,40 @@ def paper(
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).")
     ] = True,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-    ] = False,
+    dry_run: DryRun = False,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the experiments and stop.")
     ] = False,
+    **chosen: Unpack[StudyChoices],
 ) -> None:
     """Repeat the paper's study, and put the numbers beside the published ones.
 
     Every experiment is an audit of its own in FOLDER/EXPERIMENT, with its report, and resumes where
-    it stopped.
-    FOLDER then holds README.md (claims, published and measured numbers), results.csv in the columns
-    of the paper's numbers, targets.parquet with every target, and figures.
+    it stopped. FOLDER then holds README.md (claims, published and measured numbers), results.csv in
+    the columns of the paper's numbers, targets.parquet with every target, and figures.
 
     Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
     """
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.errors import InputError
-    from whosthere.paper.datasets import find_dataset
-    from whosthere.paper.experiments import ALL, chosen
-    from whosthere.paper.study import prepare_study, size_of
+    from whosthere.paper.study import prepare_study
 
     if show_list:
         _show_experiments()
         return
-    wanted = chosen(experiments or ())
-    size = size_of(scale, targets=targets, releases=releases)
     if out is None:
-        raise InputError("no folder is given", fix="Name one with --out")
+        raise InputError("no folder is given", fix="Name one (`out`)")
     if figures and not dry_run:
         _need_matplotlib()
-    found, path = find_dataset(dataset, like=like)
-    found = found.with_numbers(
-        group_size=group_size,
-        min_visits=min_visits,
-        reference_size=reference_size,
-        max_visits=max_visits,
-    )
     with console.working("Checking the experiments ..."), TemporaryDirectory() as scratch:
         prepared = prepare_study(
-            wanted,
-            found,
+            experiments or (),
             out,
-            traces=path,
-            size=size,
-            seed=seed,
             extend=extend,
-            estimate=dry_run or scale != "smoke",
-            leave_out=ALL in (experiments or ()),
+            estimate=dry_run or chosen["scale"] != "smoke",
             scratch=Path(scratch) if dry_run else None,
+            **chosen,
         )
     n = worker_count(workers)
     _show_plan(prepared, n, cluster)
@@ -147,7 +96,7 @@ def paper(
         return
     failed: list[str] = []
     try:
-        with console.steps() as move:
+        with console.progress(lines_every=0) as move:
             result = prepared.run(
                 workers=chosen_workers(n, cluster),
                 figures=figures,
@@ -206,9 +155,8 @@ def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
     for one in prepared.left_out:
         console.say(f"Note: {one.name} is left out, as there are too few people for its groups")
     if prepared.seconds is not None and prepared.n_left:
-        with_ = "one worker of the cluster" if cluster else f"{n} workers"
-        each = prepared.seconds if cluster else prepared.seconds / n
-        console.say(f"{prepared.n_left} tasks, about {console.duration(each)} with {with_}.")
+        time = console.expected(prepared.seconds, prepared.n_left, n, cluster)
+        console.say(f"{prepared.n_left} tasks, {time}.")
 
 
 def _show_result(result: StudyResult, *, figures: bool) -> None:

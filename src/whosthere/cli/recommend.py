@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
 from whosthere.cli.options import (
-    Attacks,
+    SOMETHING_FAILED,
     Cluster,
+    DryRun,
     Force,
     Json,
-    Knowledge,
-    MinVisits,
     PolicyFile,
-    ReferenceSize,
+    TracesFile,
     WorkerCount,
+    takes,
 )
 from whosthere.cli.results import head_of
-from whosthere.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
 
-SOMETHING_FAILED = 1
+_SECONDS_BETWEEN_LINES = 30.0
 
 
+@takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     group_size: Annotated[int, typer.Option("--group-size", "-m", help="People in a release.")],
     family: Annotated[
@@ -43,32 +44,14 @@ def recommend(
             "-F",
             metavar="SPEC",
             help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
-            "'laplace(eps=?, unit=event) | suppress(k=1)'; can be repeated. By default "
-            "suppression, and Laplace noise per event and per user-day.",
-        ),
-    ] = None,
-    attack: Attacks = None,
-    knowledge: Annotated[str, Knowledge] = "all",
-    targets: Annotated[
-        int | None, typer.Option(help="How many people to attack, chosen at random; default 65.")
-    ] = None,
-    min_visits: MinVisits = None,
-    releases: Annotated[
-        int | None, typer.Option(help="Test releases per target in the last check; default 20.")
-    ] = None,
-    releases_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ATTACK=N",
-            help="Another number for one attack, such as likelihood-ratio=200; can be repeated.",
+            "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and "
+            "Laplace noise per event and per user-day. Can be repeated.",
         ),
     ] = None,
     check_all: Annotated[
         bool,
         typer.Option("--check-all", help="Try all attacks on the best of every family."),
     ] = False,
-    reference_size: ReferenceSize = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     policy: PolicyFile = None,
     workers: WorkerCount = None,
     cluster: Cluster = None,
@@ -77,7 +60,7 @@ def recommend(
         typer.Option(
             "--run",
             metavar="FOLDER",
-            help="Folder to keep all trials in, so that an interrupted search resumes.",
+            help="Folder for all trials. If it holds an interrupted search, the search resumes.",
         ),
     ] = None,
     out: Annotated[
@@ -88,12 +71,10 @@ def recommend(
         Path | None,
         typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
     ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be tried and how long it takes; stop."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     force: Force = False,
+    **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
 
@@ -105,10 +86,10 @@ def recommend(
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
     --report choice.html`
     """
-    from whosthere.auditing.options import AuditOptions, merged
+    from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, given_only, numbers_by_name, worker_count
+    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -119,18 +100,7 @@ def recommend(
     for path in (out, report):
         if path is not None:
             refuse_existing(path, force=force, inputs=(traces,))
-    given = given_only(
-        group_sizes=group_size,
-        knowledge=knowledge,
-        attacks=attack,
-        targets=targets,
-        min_visits=min_visits,
-        releases=releases,
-        releases_of=numbers_by_name(releases_of),
-        reference_size=reference_size,
-        seed=seed,
-    )
-    options = merged(AuditOptions(), given)
+    options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     n, talk = worker_count(workers), not json
     with console.working("Checking the search, and trying each attack to estimate the time ..."):
@@ -150,9 +120,11 @@ def recommend(
             console.print_json(prepared.to_json())
         return
     try:
-        with console.trials() as move:
+        with console.progress(lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
             found = prepared.run(
-                policy=judged_by, workers=chosen_workers(n, cluster), on_progress=move
+                policy=judged_by,
+                workers=chosen_workers(n, cluster),
+                on_progress=lambda now: move(now.title, now.done, now.total),
             )
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
@@ -177,21 +149,20 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
         rows.append((family.template, f"{family.parameter}: {values}"))
     chosen = f"{len(prepared.plan.targets)}, {prepared.plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
-    rows.append(("attacks at last", "\n".join(map(str, prepared.attacks))))
+    rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
     for sentence in prepared.plan.cautions:
         console.say(f"Note: {sentence}")
     if prepared.kept:
-        console.say(f"Trials begun before: {prepared.kept}. What is done of them is not repeated.")
+        console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
         return
-    where = "one worker of the cluster" if cluster else counted(workers, "worker")
-    seconds = prepared.cost.seconds / (1 if cluster else min(workers, len(prepared.plan.tasks)))
+    tasks = len(prepared.plan.tasks)
+    time = console.expected(prepared.cost.seconds, tasks, workers, cluster)
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
-        f"{prepared.trials_at_last}), about {console.duration(seconds)} with {where}, "
-        f"{prepared.cost.memory}. A check or a confirmation "
+        f"{prepared.trials_at_last}), {time}, {prepared.cost.memory}. A check or a confirmation "
         "that fails adds about three trials."
     )
 
@@ -238,28 +209,20 @@ def _show(found: Recommendation) -> None:
     console.say(_LEGEND)
     console.say("")
     for candidate in found.candidates:
-        verdict = candidate.last_verdict
         if candidate.confirmation is not None and not candidate.confirmed:
-            console.verdict(verdict.decision, f"{verdict.headline}  (not confirmed)")
-            for reason in verdict.reasons:
-                console.say(reason)
+            _show_verdict(candidate, "not confirmed", reasons=True)
     chosen = found.recommended
     if chosen is None:
         console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
         console.say("Try other families, larger groups, larger regions or longer epochs.")
         return
-    verdict = chosen.last_verdict
-    console.verdict(verdict.decision, f"{verdict.headline}  (confirmed on fresh releases)")
-    for reason in verdict.reasons:
-        console.say(reason)
+    _show_verdict(chosen, "confirmed on fresh releases", reasons=True)
     for candidate in found.best:
         if candidate != chosen:
-            by = "" if candidate.confirmed else "  (no confirmation was tried)"
-            verdict = candidate.last_verdict
-            console.verdict(verdict.decision, f"{verdict.headline}{by}", useless=candidate.useless)
+            _show_verdict(candidate, "" if candidate.confirmed else "no confirmation was tried")
     console.say(
-        f"Recommended: {chosen.mechanism}. Of the protections that pass, it keeps most of the "
-        "pattern over regions and epochs."
+        f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
+        "pattern over regions and epochs best."
     )
     console.say(CHOSEN_BECAUSE_IT_PASSED)
     kept = chosen.utility
@@ -267,6 +230,14 @@ def _show(found: Recommendation) -> None:
         f"What is left: {_percent(kept.get('cells_kept'))} of the visited cells are published "
         f"above 0, and a visited cell is off by {_percent(kept.get('relative_error'))} on average."
     )
+
+
+def _show_verdict(candidate: Candidate, note: str, *, reasons: bool = False) -> None:
+    verdict = candidate.last_verdict
+    about = f"{verdict.headline}  ({note})" if note else verdict.headline
+    console.verdict(verdict.decision, about, useless=candidate.useless)
+    for reason in verdict.reasons if reasons else ():
+        console.say(reason)
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:

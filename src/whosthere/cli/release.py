@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,16 +10,21 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Json, MechanismSpec, Seed
+from whosthere.cli.options import (
+    Force,
+    Json,
+    MechanismSpec,
+    ReleaseFile,
+    Seed,
+    TracesFile,
+)
 from whosthere.display import counted
 
 
 def release(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-    ],
+    out: ReleaseFile,
     mechanism: MechanismSpec,
     group_size: Annotated[
         int | None,
@@ -32,22 +38,19 @@ def release(
 ) -> None:
     """Count a group of users per region and epoch, protect the counts, and write them.
 
-    Prints what is guaranteed, and how much of the truth the release keeps. Leave --seed out for
-    anything that is really published: seeds can be found by trying them, and then the noise can be
-    taken away. A release with a seed is a trial, and guarantees nothing.
+    Prints what is guaranteed, and how much of the truth the release keeps. Do not give a seed for
+    anything that is published: seeds can be guessed, and the noise then subtracted. A release with
+    a seed is a trial without any guarantee.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
     """
-    from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
-    from whosthere.privacy.release import description_path
     from whosthere.privacy.utility import UTILITY_WORDS, utility
 
-    for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
-        refuse_existing(path, force=force, inputs=(traces,))
+    refuse_release(out, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
     everybody = Traces.load(traces)
     refuse_one_person(everybody, group_size)
@@ -78,6 +81,15 @@ def release(
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
     say_written(out)
+
+
+def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
+    """Refuse to write a release where one of its files may not be written."""
+    from whosthere.data.files import refuse_existing
+    from whosthere.privacy.release import description_path
+
+    for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
+        refuse_existing(path, force=force, inputs=inputs)
 
 
 def say_written(out: Path) -> None:

@@ -66,9 +66,9 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         console.say(f"Note: {caution}")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
-        console.say("All controls passed: nothing suggests that the audit itself is wrong.")
+        console.say("All controls passed.")
     elif result.trusted is None:
-        console.say("There was no control: nothing shows that the audit itself is sound.")
+        console.say("There was no control, so nothing shows that the audit itself is sound.")
     else:
         console.complain(
             "a control failed, so this audit cannot be trusted; the reasons above say which one"

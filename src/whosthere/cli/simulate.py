@@ -22,7 +22,7 @@ def simulate(
     days: Annotated[int | None, typer.Option(help="How many days.")] = None,
     force: Force = False,
 ) -> None:
-    """Make up a city: who was where, when, and who knows whom.
+    """Simulate a city: who was where, when, and who knows whom.
 
     Writes records.parquet, regions.csv and friends.csv into FOLDER. The people are invented;
     nothing is downloaded.

@@ -8,27 +8,32 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Knowledge
+from whosthere.cli.options import (
+    Force,
+    Knowledge,
+    TracesFile,
+)
 from whosthere.display import counted
 
 
 def target(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .csv.")],
     user: Annotated[
-        str | None, typer.Option(metavar="ID", help="Whom; by default somebody chosen at random.")
+        str | None,
+        typer.Option(metavar="ID", help="Which person; by default one chosen at random."),
     ] = None,
     min_visits: Annotated[
-        int, typer.Option(min=1, help="Without --user: choose among people with as many visits.")
+        int, typer.Option(min=1, help="Without --user: visits that the person has at least.")
     ] = 10,
     knowledge: Annotated[str, Knowledge] = "all",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same choice.")] = 0,
     force: Force = False,
 ) -> None:
-    """Write what an attacker is supposed to know of one person, for `whosthere attack`.
+    """Write what an attacker is assumed to know of one person, for `whosthere attack`.
 
-    The file holds real visits of a real person where the traces do: keep it as you keep those.
+    If the traces are real, so are the visits in this file: protect it as you protect the traces.
 
     Example: `whosthere target traces.parquet --knowledge 'share(0.1)' --seed 3 --out target.csv`
     """

@@ -54,7 +54,8 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise InputError(
-            f"{name!r} is not a known time zone", fix="Use an IANA name such as Europe/Rome or UTC"
+            f"{name!r} is not a known time zone",
+            fix="Use an IANA name (`timezone`), such as Europe/Rome or UTC",
         ) from error
 
 

@@ -69,7 +69,9 @@ def refuse_existing(
             _refuse_input(path, given)
     if exists and not force:
         raise FileError(
-            "exists already", where=path, fix="Choose another name, or allow it to be replaced"
+            "exists already",
+            where=path,
+            fix="Choose another name, or allow it to be replaced (`force`)",
         )
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):

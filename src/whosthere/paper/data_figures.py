@@ -16,32 +16,40 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from whosthere.auditing.plots import Picture
-    from whosthere.paper.description import Description
+    from whosthere.paper.description import Description, Floats
 
+_BUSIEST_FIRST = "regions, the busiest first"
 _TRUTH, _BEFORE, _AFTER = "#b91c1c", "#9ca3af", COLOURS[0]
 
 
-def _time_marginal(found: Description) -> Picture:
+def _marginals(xlabel: str, **lines: tuple[str, Floats]) -> Picture:
+    """Draw marginals over one another: before a correction, after it, and the truth."""
     figure, (axis,) = panels(1, size=(7.2, 2.6))
-    axis.plot(found.suppressed_time, color=_BEFORE, label="release, k = 1", linewidth=1)
-    axis.plot(found.compressed_time, color=_AFTER, label="log-compressed", linewidth=1)
-    axis.plot(found.true_time, color=_TRUTH, label="truth", linewidth=1)
-    axis.set(xlabel="epoch", ylabel="share of visits")
+    colours = {"before": _BEFORE, "after": _AFTER, "truth": _TRUTH}
+    for which, (label, values) in lines.items():
+        axis.plot(values, color=colours[which], label=label, linewidth=1)
+    axis.set(xlabel=xlabel, ylabel="share of visits")
     axis.legend(frameon=False, fontsize=8)
     return figure
+
+
+def _time_marginal(found: Description) -> Picture:
+    return _marginals(
+        "epoch",
+        before=("release, k = 1", found.suppressed_time),
+        after=("log-compressed", found.compressed_time),
+        truth=("truth", found.true_time),
+    )
 
 
 def _space_marginal(found: Description) -> Picture:
-    figure, (axis,) = panels(1, size=(7.2, 2.6))
     order = np.argsort(-found.true_space)
-    axis.plot(
-        found.noisy_space[order], color=_BEFORE, label="release, noise of scale 1", linewidth=1
+    return _marginals(
+        _BUSIEST_FIRST,
+        before=("release, noise of scale 1", found.noisy_space[order]),
+        after=("power-transformed", found.stretched_space[order]),
+        truth=("truth", found.true_space[order]),
     )
-    axis.plot(found.stretched_space[order], color=_AFTER, label="power-transformed", linewidth=1)
-    axis.plot(found.true_space[order], color=_TRUTH, label="truth", linewidth=1)
-    axis.set(xlabel="regions, the busiest first", ylabel="share of visits")
-    axis.legend(frameon=False, fontsize=8)
-    return figure
 
 
 def _activity_panel(axis: Axes, found: Description) -> None:
@@ -85,7 +93,7 @@ def _growing_noise(found: Description) -> Picture:
         label = f"scale {scale:g}"
         axes[0].plot(found.space_by_scale[i][order], color=COLOURS[i], linewidth=0.9, label=label)
         axes[1].plot(found.time_by_scale[i], color=COLOURS[i], linewidth=0.9)
-    axes[0].set(xlabel="regions, the busiest first", ylabel="share of visits", title="Space")
+    axes[0].set(xlabel=_BUSIEST_FIRST, ylabel="share of visits", title="Space")
     axes[1].set(xlabel="epoch", title="Time")
     axes[0].legend(frameon=False, fontsize=8)
     measured, predicted = found.convergence
@@ -103,7 +111,7 @@ def _generator_inputs(found: Description) -> Picture:
     order = np.argsort(-found.true_space)
     axes[0].bar(range(found.regions), found.noisy_space[order], color=_BEFORE, width=1)
     axes[0].plot(found.true_space[order], color=_TRUTH, linewidth=1)
-    axes[0].set(title="Space", xlabel="regions, the busiest first", ylabel="share of visits")
+    axes[0].set(title="Space", xlabel=_BUSIEST_FIRST, ylabel="share of visits")
     axes[1].bar(range(found.epochs), found.suppressed_time, color=_BEFORE, width=1)
     axes[1].plot(found.true_time, color=_TRUTH, linewidth=1)
     axes[1].set(title="Time", xlabel="epoch")

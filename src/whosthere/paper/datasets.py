@@ -1,20 +1,32 @@
-"""The data that the study is made on, each with the numbers that go with it."""
+"""The data that the study is made on, each with the numbers that go with it.
+
+The real Milan data are geolocated tweets: `social-pulse-milano.geojson` of the Telecom Italia Big
+Data Challenge (Harvard Dataverse, doi:10.7910/DVN/9IZALB), read as the paper describes them. The
+file is not part of whosthere, and nothing downloads it.
+"""
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from zoneinfo import ZoneInfo
 
-from whosthere.data.cities import CITIES, simulate
-from whosthere.errors import InputError, suggestion
-from whosthere.paper.milan import is_milan_file
+from whosthere.data.cities import simulate
+from whosthere.data.reading.columns import Columns
+from whosthere.data.reading.partition.grid import Grid
+from whosthere.data.reading.read import Filters, read_records
+from whosthere.data.reading.source import readable
+from whosthere.errors import FileError, InputError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from whosthere.data.traces import Traces
+    from whosthere.paper.choices import StudyChoices
 
 Published: TypeAlias = Literal["milan", "cdr"]
 """The paper's two data sets."""
@@ -51,21 +63,13 @@ class Dataset:
     group_size: int = 1000
     reference_size: int | None = None
 
-    def with_numbers(self, **given: int | None) -> Dataset:
-        """Return the data set with those of its numbers replaced that are given."""
-        chosen: dict[str, Any] = {name: n for name, n in given.items() if n is not None}
-        return replace(self, **chosen)
-
     def reference_among(self, n_users: int) -> int:
         """Return how many people are the reference."""
         if self.reference_size is not None:
             return self.reference_size
         others = n_users - 1
-        return (
-            self.usual_reference
-            if others - self.usual_reference >= self.group_size
-            else others // 2
-        )
+        is_enough = others - self.usual_reference >= self.group_size
+        return self.usual_reference if is_enough else others // 2
 
     def largest_group(self, n_users: int) -> int:
         """Return how many people a release can have: some are the reference, others are tested."""
@@ -78,49 +82,85 @@ _CDR = Dataset(name="cdr", like="cdr", min_visits=1, usual_reference=5000, max_v
 LIKE: Mapping[str, Dataset] = MappingProxyType({"milan": _MILAN, "cdr": _CDR})
 """The numbers that the paper gives for each of its data sets."""
 PRESETS: Mapping[str, Dataset] = MappingProxyType(
-    {
-        "milan-like": replace(_MILAN, name="milan-like"),
-        "cdr-like": replace(_CDR, name="cdr-like"),
-    }
+    {f"{name}-like": replace(dataset, name=f"{name}-like") for name, dataset in LIKE.items()}
 )
 """Data that need no file: simulated cities."""
-CITY_SEED = 1
+_NUMBERS = ("group_size", "min_visits", "reference_size", "max_visits")
+_CITY_SEED = 1
+_ENDINGS = (".geojson", ".geojson.gz")
+_TIMEZONE = "Europe/Rome"
+# The first week of November 2013, in the box that holds 99 % of the records along each axis.
+_FIRST_WEEK = Filters(
+    start=datetime(2013, 11, 1, tzinfo=ZoneInfo(_TIMEZONE)),
+    end=datetime(2013, 11, 8, tzinfo=ZoneInfo(_TIMEZONE)),
+    box_quantile=0.99,
+)
+# What each record has, and how far one has to read to see it.
+_POINT, _BEGINNING = b"geomPoint", 2**16
+# Side of a cell of the grid: 100 of them cover the box, 2.56 square kilometres each.
+_CELL_KM = 1.6
 
 
-def find_dataset(given: str, *, like: str | None = None) -> tuple[Dataset, Path | None]:
+def find_dataset(**chosen: Unpack[StudyChoices]) -> tuple[Dataset, Path | None]:
     """Return the data set of a name, or of a file with the numbers of one of the paper's.
 
     The path is None where the data are simulated. A file of traces is like Milan where nothing
-    is said; simulated cities and the real Milan file have their own numbers.
+    is said; simulated cities and the real Milan file have their own numbers. Those that are given
+    replace them.
     """
+    numbers: dict[str, Any] = {name: n for name in _NUMBERS if (n := chosen.get(name)) is not None}
+    dataset, path = _named(chosen.get("dataset") or "milan-like", chosen.get("like"))
+    return replace(dataset, **numbers), path
+
+
+def _named(given: str, like: str | None) -> tuple[Dataset, Path | None]:
     if like is not None and like not in LIKE:
         raise InputError(f"the paper has no data set {like!r}", fix=suggestion(like, LIKE))
-    if given in PRESETS:
-        return _with_its_own(PRESETS[given], like), None
-    path = Path(given)
-    if not path.exists():
-        names = ", ".join(PRESETS)
+    path = None if given in PRESETS else Path(given)
+    if path is not None and not path.exists():
         raise InputError(
             f"there is no data set {given!r}, and no such file",
-            fix=f"Give one of {names}, a file from `whosthere ingest`, or the real Milan file",
+            fix=f"Give {', '.join(PRESETS)}, a file from `whosthere ingest`, or the real Milan "
+            "file",
         )
-    if is_milan_file(path):
-        return _with_its_own(_MILAN, like), path
-    return replace(LIKE[like or "milan"], name=path.stem), path
-
-
-def _with_its_own(dataset: Dataset, like: str | None) -> Dataset:
-    """Return a data set unless it is to have the numbers of the other one."""
+    if path is not None and not is_milan_file(path):
+        return replace(LIKE[like or "milan"], name=path.stem), path
+    dataset = PRESETS.get(given, _MILAN)
     if like not in (None, dataset.like):
         raise InputError(
             f"{dataset.name} has the numbers of {dataset.like}, not those of {like}",
-            fix=f"Leave --like out, or change single numbers; {like} is for a file of traces",
+            fix=f"Leave it out (`like`), or change single numbers; {like} is for a file of traces",
         )
-    return dataset
+    return dataset, path
 
 
-def simulated_traces(name: str) -> Traces:
-    """Return the traces of a simulated city, always the same."""
-    if name not in CITIES:
-        raise InputError(f"there is no city {name!r}", fix=suggestion(name, CITIES))
-    return simulate(name, seed=CITY_SEED).traces()
+def is_milan_file(path: Path) -> bool:
+    """Tell whether a file is the real data; any other GeoJSON is refused."""
+    if not path.name.lower().endswith(_ENDINGS):
+        return False
+    with readable(path), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        beginning = file.read(_BEGINNING)
+    if _POINT not in beginning:
+        raise FileError(
+            "is GeoJSON, but not the Milan file: its records have no `geomPoint`",
+            where=path,
+            fix="Make traces of other records with `whosthere ingest`, and give these",
+        )
+    return True
+
+
+def made_traces(dataset: Dataset, milan: Path | None) -> Traces:
+    """Return the traces of a simulated city, always the same, or of the real Milan file.
+
+    Of the latter, the first week is read over the paper's grid, in hours.
+    """
+    if milan is None:
+        return simulate(dataset.name, seed=_CITY_SEED).traces()
+    return read_records(
+        milan,
+        partition=Grid(_CELL_KM),
+        timezone=_TIMEZONE,
+        columns=Columns(user="user", time="timestamp"),
+        filters=_FIRST_WEEK,
+        drop_invalid=True,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
-    from whosthere.paper.experiments import Experiment, Series
+    from whosthere.paper.experiments import Series
     from whosthere.paper.results import Numbers
 
 _PANEL, _SINGLE = (3.6, 2.9), (5.2, 3.1)
@@ -35,11 +36,11 @@ _PARAMETERS = {
 }
 
 
-def draw(experiment: Experiment, series: Sequence[Series], numbers: Numbers) -> Picture:
+def draw(name: str, series: Sequence[Series], numbers: Numbers) -> Picture:
     """Draw what an experiment found."""
     special = {"group-size-dp": _group_size_dp, "synthetic-size": _synthetic_size}
-    if experiment.name in special:
-        return special[experiment.name](numbers)
+    if name in special:
+        return special[name](numbers)
     figure, axes = panels(len(series))
     for axis, one in zip(axes, series, strict=True):
         _curves(axis, one, numbers)
@@ -73,18 +74,15 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
         means, errors = _means(numbers, series.name, values, attack)
         places = np.arange(len(values)) + (0 if joined else (i - (len(shown) - 1) / 2) * 0.12)
         name, _, rest = attack.partition("(")
-        axis.errorbar(
+        _line(
+            axis,
             places,
-            means,
-            yerr=errors,
+            (means, errors),
             label=named(attack, _NAMES),
             color=COLOURS[_STYLES.get(name, 3)],
             marker=_marker(attack, shown),
             linestyle=("--" if rest else "-") if joined else "none",
-            markersize=4,
             markerfacecolor="white" if rest else None,
-            linewidth=1.2,
-            capsize=2,
         )
     if CEILING in attacks:
         means, _ = _means(numbers, series.name, values, CEILING)
@@ -96,6 +94,17 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
         axis.set_xlim(-0.5, len(values) - 0.5)
     axis.set_xlabel(_PARAMETERS[series.parameter], fontsize=9)
     _auc_axis(axis)
+
+
+def _line(
+    axis: Axes,
+    places: Sequence[float] | NDArray[np.floating],
+    found: tuple[Sequence[float], Sequence[float]],
+    **style: Any,  # noqa: ANN401 - as matplotlib has it
+) -> None:
+    """Draw means with their standard errors."""
+    means, errors = found
+    axis.errorbar(places, means, yerr=errors, markersize=4, linewidth=1.2, capsize=2, **style)
 
 
 def _auc_axis(axis: Axes) -> None:
@@ -151,11 +160,9 @@ def _group_size_dp(numbers: Numbers) -> Picture:
             values = numbers.values(series)
             if not values:
                 continue
-            means, errors = _means(numbers, series, values, attack)
-            axis.errorbar(
-                range(len(values)), means, yerr=errors, label=f"m = {m}", color=COLOURS[i],
-                marker=MARKERS[i], markersize=4, linewidth=1.2, capsize=2,
-            )  # fmt: skip
+            found = _means(numbers, series, values, attack)
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "label": f"m = {m}"}
+            _line(axis, range(len(values)), found, **style)
             axis.set_xticks(range(len(values)), values)
         axis.set_title(_NAMES[attack], fontsize=9)
         axis.set_xlabel(_PARAMETERS["epsilon"], fontsize=9)
@@ -169,17 +176,9 @@ def _synthetic_size(numbers: Numbers) -> Picture:
     figure, (axis,) = panels(1)
     (value, *_) = numbers.values("synthetic-size")
     pairs = [_means(numbers, "synthetic-size", [value], f"{ZK}(reference={n})") for n in MADE_UP]
-    axis.errorbar(
-        MADE_UP,
-        [mean[0] for mean, _ in pairs],
-        yerr=[error[0] for _, error in pairs],
-        color=COLOURS[_STYLES[ZK]],
-        marker=MARKERS[1],
-        markersize=4,
-        linewidth=1.2,
-        capsize=2,
-        label=_NAMES[ZK],
-    )
+    found = [mean for (mean,), _ in pairs], [error for _, (error,) in pairs]
+    style = {"color": COLOURS[_STYLES[ZK]], "marker": MARKERS[1], "label": _NAMES[ZK]}
+    _line(axis, MADE_UP, found, **style)
     (level,), _ = _means(numbers, "synthetic-size", [value], LR)
     axis.axhline(level, color=COLOURS[_STYLES[LR]], linewidth=1.2, label=_NAMES[LR])
     axis.set_xscale("log")

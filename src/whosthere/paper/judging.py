@@ -41,18 +41,6 @@ class Asked(NamedTuple):
     values: NDArray[np.float64]
 
 
-class Interval(NamedTuple):
-    """Where a mean lies, so far as the data tell."""
-
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if math.isinf(self.low):
-            return "too few targets for an interval"
-        return f"{self.low:.3f} to {self.high:.3f}"
-
-
 @dataclass(frozen=True)
 class Bound:
     """A mean, and where it should lie.
@@ -62,15 +50,16 @@ class Bound:
     of, value
         What the mean is of, and the mean.
     alone, together
-        Its intervals: at 95 % on each side, and at 95 % for all means of the claim together.
+        The ends of its intervals: at 95 % on each side, and at 95 % for all means of the claim
+        together. They are infinite where there are too few targets.
     least, most
         Where it should lie.
     """
 
     of: str
     value: float
-    alone: Interval
-    together: Interval
+    alone: tuple[float, float]
+    together: tuple[float, float]
     least: float = -math.inf
     most: float = math.inf
 
@@ -78,9 +67,9 @@ class Bound:
     def status(self) -> Status:
         """Whether it lies where it should, elsewhere, or one cannot tell."""
         # Strictly: what makes no difference at all is no gain.
-        if self.least < self.alone.low and self.alone.high < self.most:
+        if self.least < self.alone[0] and self.alone[1] < self.most:
             return Status.HELD
-        if self.together.high < self.least or self.together.low > self.most:
+        if self.together[1] < self.least or self.together[0] > self.most:
             return Status.NOT_HELD
         return Status.CANNOT_TELL
 
@@ -90,16 +79,15 @@ class Bound:
         return max(self.least - self.value, self.value - self.most)
 
     def __str__(self) -> str:
-        shown = self.alone if self.status is Status.HELD else self.together
-        return f"{self.of}: {self.value:.3f} ({shown}), should {self._where}"
-
-    @property
-    def _where(self) -> str:
+        low, high = self.alone if self.status is Status.HELD else self.together
+        few = "too few targets for an interval"
+        interval = few if math.isinf(low) else f"{low:.3f} to {high:.3f}"
+        where = f"lie within {self.least:g} and {self.most:g}"
         if math.isinf(self.most):
-            return f"be at least {self.least:g}"
-        if math.isinf(self.least):
-            return f"be at most {self.most:g}"
-        return f"lie within {self.least:g} and {self.most:g}"
+            where = f"be at least {self.least:g}"
+        elif math.isinf(self.least):
+            where = f"be at most {self.most:g}"
+        return f"{self.of}: {self.value:.3f} ({interval}), should {where}"
 
 
 @dataclass(frozen=True)
@@ -150,7 +138,7 @@ def bounded(
     ]
 
 
-def _interval(values: NDArray[np.float64], level: float) -> Interval:
+def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
     """Return the t interval of a mean, which misses it with this chance on both sides together.
 
     All that is asked about is a share or a difference of two, so that nothing lies beyond 1. The
@@ -158,7 +146,7 @@ def _interval(values: NDArray[np.float64], level: float) -> Interval:
     """
     n, value = values.size, float(values.mean())
     if n < _FEWEST:
-        return Interval(-math.inf, math.inf)
+        return -math.inf, math.inf
     error = float(values.std(ddof=1)) / math.sqrt(n)
     reach = float(stdtrit(n - 1, 1 - level / 2)) * error
-    return Interval(max(value - reach, -1.0), min(value + reach, 1.0))
+    return max(value - reach, -1.0), min(value + reach, 1.0)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from whosthere._version import __version__
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, named
+from whosthere.paper.experiments import KK, LR, ZK, named
 from whosthere.paper.judging import Status
 from whosthere.paper.notes import notes_on
 from whosthere.paper.results import beside_published
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.description import Description
+    from whosthere.paper.experiments import Experiment, Series
     from whosthere.paper.judging import Judgement
 
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
@@ -29,26 +30,26 @@ _INTERVALS = (
 _NOTABLE = 2.0
 
 
-class Sizes(NamedTuple):
-    """How large an experiment was.
+class Finished(NamedTuple):
+    """An experiment that is finished.
 
     Attributes
     ----------
-    targets, releases
-        How many targets it has, and releases of each.
-    failed
-        Tasks of which nothing is known: one target under one protection each.
-    trusted
-        Whether the controls found what they must; None without any.
-    series
-        The names of its series.
+    experiment, series
+        What it is, and what of it fits the data.
+    plan, verdicts
+        As the folder of its audit holds them.
     """
 
-    targets: int
-    releases: int
-    failed: int
-    trusted: bool | None
-    series: tuple[str, ...]
+    experiment: Experiment
+    series: tuple[Series, ...]
+    plan: Mapping[str, Any]
+    verdicts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.experiment.name
 
 
 def write_page(
@@ -58,7 +59,7 @@ def write_page(
     judgements: Sequence[tuple[str, Judgement]],
     ours: Sequence[tuple[str, Judgement]],
     description: Description,
-    sizes: Mapping[str, Sizes],
+    finished: Sequence[Finished],
     figures: Sequence[str],
 ) -> str:
     """Write the page."""
@@ -68,9 +69,9 @@ def write_page(
         *_claims("Claims of the paper", judgements),
         _INTERVALS,
         *_claims("Claims of ours", ours),
-        *_sizes(sizes),
+        *_sizes(finished),
         *_published(results, dataset),
-        *_measured(results, sizes, figures),
+        *_measured(results, finished, figures),
         *_data(figures),
     ]
     return "\n\n".join(parts) + "\n"
@@ -79,7 +80,7 @@ def write_page(
 def _about(dataset: Dataset, found: Description) -> str:
     return (
         f"{found.users:,} users, {found.regions:,} regions, {found.epochs:,} epochs, "
-        f"{found.visits:,} visits. Groups of {dataset.group_size:,} where nothing else is said, "
+        f"{found.visits:,} visits. Groups of {dataset.group_size:,} unless stated otherwise, "
         f"targets with {dataset.min_visits} or more visits, at most {dataset.max_visits} visits "
         "a day under user-day noise; numbers and claims beside those of the paper's "
         f"{'CDR' if dataset.like == 'cdr' else 'Milan'} data. KK is knock-knock, ZK "
@@ -92,45 +93,40 @@ def _about(dataset: Dataset, found: Description) -> str:
 def _claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> list[str]:
     if not judgements:
         return []
-    counts = {status: sum(one.status is status for _, one in judgements) for status in Status}
-    said = ", ".join(f"{n} {status.value}" for status, n in counts.items())
-    lines = [
-        "| about | claim | | numbers that decided, with intervals |",
-        "|---|---|---|---|",
-    ]
-    lines += [
-        f"| {series} | {one.claim} | {_marked(one.status)} | {one.test} |"
-        for series, one in judgements
-    ]
-    return [f"## {title}", f"{said}.", "\n".join(lines)]
+    found = [one.status for _, one in judgements]
+    said = ", ".join(f"{found.count(status)} {status.value}" for status in Status)
+    heads = ("about", "claim", "", "numbers that decided, with intervals")
+    rows = [(series, one.claim, _marked(one.status), one.test) for series, one in judgements]
+    return [f"## {title}", f"{said}.", _table(heads, rows)]
 
 
 def _marked(status: Status) -> str:
     return f"**{status.value}**" if status is Status.NOT_HELD else status.value
 
 
-def _sizes(sizes: Mapping[str, Sizes]) -> list[str]:
-    words = {True: "as they must", False: "**failed**", None: "none"}
-    lines = [
-        "| experiment | question | targets | releases of each | controls |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {name} | {EXPERIMENTS[name].question} | {one.targets}{_missing(one)} | "
-        f"{one.releases} | {words[one.trusted]} |"
-        for name, one in sizes.items()
-    ]
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a table as Markdown."""
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
+def _sizes(finished: Sequence[Finished]) -> list[str]:
+    words = {True: "passed", False: "**failed**", None: "none"}
+    heads = ("experiment", "question", "targets", "releases of each", "controls")
+    rows = []
+    for one in finished:
+        failed = one.verdicts["failed_tasks"]
+        missing = f" ({failed} tasks **failed**)" if failed else ""
+        targets, controls = len(one.plan["targets"]), words[one.verdicts.get("trusted")]
+        question = one.experiment.question
+        rows.append((one.name, question, f"{targets}{missing}", one.plan["releases"], controls))
     return [
         "## What was run",
-        "Each experiment is an audit, with its verdicts, ROC curves, and (but for the scale "
-        "`smoke`) where and when people are found in `report.html` in its folder (`whosthere "
-        "paper` and `whosthere report` write it).",
-        "\n".join(lines),
+        "Each experiment is an audit. `report.html` in its folder has its verdicts, its ROC curves "
+        "and, except at the scale `smoke`, where and when people are found (`whosthere paper` and "
+        "`whosthere report` write it).",
+        _table(heads, rows),
     ]
-
-
-def _missing(size: Sizes) -> str:
-    return f" ({size.failed} tasks **failed**)" if size.failed else ""
 
 
 def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:
@@ -145,20 +141,22 @@ def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:
     ]
     for series in both["experiment"].unique(maintain_order=True):
         own = both.filter(pl.col("experiment") == series)
-        metric, parameter = own["metric"][0], own["parameter"][0]
-        lines = [
-            f"| {parameter.replace('_', ' ')} | attack | published | ours | difference "
-            "| in standard errors |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [
-            f"| {row['value']} | {_SHORT[row['attack']]} | "
-            f"{_number(row['mean'], row['standard_error'])} | "
-            f"{_number(row['mean_ours'], row['standard_error_ours'])} | "
-            f"{row['difference']:+.3f} | {_in_errors(row['in_standard_errors'])} |"
+        heads = (
+            *(own["parameter"][0].replace("_", " "), "attack", "published", "ours"),
+            *("difference", "in standard errors"),
+        )
+        rows = [
+            (
+                row["value"],
+                _SHORT[row["attack"]],
+                _number(row["mean"], row["standard_error"]),
+                _number(row["mean_ours"], row["standard_error_ours"]),
+                f"{row['difference']:+.3f}",
+                _in_errors(row["in_standard_errors"]),
+            )
             for row in own.to_dicts()
         ]
-        parts += [f"### {series}: {metric}", "\n".join(lines)]
+        parts += [f"### {series}: {own['metric'][0]}", _table(heads, rows)]
         notes = notes_on(series, dataset.like)
         if notes:
             parts.append("\n".join(f"- {note}" for note in notes))
@@ -172,38 +170,34 @@ def _in_errors(value: float | None) -> str:
 
 
 def _measured(
-    results: pl.DataFrame, sizes: Mapping[str, Sizes], figures: Sequence[str]
+    results: pl.DataFrame, finished: Sequence[Finished], figures: Sequence[str]
 ) -> list[str]:
     """Give the figure of each experiment, and a table for each of its series."""
     parts = ["## All results"]
-    for name, size in sizes.items():
-        question = EXPERIMENTS[name].question
-        parts.append(f"### {name}: {question}")
-        if name in figures:
-            parts.append(f"![{question}](figures/{name}.svg)")
-        tables = [results.filter(pl.col("experiment") == series) for series in size.series]
-        parts += [_table(rows) for rows in tables if not rows.is_empty()]
+    for one in finished:
+        question = one.experiment.question
+        parts.append(f"### {one.name}: {question}")
+        if one.name in figures:
+            parts.append(f"![{question}](figures/{one.name}.svg)")
+        tables = [results.filter(pl.col("experiment") == series.name) for series in one.series]
+        parts += [_results(rows) for rows in tables if not rows.is_empty()]
     return parts
 
 
-def _table(rows: pl.DataFrame) -> str:
+def _results(rows: pl.DataFrame) -> str:
     """Write a series: a row for each value, the AUC of every attack, and its accuracy."""
-    attacks = [*dict.fromkeys(a for a in rows["attack"] if a != CEILING)]
     found = {(row["value"], row["attack"], row["metric"]): row for row in rows.to_dicts()}
-    has_ceiling = CEILING in set(rows["attack"])
-    columns = [*attacks, *([CEILING] if has_ceiling else [])]
-    series, parameter = rows["experiment"][0], rows["parameter"][0]
-    head = [
-        f"{series}: {parameter.replace('_', ' ')}",
-        *(f"AUC {named(a, _SHORT)}" for a in columns),
+    attacks = [*dict.fromkeys(a for a in rows["attack"] if a != CEILING)]
+    ceiling = [CEILING] if CEILING in set(rows["attack"]) else []
+    columns = [("auc", "AUC", attack) for attack in [*attacks, *ceiling]]
+    columns += [("accuracy", "accuracy", attack) for attack in attacks]
+    series, parameter = rows["experiment"][0], rows["parameter"][0].replace("_", " ")
+    heads = [f"{series}: {parameter}", *(f"{words} {named(a, _SHORT)}" for _, words, a in columns)]
+    lines = [
+        (value, *(_cell(found.get((value, attack, metric))) for metric, _, attack in columns))
+        for value in rows["value"].unique(maintain_order=True)
     ]
-    head += [f"accuracy {named(a, _SHORT)}" for a in attacks]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for value in rows["value"].unique(maintain_order=True):
-        cells = [_cell(found.get((value, a, "auc"))) for a in columns]
-        cells += [_cell(found.get((value, a, "accuracy"))) for a in attacks]
-        lines.append(f"| {value} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return _table(heads, lines)
 
 
 def _cell(row: dict[str, float] | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from whosthere.paper.experiments import places
+from whosthere.paper.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,22 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.paper.datasets import Dataset
-    from whosthere.paper.experiments import Experiment
 
 KEYS = ("experiment", "parameter", "value", "attack")
 METRICS = ("auc", "accuracy")
-_BY_TARGET = {
-    "experiment": pl.String(),
-    "dataset": pl.String(),
-    "parameter": pl.String(),
-    "value": pl.String(),
-    "attack": pl.String(),
-    "target": pl.Int32(),
-    "visits": pl.Int32(),
-    "releases": pl.Int32(),
-    "auc": pl.Float64(),
-    "accuracy": pl.Float64(),
-}
 
 
 @lru_cache(maxsize=1)
@@ -43,24 +30,22 @@ def published() -> pl.DataFrame:
     return pl.read_csv(text, schema_overrides={"value": pl.String})
 
 
-def by_target(
-    measured: Mapping[Experiment, pl.DataFrame], dataset: Dataset, n_users: int
-) -> pl.DataFrame:
+def by_target(measured: Mapping[str, pl.DataFrame], dataset: Dataset, n_users: int) -> pl.DataFrame:
     """Return AUC and accuracy of every attack on every target, in every series.
 
     Parameters
     ----------
     measured
-        What audits found of each target, as their ``targets.parquet`` holds it.
+        What audits found of each target, as their ``targets.parquet`` holds it, by experiment.
     dataset, n_users
         What the audits were made on.
     """
-    parts = [pl.DataFrame(schema=_BY_TARGET)]
-    for experiment, found in measured.items():
+    parts = []
+    for name, found in measured.items():
         # Targets get numbers of their own: rows of the traces are for nobody else.
         numbers = {row: i for i, row in enumerate(found["target"].unique().sort(), start=1)}
-        for series, point, setting in places(experiment, dataset, n_users):
-            rows = found.filter(pl.col("setting") == setting)
+        for series, point, setting in EXPERIMENTS[name].places(dataset, n_users):
+            rows = found.filter(pl.col("setting") == str(setting))
             parts.append(
                 rows.select(
                     pl.lit(series.name).alias("experiment"),

@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Unpack
 
 from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.lock import only_one
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
-from whosthere.auditing.store import fingerprint
+from whosthere.auditing.store import fingerprint, json_object, write_json
 from whosthere.auditing.work import Workers
 from whosthere.data.traces import Traces
-from whosthere.errors import FileError, InputError, suggestion
-from whosthere.paper.datasets import simulated_traces
+from whosthere.errors import FileError
+from whosthere.paper.datasets import find_dataset, is_milan_file, made_traces
 from whosthere.paper.description import describe
-from whosthere.paper.milan import is_milan_file, read_milan
+from whosthere.paper.experiments import ALL, EXPERIMENTS, named_experiments, size_of
 from whosthere.paper.outcome import finished_in, write_outcome
-from whosthere.paper.record import check_record, record_of, write_record
 from whosthere.reporting.report import REPORT, audit_report
 
 if TYPE_CHECKING:
@@ -32,51 +31,14 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.work import Job, Outcome
     from whosthere.game.rounds import Task
+    from whosthere.paper.choices import StudyChoices
     from whosthere.paper.datasets import Dataset
-    from whosthere.paper.experiments import Experiment
+    from whosthere.paper.experiments import Experiment, Size
     from whosthere.paper.outcome import StudyResult
     from whosthere.progress import Move
 
+_DEFAULT_SEED = 1
 _SECONDS_TO_TRY_ALL = 40.0
-
-
-class Size(NamedTuple):
-    """How much is done.
-
-    Attributes
-    ----------
-    targets, releases, control_releases
-        How many targets, test releases of each, and releases for control there are.
-    leaks
-        Whether to find out where and when people are found, for the reports.
-    """
-
-    targets: int
-    releases: int
-    control_releases: int
-    leaks: bool = True
-
-
-SCALES = {
-    "smoke": Size(2, 2, 0, leaks=False),
-    "quick": Size(50, 20, 2),
-    "paper": Size(50, 100, 10),
-}
-"""A look at whether all of it runs; a first answer; the sizes of the paper's Table 2."""
-
-
-def size_of(scale: str, *, targets: int | None = None, releases: int | None = None) -> Size:
-    """Return the size of a scale, with other numbers where they are given."""
-    if scale not in SCALES:
-        raise InputError(f"there is no scale {scale!r}", fix=suggestion(scale, SCALES))
-    for what, n, fewest in (("target", targets, 1), ("releases of each target", releases, 2)):
-        if n is not None and n < fewest:
-            raise InputError(f"there must be at least {fewest} {what}, not {n}")
-    usual = SCALES[scale]
-    return usual._replace(
-        targets=usual.targets if targets is None else targets,
-        releases=usual.releases if releases is None else releases,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +102,8 @@ class PreparedStudy:
         before, total = 0, sum(len(audit.plan.tasks) for audit in self.audits.values())
         with workers, only_one(self._folder, "study"):
             # Another study may have begun here since this one was prepared.
-            check_record(self._folder, self._record)
-            write_record(self._folder, self._record)
+            _check_record(self._folder, self._record)
+            write_json(self._folder / _FILE, self._record)
             traces = Traces.load(self._traces)
             description = describe(traces, self.dataset, seed=self._record["seed"])
             write = partial(write_outcome, self._folder, self.dataset, description)
@@ -183,72 +145,98 @@ class _Kept(Workers):
 
 
 def prepare_study(
-    experiments: Sequence[Experiment],
-    dataset: Dataset,
+    experiments: Sequence[str],
     out: Path,
     *,
-    traces: Path | None,
-    size: Size,
-    seed: int,
     extend: bool = False,
     estimate: bool = False,
-    leave_out: bool = False,
     scratch: Path | None = None,
+    **chosen: Unpack[StudyChoices],
 ) -> PreparedStudy:
     """Check everything that can be checked before any work is done.
 
     Parameters
     ----------
     experiments
-        What to find out.
-    dataset
-        What it is made on, with the numbers that go with it.
+        Names of what to find out. With ``all``, experiments for which there are too few people are
+        left out; otherwise they are refused.
     out
         Folder of the study. Experiments that were begun there resume.
-    traces
-        File of the traces, or the real Milan file; None where the data are a simulated city.
-    size
-        How many targets and releases there are.
-    seed
-        Of everything.
     extend
         Whether experiments may be there with fewer targets or releases, to which the others are
         added.
     estimate
         Whether to try the attacks, to estimate the time.
-    leave_out
-        Whether to leave out experiments for which there are too few people, instead of refusing
-        all of them.
     scratch
         Where to put traces that have to be made, if not in the folder of the study.
+    chosen
+        On what data, and how much is done.
     """
-    record = record_of(dataset, traces, seed=seed)
-    begun = check_record(out, record)
+    wanted = named_experiments(experiments)
+    size = size_of(chosen.get("scale"), chosen.get("targets"), chosen.get("releases"))
+    dataset, traces = find_dataset(**chosen)
+    seed = chosen.get("seed")
+    seed = _DEFAULT_SEED if seed is None else seed
+    record = _record_of(dataset, traces, seed=seed)
+    begun = _check_record(out, record)
     path = _traces_in(out if begun else scratch or out, dataset, traces, begun=begun)
     n_users = Traces.load(path).n_users
-    fitting = tuple(one for one in experiments if one.fitting(dataset, n_users))
-    left_out = tuple(one for one in experiments if one not in fitting) if leave_out else ()
+    fitting = tuple(one for one in wanted if one.fitting(dataset, n_users))
     # Where none fits, the first one says why.
-    wanted = fitting if leave_out and fitting else experiments
+    leave_out = ALL in experiments and fitting
     audits = {
         one: prepare_audit(
             path,
-            one.options(
-                dataset,
-                n_users,
-                targets=size.targets,
-                releases=size.releases,
-                control_releases=size.control_releases,
-                seed=seed,
-            ),
+            one.options(dataset, n_users, size, seed=seed),
             out / one.name,
             extend=extend,
             estimate=estimate,
             seconds_to_try=_SECONDS_TO_TRY_ALL / len(wanted),
         )
-        for one in wanted
+        for one in (fitting if leave_out else wanted)
     }
+    left_out = tuple(one for one in wanted if one not in audits)
     return PreparedStudy(dataset, audits, left_out, path, out, size, record)
+
+
+_FILE = "study.json"
+_FIX = "Name a new folder, or repeat the command that began this one"
+
+
+def _record_of(dataset: Dataset, given: Path | None, *, seed: int) -> dict[str, Any]:
+    """Return all that the experiments of a study share, as a JSON object.
+
+    `given` is the file that the user gave; None where the data are a simulated city.
+    """
+    return {
+        "data": dataset.name,
+        "like": dataset.like,
+        "file": None if given is None else fingerprint(given),
+        "group size": dataset.group_size,
+        "minimum visits": dataset.min_visits,
+        "reference size": dataset.reference_size or "the usual",
+        "visits a day": dataset.max_visits,
+        "seed": seed,
+    }
+
+
+def _check_record(folder: Path, record: dict[str, Any]) -> bool:
+    """Tell whether this very study was begun in a folder; refuse one that holds another."""
+    path = folder / _FILE
+    if path.exists():
+        found = json_object(path)
+        other = [key for key in record if found.get(key) != record[key]]
+        if "file" in other:
+            problem = "holds a study of another file, or the file has changed since"
+            raise FileError(problem, where=folder, fix=_FIX)
+        if other:
+            shown = "; ".join(f"{key} {found.get(key)} then, {record[key]} now" for key in other)
+            raise FileError(f"holds another study ({shown})", where=folder, fix=_FIX)
+        return True
+    if any((folder / name).exists() for name in EXPERIMENTS):
+        problem = f"holds experiments, but no {_FILE} that says what they were made on"
+        raise FileError(problem, where=folder, fix="Name a new folder")
+    return False
 
 
 def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: bool) -> Path:
@@ -261,7 +249,7 @@ def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: boo
     path = folder / f"{dataset.name}.parquet"
     if begun and path.exists():
         return path
-    made = simulated_traces(dataset.name) if given is None else read_milan(given)
+    made = made_traces(dataset, given)
     with only_one(folder, "study"), TemporaryDirectory() as elsewhere:
         if not path.exists():
             made.save(path)

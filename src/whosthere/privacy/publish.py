@@ -167,7 +167,7 @@ def publish(
     if not 1 <= m <= traces.n_users:
         raise GroupError(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
-            fix=f"Give a group size from 1 to {traces.n_users}",
+            fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
         )
     chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
     # Who of them are friends matters to nobody here, and takes time to find.

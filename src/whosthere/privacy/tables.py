@@ -192,7 +192,7 @@ class TableReader:
                 raise RecordsError(
                     f"{table['time'][first]} {words} in {self.timezone}: the clocks were changed",
                     where=source.place(table["row"][first]),
-                    fix="Say how to read hours of a clock change: earlier or later",
+                    fix="Say how to read such hours (`at_clock_change`): earlier or later",
                 )
         return moments.micros
 
@@ -235,23 +235,26 @@ class TableReader:
         length = self.epoch_length
         if length is None:
             if len(times) < 2:
-                raise RecordsError("has a single time", fix="Give the length of an epoch")
+                raise RecordsError(
+                    "has a single time", fix="Give the length of an epoch (`epoch_length`)"
+                )
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
         first, last = from_micros(times[0]), from_micros(times[-1])
         epochs = Epochs(first, length, (last - first) // length + 1, timezone)
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch; days of 23 or 25 hours cannot be read",
+                fix="Give the length of an epoch (`epoch_length`). Days of 23 or 25 hours cannot "
+                "be read",
             )
         return epochs
 
 
 _FIXES = {
     "region": "Fill the region in, or say which column holds it",
-    "time": "Use ISO 8601 text or Unix seconds, say how times are written, or which column holds "
-    "the time",
-    "count": "Use whole numbers; say what stands for a withheld count",
+    "time": "Use ISO 8601 text or Unix seconds, say how times are written (`time_format`), or "
+    "which column holds the time (`columns.time`)",
+    "count": "Use whole numbers, or say what stands for a withheld count (`markers`)",
 }
 
 
@@ -281,7 +284,7 @@ def _check_mechanism(
     largest = max(map(_largest_behind, hidden), default=0)
     strange = [int(value) for value in impossible(values, mechanism, m)]
     fits = fitting(values, m, hidden=largest) if strange or hidden else []
-    fix = "Say which mechanism was really used" + (
+    fix = "Say which mechanism was really used (`mechanism`)" + (
         f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
     )
     numbers = [value for value in strange if value != WITHHELD]

@@ -16,7 +16,7 @@ import numpy as np
 
 from whosthere.privacy.parameters import check_integer
 from whosthere.spec_text import UnreadableError
-from whosthere.specs import WHOLE, OneOf, Parameter, declared_field, fields_of
+from whosthere.specs import WHOLE, OneOf, Parameter, fields_of, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -242,13 +242,12 @@ class _UnitParameter(Parameter):
         if not takes_bound and _BOUND in given:
             raise UnreadableError(
                 f"{self.key}={name} takes no {_BOUND}",
-                key=_BOUND,
+                place=given[_BOUND].place,
                 fix=f"Leave it out, or use {' or '.join(_bounded(self.key))}",
             )
         if takes_bound and _BOUND not in given:
             raise UnreadableError(
                 f"the parameter {_BOUND} is missing",
-                key=_BOUND,
                 fix=f"Say how many visits are counted, as in {self.key}={name}, {_BOUND}=10",
             )
         unit: Unit = kind(WHOLE.read(given[_BOUND], _BOUND)) if takes_bound else kind()
@@ -268,5 +267,11 @@ def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default st
         f"what is protected: {', '.join(UNITS)}; all but {Event.name} take {_BOUND} as well, how "
         "many visits of a person are counted in a day or in all (unit=user-day, max_visits=10)"
     )
-    declared = _UnitParameter(_UnitName(tuple(UNITS)), meaning, key="unit", always=True)
-    return declared_field(declared, default_factory=Event)
+    return parameter(
+        _UnitName(tuple(UNITS)),
+        meaning,
+        default_factory=Event,
+        key="unit",
+        always=True,
+        kind=_UnitParameter,
+    )

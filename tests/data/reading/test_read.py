@@ -345,7 +345,7 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
         (
             GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
             {},
-            r"reach from 1970.*start and end of the time window",
+            r"reach from 1970.*start.*end.*of the time window",
         ),
         ("", {}, "is empty"),
         ("user,time,lon,lat\n", {}, "holds no rows"),

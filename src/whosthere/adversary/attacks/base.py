@@ -203,7 +203,8 @@ class Attack(ABC):
         for part in sorted(self.uses):
             if not auxiliary.has(part):
                 raise NotApplicableError(
-                    f"{self.name} needs {WORDS[part]}", fix="Give them, or use another attack"
+                    f"{self.name} needs {WORDS[part]}",
+                    fix=f"Give them (`{part}`), or use another attack",
                 )
         for part in sorted(self.uses & {"reference", "friends"}):
             _check_alike(facts, getattr(auxiliary, part), WORDS[part])

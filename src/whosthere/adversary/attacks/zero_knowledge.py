@@ -46,6 +46,11 @@ _EXAMPLES = {"per-target": "example", "per-target-in": "example_in"}
 _PEOPLE, _PEOPLE_PER_MEMBER = 5_000, 5
 
 
+def _known_activity(text: str) -> str:
+    parse_activity(text, LEAST_MEAN)
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class ZeroKnowledge(TrainedAttack):
     """Make people up from the attacked release alone, and train on groups of them.
@@ -82,9 +87,7 @@ class ZeroKnowledge(TrainedAttack):
         default="paper",
     )
     activity: str = specs.parameter(
-        specs.Text(
-            "exponential or constant or lognormal:SIGMA", lambda text: parse_activity(text, 1.0)
-        ),
+        specs.Text("exponential or constant or lognormal:SIGMA", _known_activity),
         "how visits are spread over people",
         default="exponential",
     )

@@ -106,7 +106,7 @@ def guess(role: str, found: Sequence[str]) -> str | None:
         words = _ROLE_IN_WORDS.get(role, role)
         raise RecordsError(
             f"has several columns that may hold the {words}: {listed(fitting)}",
-            fix=f"Say which column holds the {words}, or rename the others",
+            fix=f"Say which column holds the {words} (`columns.{words}`), or rename the others",
         )
     return fitting[0] if fitting else None
 
@@ -141,7 +141,7 @@ def missing(role: str, found: Sequence[str]) -> RecordsError:
     refuse_data_as_names(found)
     return RecordsError(
         f"has no column for the {role} (found {listed(found)})",
-        fix=f"Say which column holds the {role}{_OTHERWISE.get(role, '')}",
+        fix=f"Say which column holds the {role} (`columns.{role}`){_OTHERWISE.get(role, '')}",
     )
 
 

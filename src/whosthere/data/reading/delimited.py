@@ -41,7 +41,7 @@ _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
 _FEW_NULS = 0.1
 _ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
 _WHOLE_FIX = "Is the file whole and its ending right?"
-_ENCODING_FIX = "Name its encoding, such as latin-1 or utf-16-le"
+_ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -150,5 +150,5 @@ def _unknown_region(batch: Batch, index: int) -> RecordsError:
     return RecordsError(
         f"region {batch.records['region'][index]!r} is not in the regions table",
         where=batch.place(index),
-        fix="Add it to the table, or ask for invalid rows to be dropped",
+        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
     )

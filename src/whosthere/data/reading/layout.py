@@ -142,14 +142,14 @@ class _Finder:
                 if date not in {None, name}:
                     raise RecordsError(
                         f"no column holds times of day to go with the date {date!r}",
-                        fix="Say which column holds the time",
+                        fix="Say which column holds the time (`columns.time`)",
                     )
                 return name, self._single(name)
             date, name = name, clock
         if date is None or date == name:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date (found {listed(found)})",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
 
@@ -167,7 +167,7 @@ class _Finder:
         if not holds_dates(self.sample[date]):
             raise RecordsError(
                 f"column {date!r} holds no dates to go with the times of day in {clock!r}",
-                fix="Say which column holds the date",
+                fix="Say which column holds the date (`columns.date`)",
             )
         if self.source.schema[clock] == pl.Time:
             text = self._single(clock).dt.to_string("%H:%M:%S%.6f")

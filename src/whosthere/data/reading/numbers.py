@@ -40,7 +40,7 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
             raise RecordsError(
                 f"{text.filter(grouped)[0]!r} can be a whole number with a mark between thousands, "
                 "or one with decimals",
-                fix=f"Say that {mark!r} stands between thousands, or use whole numbers",
+                fix="Say that it stands between thousands (`thousands`), or use whole numbers",
             )
         without = spaced.str.replace_all(mark, "", literal=True)
         spaced = without.zip_with(grouped, spaced)

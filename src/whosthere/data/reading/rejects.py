@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from whosthere.data.reading.layout import Layout
     from whosthere.data.reading.times import Moments, TimeReader
 
-_DROP_FIX = "Correct it, or ask for invalid rows to be dropped"
-_TIME_FIX = "Correct it, say how times are written, or ask for invalid rows to be dropped"
-_CLOCK_FIX = "Say how to read hours of a clock change: earlier, later or drop"
+_DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
+_TIME_FIX = (
+    "Correct it, say how times are written (`time_format`), or have invalid rows dropped "
+    "(`drop_invalid`)"
+)
+_CLOCK_FIX = "Say how to read hours of a clock change (`at_clock_change`): earlier, later or drop"
 # Times that could be understood, but not used: why a row is dropped, and what is wrong with one.
 _TIMES = {
     IMPLAUSIBLE: ("at an implausible time", f"is a Unix time outside {PLAUSIBLE_YEARS}"),

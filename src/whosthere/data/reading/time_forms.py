@@ -42,7 +42,7 @@ _COMPACT = {
     "%Y%m%d%H%M": "%Y-%m-%d %H:%M",
     "%Y%m%d%H%M%S": "%Y-%m-%d %H:%M:%S",
 }
-_OPTION_FIX = "Say how times are written"
+_OPTION_FIX = "Say how times are written (`time_format`)"
 
 
 def shape_of(sample: pl.Series) -> str:

@@ -18,7 +18,7 @@ _LARGEST_SECONDS = 1e11
 _FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE = 631_152_000_000_000, 4_102_444_800_000_000
 PLAUSIBLE_YEARS = "1990 to 2099"
 _OFFSET = r"\s*(Z|z|[+-]\d{2}:?\d{2})$"
-_NAIVE_FIX = "Name the time zone they were recorded in, such as Europe/Rome"
+_NAIVE_FIX = "Name the time zone they were recorded in (`timezone`), such as Europe/Rome"
 _HOUR = 3_600_000_000
 _DAY_AND_MONTH = r"^(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4})"
 # How times are written once the offset is cut off and a space stands in place of T.
@@ -142,7 +142,7 @@ class TimeReader:
         if self.form != UNIX:
             raise RecordsError(
                 "the times are numbers",
-                fix=f"Say how times are written: {UNIX}, or a pattern such as '%Y%m%d'",
+                fix=f"Say how times are written (`time_format`): {UNIX}, or a pattern like %Y%m%d",
             )
         micros = from_numbers(column)
         low, high = cast("int | None", micros.min()), cast("int | None", micros.max())

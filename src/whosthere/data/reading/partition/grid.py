@@ -46,7 +46,7 @@ class Grid(Partition):
         if rows * columns > _MOST_SQUARES:
             raise InputError(
                 f"a grid of {rows} x {columns} squares of {self.km:g} km",
-                fix="Use larger squares, or drop stray places with a box quantile such as 0.99",
+                fix="Use larger squares, or drop stray places (`box_quantile`), such as by 0.99",
             )
         return _locator(box, (lat_step, lon_step), (rows, columns))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from whosthere.paper.steps import EightBitLaplace, UnlimitedLaplace
+from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.alphabet import Span
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Laplace

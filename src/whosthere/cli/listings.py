@@ -1,4 +1,4 @@
-"""`whosthere attacks`: who can attack, what may be known, and how to write it."""
+"""`whosthere attacks` and `whosthere mechanisms`: what can be chosen, and how to write it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from whosthere.cli import console
 
 if TYPE_CHECKING:
     from whosthere.specs import Kind
+
+_EXAMPLES = (
+    "--attack 'zero-knowledge(sampling=independent, marginals=mechanism)'",
+    "--attack 'knock-knock(classifier=forest(trees=50))'",
+    "--knowledge 'regions(top=2, guess=random)'",
+)
 
 
 def attacks() -> None:
@@ -23,29 +29,38 @@ def attacks() -> None:
     console.heading("Attacks (--attack)")
     for kind in ATTACKS.kinds.values():
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
-        also = f" Needs {' and '.join(needs)}." if needs else ""
-        _show(kind, f"{kind.summary}.{also}")
+        _show(kind, f" Needs {' and '.join(needs)}." if needs else "")
     console.heading("What is known of a target (--knowledge)")
     for kind in FAMILIARITIES.kinds.values():
-        _show(kind, f"{kind.summary}.")
+        _show(kind)
     console.heading("Classifiers, for attacks that train one")
     for kind in CLASSIFIERS.kinds.values():
-        _show(kind, f"{kind.summary}.")
+        _show(kind)
     console.heading("Examples")
     for example in _EXAMPLES:
         console.say(f"  {example}")
 
 
-_EXAMPLES = (
-    "--attack 'zero-knowledge(sampling=independent, marginals=mechanism)'",
-    "--attack 'knock-knock(classifier=forest(trees=50))'",
-    "--knowledge 'regions(top=2, guess=random)'",
-)
+def mechanisms() -> None:
+    """List the protections that can be named with --mechanism, with presets used in practice.
+
+    Example: `whosthere mechanisms`
+    """
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
+    from whosthere.privacy.mechanism import Mechanism
+
+    console.heading("Steps (--mechanism); join several with |")
+    for name, kind in MECHANISMS.kinds.items():
+        if name not in PRESETS:
+            _show(kind)
+    console.heading("Presets")
+    for name, preset in PRESETS.items():
+        console.entry(name, f"{Mechanism.parse(name)}. {preset.meaning}.")
 
 
-def _show(kind: Kind, summary: str) -> None:
+def _show(kind: Kind, more: str = "") -> None:
     """Print a name and what it stands for, then its parameters with their defaults."""
-    console.entry(kind.example, summary)
+    console.entry(kind.example, f"{kind.summary}.{more}")
     for parameter, usual in kind.parameters():
         written = parameter.key if usual is None else f"{parameter.key}={usual}"
         values = "" if parameter.value.words.startswith("a ") else f" ({parameter.value.words})"
