@@ -219,8 +219,10 @@ class TargetTable:
 
     def knowledge(self, rule: KnowledgeRule) -> Knowledge:
         """Return what the attacker knows of the target."""
-        trace = self.traces.trace(self.rounds.target)
-        return rule.of(trace, self.traces.epochs.n, self.rounds.rng("knowledge"))
+        target, rng = self.rounds.target, self.rounds.rng("knowledge")
+        trace = self.traces.trace(target)
+        known = rule.of(trace, self.traces.epochs.n, rng)
+        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str]) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other."""
