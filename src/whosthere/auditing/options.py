@@ -186,6 +186,9 @@ class AuditOptions:
             raise InputError(f"there is no scale {self.scale!r}", fix=fix)
         if self.seed < 0:
             raise InputError(f"the seed must be 0 or more, got {self.seed}")
+        if self.min_visits < 1:
+            n = self.min_visits
+            raise InputError(f"the number of visits must be at least 1 (`min_visits`), got {n}")
         check_balanced(self.n_releases)
         for of, releases in self.releases_of.items():
             check_balanced(releases, of=of)
