@@ -1,11 +1,12 @@
 # Two commands do everything: `make demo` and `make test`. Both need only Python 3.11+, pip, make.
+# `make test-all` is for what takes longer: whole searches, studies and simulations.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO := demo
 
-.PHONY: demo test quick lint types format bench clean
+.PHONY: demo test test-all checks quick lint types kernels format bench clean
 
 demo: $(VENV)/.package
 	@echo "A simulated city stands in for your records."
@@ -22,12 +23,20 @@ demo: $(VENV)/.package
 	@echo "The report, to be opened in a browser: $(CURDIR)/$(DEMO)/audit/report.html"
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 2500"
 
-test: lint types
-	$(BIN)/pytest --numprocesses 2 --dist worksteal
+TWO_AT_A_TIME := $(BIN)/pytest --numprocesses 2 --dist worksteal
+
+test: checks
+	$(TWO_AT_A_TIME)
+
+test-all: checks
+	$(TWO_AT_A_TIME) --full
+
+checks: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 lint types kernels
 
 # Everything but the tests marked slow.
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow"
+	$(TWO_AT_A_TIME) -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -35,6 +44,10 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# Compiled once, while mypy takes the other processor.
+kernels: $(VENV)/.dev
+	@$(BIN)/python tests/compile_kernels.py > /dev/null
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -59,6 +72,8 @@ $(VENV)/.package: pyproject.toml constraints.txt
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.package
-	@$(PIP) --editable '.[cluster,geo,learn,pandas,plot,sheets,sql,dev]'
-	@touch $@
+$(VENV)/.dev: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) for development (a minute the first time) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --no-compile --editable '.[cluster,geo,learn,pandas,plot,sheets,sql,dev]'
+	@touch $@ $(VENV)/.package

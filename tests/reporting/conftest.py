@@ -13,7 +13,7 @@ from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.verdict import judge
-from whosthere.auditing.what_if import Interval, WhatIf
+from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
@@ -157,8 +157,8 @@ def _with_places(audit, ids=None):
         audit.verdicts[0].setting,
         "the leakiest tenth of the regions merged with a neighbour",
         "auc",
-        Interval(0.9, 0.85, 0.95),
-        Interval(0.7, 0.65, 0.75),
+        MeanOverTargets(0.9, 0.85, 0.95),
+        MeanOverTargets(0.7, 0.65, 0.75),
         {"visits_kept": 0.91, "cells_kept": 0.92},
         {"visits_kept": 0.83, "cells_kept": 0.84},
     )

@@ -13,7 +13,7 @@ import pytest
 import whosthere as wt
 from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.what_if import Interval, WhatIf
+from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.reporting.report import audit_report, comparison_report, recommendation_report
 
 EVIL = "<script>alert('whosthere')</script>\"'&<img src=x onerror=alert(1)>"
@@ -176,7 +176,7 @@ def foreign(made_audit, with_places):
     )
     ids = [EVIL, BACKWARDS, LONG, "'", '"', "&amp;", "a\x00b", "</svg>", "-->"]
     with_notes = tuple(replace(one, note=EVIL) for one in audit.findings)
-    nothing = Interval(None, None, None)
+    nothing = MeanOverTargets(None, None, None)
     change = WhatIf(EVIL, LONG, EVIL, nothing, nothing, {}, {})
     audit = with_places(replace(audit, findings=with_notes), ids)
     audit = replace(

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.what_if import Interval
+from whosthere.auditing.what_if import MeanOverTargets
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
@@ -386,7 +386,7 @@ class TestPlaces:
         row = [cell.text for cell in table.rows[0]]
         assert row[3:] == ["0.900", "0.700", "0.920", "0.840"]
         [change] = full_audit.what_if
-        unknown = replace(change, after=Interval(None, None, None), utility_after={})
+        unknown = replace(change, after=MeanOverTargets(None, None, None), utility_after={})
         [row] = where_section(replace(full_audit, what_if=(unknown,))).what_if.rows
         assert row[4].text == row[6].text == "\N{EN DASH}"
 

@@ -12,8 +12,10 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     SOMETHING_FAILED,
     Cluster,
+    DryRun,
     Json,
     PolicyFile,
+    TracesFile,
     WorkerCount,
     takes,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 @takes(AuditChoices)
 def audit(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     group_size: Annotated[
         list[int] | None,
@@ -69,10 +71,7 @@ def audit(
             "numbers. Nothing is done twice.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     **chosen: Unpack[AuditChoices],
 ) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.what_if import Interval, WhatIf
+    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
 
 _HEADS = {
@@ -152,7 +152,7 @@ def _show_what_if(tried: Sequence[WhatIf]) -> None:
     )
 
 
-def _interval(found: Interval) -> str:
+def _interval(found: MeanOverTargets) -> str:
     if found.estimate is None or found.low is None or found.high is None:
         return _share(found.estimate)
     return f"{found.estimate:.3f}\n{found.low:.2f}\N{EN DASH}{found.high:.2f}"

@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Knowledge
+from whosthere.cli.options import (
+    Force,
+    Knowledge,
+    TracesFile,
+)
 from whosthere.display import counted
 
 
 def target(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .csv.")],
     user: Annotated[

@@ -123,10 +123,10 @@ class Plan:
 
     @property
     def _chosen(self) -> tuple[object, ...]:
-        """Whatever a user may have written: attacks, mechanisms, kinds of knowledge."""
+        """Whatever a user may have written: attacks, mechanisms, kinds of knowledge, the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
-        return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge)))
+        return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game)))
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""
