@@ -63,7 +63,7 @@ class Suppress(Map):
             raise SpecError("zeros=mark needs shown=mark", fix="Add shown=mark")
 
     @property
-    def withheld(self) -> Span | None:  # type: ignore[override]
+    def withheld(self) -> Span | None:
         lowest = 0 if self.zeros == "mark" else 1
         return Span(lowest, self.k) if self.shown == "mark" and lowest <= self.k else None
 

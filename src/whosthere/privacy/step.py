@@ -103,8 +103,11 @@ class Step(ABC):
     """Whether each cell draws its own noise, or the same people in a cell get the same noise."""
     unit: Unit | None = None
     """What the step's noise protects, if it is meant to protect one of the units."""
-    withheld: Span | None = None
-    """The counts that this step withholds, if any."""
+
+    @property
+    def withheld(self) -> Span | None:
+        """The counts that this step withholds, if any."""
+        return None
 
     def span(self, within: Span) -> Span:
         """Return the range of the results, given that of the counts."""
