@@ -27,7 +27,7 @@ from whosthere.adversary.attacks import (
     attack,
 )
 from whosthere.adversary.attacks.base import View
-from whosthere.adversary.attacks.loc_mia import proxy_trace
+from whosthere.adversary.attacks.knock_knock import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
 from whosthere.adversary.attacks.tuning import Tuning
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease

@@ -109,15 +109,15 @@ def test_a_mechanism_that_publishes_nothing_leaves_rates_finite():
 def test_a_suppressed_count_is_completed_to_its_mean(rate):
     """The mean of a Poisson count given that it is at most k; other counts stay as they are."""
     made = completion(Mechanism.parse("suppress(k=9)"), M)
-    row = round((np.log(rate) - made.first) / made.step)
-    rate = np.exp(made.first + row * made.step)
+    row = round((np.log(rate) - made.tables.first) / made.tables.step)
+    rate = np.exp(made.tables.first + row * made.tables.step)
     n = np.arange(10)
     chances = poisson.pmf(n, rate)
-    hidden = made.completed[row, made.bin_of_value[0]]
+    hidden = made.completed[row, made.bin_of_symbol[0]]
     assert hidden == pytest.approx((n * chances).sum() / chances.sum(), rel=1e-4, abs=1e-6)
     near = [v for v in (10, 15, 60) if poisson.pmf(v, rate) > 1e-12]
     for value in near:
-        assert made.completed[row, made.bin_of_value[value]] == pytest.approx(value, rel=1e-4)
+        assert made.completed[row, made.bin_of_symbol[value]] == pytest.approx(value, rel=1e-4)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -127,11 +127,11 @@ def test_completed_counts_have_the_mean_of_the_true_rate(rng, spec):
     mechanism = Mechanism.parse(spec)
     made = completion(mechanism, M)
     for near in (0.5, 4.0, 40.0):
-        row = round((np.log(near) - made.first) / made.step)
-        rate = float(np.exp(made.first + row * made.step))
+        row = round((np.log(near) - made.tables.first) / made.tables.step)
+        rate = float(np.exp(made.tables.first + row * made.tables.step))
         counts = mechanism.apply(rng.poisson(rate, 100_000).astype(np.int32), M, rng)
-        inside = np.minimum(counts, made.bin_of_value.size - 1)
-        found = made.completed[row, made.bin_of_value[inside]] - rate
+        inside = np.minimum(counts, made.bin_of_symbol.size - 1)
+        found = made.completed[row, made.bin_of_symbol[inside]] - rate
         found *= made.precision[row]
         error = 5 * max(found.std(), 1e-3) / np.sqrt(found.size)
         assert found.mean() == pytest.approx(0, abs=error + 2e-3)
@@ -148,14 +148,19 @@ def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec)
     moved = rng.normal(0, 0.5, (12, 20)).astype(np.float32)
     found = made.residuals(release.counts, (rows, columns, np.zeros((1, 1))), moved)
     by_rate = np.arange(len(made.completed))
+    first, step = made.tables.first, made.tables.step
     for s, t in zip(*np.unravel_index(np.arange(0, 240, 7), (12, 20)), strict=True):
         base = rows[s] + columns[t]
-        at_rate, at_base = (np.array([base + moved[s, t], base]) - made.first) / made.step
-        column = made.completed[:, made.bin_of_value[release.counts[s, t]]]
+        at_rate, at_base = (
+            np.array([base + moved[s, t], base]) - made.tables.first
+        ) / made.tables.step
+        column = made.completed[:, made.bin_of_symbol[release.counts[s, t]]]
         expected = np.interp(at_rate, by_rate, column) - np.exp(base)
         expected *= np.interp(at_base, by_rate, made.precision)
         assert found.values[s, t] == pytest.approx(expected, rel=1e-4, abs=1e-4)
-    weights = np.interp((rows[:, None] + columns - made.first) / made.step, by_rate, made.weight)
+    weights = np.interp(
+        (rows[:, None] + columns - made.tables.first) / made.tables.step, by_rate, made.weight
+    )
     np.testing.assert_allclose(found.by_row, weights.sum(axis=1))
     np.testing.assert_allclose(found.by_column, weights.sum(axis=0))
 

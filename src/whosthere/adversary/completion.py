@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.privacy.alphabet import Alphabet
     from whosthere.privacy.mechanism import Mechanism
 
 # One person is not taken for more than one standard deviation, however empty a cell is.
@@ -55,8 +54,8 @@ class Completion:
 
     Attributes
     ----------
-    first, step
-        Logarithm of the first rate, and the distance of the logarithms.
+    tables
+        What the mechanism makes of cells, by the same rates.
     completed
         What counts are completed to, by rate and bin of the published symbol, shape
         (n_rates, n_bins).
@@ -70,19 +69,16 @@ class Completion:
         nearly 0 where next to nothing is published.
     """
 
-    first: float
-    step: float
+    tables: CountTables
     completed: NDArray[np.float32]
     bin_of_symbol: NDArray[np.int32]
     precision: NDArray[np.float64]
     weight: NDArray[np.float64]
     added: float
-    shift: float
-    alphabet: Alphabet
 
     def deviations(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the deviation of cells of the given rates, same shape."""
-        place = (log_rates - self.first) / self.step
+        place = (log_rates - self.tables.first) / self.tables.step
         within = 1 / np.interp(place, np.arange(self.precision.size), self.precision)
         beyond = place > self.precision.size - 1
         if not beyond.any():
@@ -115,12 +111,12 @@ class Completion:
             self.bin_of_symbol,
             self.precision,
             self.weight,
-            self.first,
-            self.step,
+            self.tables.first,
+            self.tables.step,
             self.added,
-            self.shift,
-            self.alphabet.base,
-            int(self.alphabet.withholds),
+            self.tables.shift,
+            self.tables.alphabet.base,
+            int(self.tables.alphabet.withholds),
         )
         return Residuals(*made)
 
@@ -129,7 +125,9 @@ class Completion:
     ) -> NDArray[np.float32]:
         """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
         return np.asarray(
-            kernels.relative_deviations(*base, self.precision, self.first, self.step, self.added)
+            kernels.relative_deviations(
+                *base, self.precision, self.tables.first, self.tables.step, self.added
+            )
         )
 
 
@@ -139,10 +137,10 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     tables = count_tables(mechanism, m)
     rates, noise = tables.rates, tables.noise
     width = np.minimum(1 / np.maximum(tables.information, 1e-12), rates + noise)
-    bins, alphabet = tables.bin_of_symbol, tables.alphabet
+    bins = tables.bin_of_symbol
     # The last value of each bin. The last bin holds all further values, which are left alone.
     largest = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
-    largest += alphabet.base
+    largest += tables.alphabet.base
     if mechanism.withheld is not None:
         largest[0] = mechanism.withheld.highest
     with np.errstate(over="ignore"):
@@ -150,13 +148,10 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     most = np.maximum(rates[:, None], largest - min(tables.shift, 0.0) + _FAR * np.sqrt(noise) + 1)
     squared = width + _LEAST_VARIANCE
     return Completion(
-        first=tables.first,
-        step=tables.step,
+        tables=tables,
         completed=own(np.minimum(completed, most), np.float32),
         bin_of_symbol=own(bins[bins < bins[-1]], np.int32),
         precision=own(1 / np.sqrt(squared), np.float64),
         weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
         added=noise + _LEAST_VARIANCE,
-        shift=tables.shift,
-        alphabet=alphabet,
     )

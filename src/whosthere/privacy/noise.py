@@ -110,13 +110,18 @@ class _TwoSidedGeometric(PrivateNoise):
         return self.unit.l1_sensitivity / self.eps
 
     @property
-    @abstractmethod
     def _log_sides(self) -> tuple[float, float]:
         """Return log P(Z < 0) and log P(Z >= 0)."""
+        if self._fair_sides:
+            return -math.log(2), -math.log(2)
+        above = -math.log1p(math.exp(-1 / self.scale))
+        return above - 1 / self.scale, above
 
-    @abstractmethod
     def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw whether Z < 0."""
+        if self._fair_sides:
+            return rng.integers(0, 2, shape, dtype=np.bool_)
+        return rng.random(shape) < math.exp(self._log_sides[0])
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
         # An exponential variable rounded down is geometric, and drawn much faster than one.
@@ -162,13 +167,6 @@ class Laplace(_TwoSidedGeometric):
     _kind: ClassVar[str] = "Rounded-down Laplace noise"
     _fair_sides: ClassVar[bool] = True
 
-    @property
-    def _log_sides(self) -> tuple[float, float]:
-        return -math.log(2), -math.log(2)
-
-    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
-        return rng.integers(0, 2, shape, dtype=np.bool_)
-
 
 @dataclass(frozen=True)
 class DiscreteLaplace(_TwoSidedGeometric):
@@ -179,14 +177,6 @@ class DiscreteLaplace(_TwoSidedGeometric):
     summary: ClassVar[str] = "add whole-number noise, symmetric about 0"
     _kind: ClassVar[str] = "Discrete Laplace noise"
     _fair_sides: ClassVar[bool] = False
-
-    @property
-    def _log_sides(self) -> tuple[float, float]:
-        above = -math.log1p(math.exp(-1 / self.scale))
-        return above - 1 / self.scale, above
-
-    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
-        return rng.random(shape) < math.exp(self._log_sides[0])
 
 
 @dataclass(frozen=True)

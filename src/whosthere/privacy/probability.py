@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from whosthere.privacy.alphabet import WITHHELD, Alphabet, Span
-from whosthere.privacy.step import NO_DRAW, Step
+from whosthere.privacy.step import NO_DRAW, Counts, Ends, Floats, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
 
 Placed: TypeAlias = tuple[Step, Span]
 """A step, and the range of the counts that it is given."""
@@ -42,13 +41,7 @@ def alphabet_of(steps: Sequence[Step], m: int) -> Alphabet:
     return Alphabet(*placed(steps, m)[1], withholds)
 
 
-def log_probability(
-    steps: Sequence[Step],
-    values: NDArray[np.int32],
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-    m: int,
-) -> NDArray[np.float64]:
+def log_probability(steps: Sequence[Step], values: Counts, lo: Ends, hi: Ends, m: int) -> Floats:
     """Return the log of the chance that the steps take `values` to a number in lo..hi.
 
     All arrays broadcast against each other. What is withheld is no number.
@@ -56,7 +49,7 @@ def log_probability(
     return _log_probability(placed(steps, m)[0], values, lo, hi)
 
 
-def log_withheld(steps: Sequence[Step], values: NDArray[np.int32], m: int) -> NDArray[np.float64]:
+def log_withheld(steps: Sequence[Step], values: Counts, m: int) -> Floats:
     """Return the log of the chance that some step withholds counts, minus infinity if none does.
 
     A step withholds what is a number until then, so that the chances of several steps add up.
@@ -69,12 +62,7 @@ def log_withheld(steps: Sequence[Step], values: NDArray[np.int32], m: int) -> ND
     return reduce(np.logaddexp, logs, np.full(values.shape, -np.inf))
 
 
-def _log_probability(
-    steps: Sequence[Placed],
-    values: NDArray[np.int32],
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _log_probability(steps: Sequence[Placed], values: Counts, lo: Ends, hi: Ends) -> Floats:
     """Do the same for steps with their ranges.
 
     Steps without chance are peeled off the end by pulling the interval back, and off the beginning

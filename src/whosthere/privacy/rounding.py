@@ -12,13 +12,12 @@ from whosthere.errors import SpecError, suggestion
 from whosthere.privacy.alphabet import Span
 from whosthere.privacy.parameters import check_integer
 from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
-from whosthere.privacy.step import Correction, Pulled, Tabulated
+from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Tabulated
 from whosthere.specs import WHOLE, OneOf, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
 
 BASES = (2, 3, 5, 10, 15, 20, 30, 50, 100)
 """Numbers that a search tries to round to, from the weakest protection to the strongest."""
@@ -64,11 +63,11 @@ class Suppress(Map):
             raise SpecError("zeros=mark needs shown=mark", fix="Add shown=mark")
 
     @property
-    def withheld(self) -> Span | None:  # type: ignore[override]
+    def withheld(self) -> Span | None:
         lowest = 0 if self.zeros == "mark" else 1
         return Span(lowest, self.k) if self.shown == "mark" and lowest <= self.k else None
 
-    def apply(self, values: NDArray[np.int32], within: Span) -> NDArray[np.int32]:  # noqa: ARG002
+    def apply(self, values: Counts, within: Span) -> Counts:  # noqa: ARG002
         if self.shown == "mark":
             return values.copy()
         # A product is several times faster than np.where.
@@ -110,7 +109,7 @@ class Round(Map):
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
-    def apply(self, values: NDArray[np.int32], within: Span) -> NDArray[np.int32]:
+    def apply(self, values: Counts, within: Span) -> Counts:
         return np.clip((values + self.to // 2) // self.to * self.to, *within)
 
     @property
@@ -142,7 +141,7 @@ class RandomRound(ChanceTable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
-    def choices(self, values: NDArray[np.int32], within: Span) -> Choices:
+    def choices(self, values: Counts, within: Span) -> Choices:
         remainder = values % self.to
         below = values - remainder
         # Subtracting first keeps the sum within 32 bits.
@@ -155,9 +154,7 @@ class RandomRound(ChanceTable):
             np.stack([1 - up, up], axis=-1),
         )
 
-    def pull_back(
-        self, lo: NDArray[np.int64], hi: NDArray[np.int64], within: Span
-    ) -> Iterator[Pulled] | None:
+    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:
         if self.to > _MOST_WAYS:
             return None
         sums = within._replace(highest=within.highest + self.to - 1)
@@ -177,8 +174,8 @@ class RandomRound(ChanceTable):
         sums = np.arange(within.lowest, within.highest + self.to, dtype=np.int32)
         return Tabulated(0, np.full(self.to, 1 / self.to), self._rounded_down(sums, within))
 
-    def _rounded_down(self, sums: NDArray[np.int32], within: Span) -> NDArray[np.int32]:
-        rounded: NDArray[np.int32] = np.clip(sums - sums % self.to, *within)
+    def _rounded_down(self, sums: Counts, within: Span) -> Counts:
+        rounded: Counts = np.clip(sums - sums % self.to, *within)
         return rounded
 
     @property

@@ -16,7 +16,11 @@ from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.step import (
     NO_DRAW,
     Correction,
+    Counts,
     Draw,
+    Ends,
+    Floats,
+    Ints,
     Outcomes,
     Pulled,
     Step,
@@ -26,7 +30,7 @@ from whosthere.privacy.step import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from whosthere.privacy.alphabet import Span
 
@@ -46,33 +50,25 @@ class Map(Step):
     is_random: ClassVar[bool] = False
 
     @abstractmethod
-    def apply(self, values: NDArray[np.int32], within: Span) -> NDArray[np.int32]:
+    def apply(self, values: Counts, within: Span) -> Counts:
         """Return what counts become, those to be withheld included; the given array stays."""
 
-    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:  # noqa: ARG002
+    def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:  # noqa: ARG002
         mapped = self.apply(values, within)
         if self.withheld is None:
             return mapped
         return np.where(self.withheld.holds(values), np.int32(WITHHELD), mapped)
 
-    def log_landing(
-        self,
-        values: NDArray[np.integer],
-        lo: NDArray[np.integer],
-        hi: NDArray[np.integer],
-        within: Span,
-    ) -> NDArray[np.float64]:
+    def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
         mapped = self.publish(values.astype(np.int32, copy=False), NO_DRAW, within)
         return np.where((lo <= mapped) & (mapped <= hi), 0.0, -np.inf)
 
-    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
+    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
         mapped = self.publish(values, NO_DRAW, within)[..., None]
         logs = np.where(mapped == WITHHELD, -np.inf, 0.0)
         yield Outcomes(np.where(mapped == WITHHELD, np.int32(within.lowest), mapped), logs)
 
-    def pull_back(
-        self, lo: NDArray[np.int64], hi: NDArray[np.int64], within: Span
-    ) -> Iterator[Pulled]:
+    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled]:
         first, last = sent_into(lambda values: self.apply(values, within), lo, hi, within)
         if self.withheld is None:
             yield Pulled(0.0, first, last)
@@ -88,11 +84,8 @@ class Map(Step):
 
 
 def sent_into(
-    apply: Callable[[NDArray[np.int32]], NDArray[np.int32]],
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-    within: Span,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    apply: Callable[[Counts], Counts], lo: Ends, hi: Ends, within: Span
+) -> tuple[Ends, Ends]:
     """Return the first and the last number that a rising function sends into lo..hi.
 
     There is none where the first is above the last. Found by bisection, for all ends at once.
@@ -127,26 +120,26 @@ class AddedNoise(Step):
         """
 
     @abstractmethod
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_cdf(self, z: ArrayLike) -> Floats:
         """Return log P(Z <= z), to full precision in the low tail, for whole or infinite z."""
 
     @abstractmethod
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_sf(self, z: ArrayLike) -> Floats:
         """Return log P(Z > z), to full precision in the high tail, for whole or infinite z."""
 
     @property
     def correction(self) -> Correction:
         return Correction.STRETCH
 
-    def cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def cdf(self, z: ArrayLike) -> Floats:
         """Return P(Z <= z)."""
         return np.exp(self.log_cdf(z))
 
-    def sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def sf(self, z: ArrayLike) -> Floats:
         """Return P(Z > z)."""
         return np.exp(self.log_sf(z))
 
-    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> Floats:
         """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
 
         The ends may be infinite. The difference is taken of the tails on the interval's own
@@ -158,30 +151,24 @@ class AddedNoise(Step):
         smaller = np.where(right, self.log_sf(hi), self.log_cdf(lo - 1))
         return larger + _log1mexp(np.minimum(smaller - larger, 0))
 
-    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+    def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:
         noisy = np.asarray(np.add(values, draw, dtype=np.int32))
         return np.clip(noisy, *within, out=noisy)
 
-    def log_landing(
-        self,
-        values: NDArray[np.integer],
-        lo: NDArray[np.integer],
-        hi: NDArray[np.integer],
-        within: Span,
-    ) -> NDArray[np.float64]:
+    def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
         # Whatever falls outside of the range is collected at its ends.
         low = np.where(lo <= within.lowest, -np.inf, lo - values)
         high = np.where(hi >= within.highest, np.inf, hi - values)
         return np.where(lo > hi, -np.inf, self.log_between(low, high))
 
-    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
+    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
         lowest, highest = self.window
         first = max(lowest, within.lowest - int(values.max(initial=within.lowest)))
         end = min(highest, within.highest - int(values.min(initial=within.highest))) + 1
         given = values[..., None]
         for start in range(first, end, block):
             noise = np.arange(start, min(start + block, end), dtype=np.int32)
-            results: NDArray[np.int32] = given + noise
+            results: Counts = given + noise
             logs = self.log_landing(given, results, results, within)
             yield Outcomes(
                 np.clip(results, *within), np.where(within.holds(results), logs, -np.inf)
@@ -206,8 +193,8 @@ class Choices(NamedTuple):
     Where a count has fewer results than others, some of the chances are 0.
     """
 
-    results: NDArray[np.int32]
-    chances: NDArray[np.float64]
+    results: Counts
+    chances: Floats
 
 
 class ChanceTable(Step):
@@ -221,13 +208,13 @@ class ChanceTable(Step):
     is_random: ClassVar[bool] = True
 
     @abstractmethod
-    def choices(self, values: NDArray[np.int32], within: Span) -> Choices:
+    def choices(self, values: Counts, within: Span) -> Choices:
         """Return what counts may become, and with what chances."""
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
         return rng.random(shape)
 
-    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+    def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:
         # There are mostly far fewer counts than cells.
         most = int(values.max(initial=within.lowest))
         if most - within.lowest < values.size:
@@ -243,16 +230,10 @@ class ChanceTable(Step):
         place = row * results.shape[-1] + np.zeros(draw.shape, np.int8)
         for limit in limits.T[:-1]:
             place += draw >= np.take(limit, row)
-        chosen: NDArray[np.int32] = np.take(results, place)
+        chosen: Counts = np.take(results, place)
         return chosen
 
-    def log_landing(
-        self,
-        values: NDArray[np.integer],
-        lo: NDArray[np.integer],
-        hi: NDArray[np.integer],
-        within: Span,
-    ) -> NDArray[np.float64]:
+    def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
         results, chances = self.choices(values.astype(np.int32, copy=False), within)
         shape = np.broadcast_shapes(values.shape, lo.shape, hi.shape)
         total = np.zeros(shape)
@@ -262,7 +243,7 @@ class ChanceTable(Step):
         with np.errstate(divide="ignore"):
             return np.log(total)
 
-    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
+    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
         results, chances = self.choices(values, within)
         with np.errstate(divide="ignore"):
             logs = np.log(chances)
@@ -271,7 +252,7 @@ class ChanceTable(Step):
             yield Outcomes(results[..., part], logs[..., part])
 
 
-def _log1mexp(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log1mexp(x: Floats) -> Floats:
     """Return log(1 - exp(x)) for x <= 0 without cancellation."""
     with np.errstate(divide="ignore"):
         return np.where(x > -math.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))

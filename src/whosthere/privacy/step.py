@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from whosthere.privacy.trade_off import TradeOff
     from whosthere.privacy.units import Guarantee, Unit
 
+Ints: TypeAlias = "NDArray[np.integer]"
+Counts: TypeAlias = "NDArray[np.int32]"
+Ends: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
 Draw: TypeAlias = "NDArray[Any]"
 """The random numbers of one step, one for each cell."""
 NO_DRAW: Draw = own(np.empty(0), np.float64)
@@ -48,15 +52,15 @@ class Pulled(NamedTuple):
     """An interval of counts before a step, and the log of the chance that it is the right one."""
 
     log_chance: float
-    lo: NDArray[np.int64]
-    hi: NDArray[np.int64]
+    lo: Ends
+    hi: Ends
 
 
 class Outcomes(NamedTuple):
     """Counts that a step can make of others, and the logs of their chances, shape (..., j)."""
 
-    values: NDArray[np.int32]
-    log_chances: NDArray[np.float64]
+    values: Counts
+    log_chances: Floats
 
 
 class Tabulated(NamedTuple):
@@ -74,8 +78,8 @@ class Tabulated(NamedTuple):
     """
 
     lowest: int
-    chances: NDArray[np.float64]
-    results: NDArray[np.int32]
+    chances: Floats
+    results: Counts
 
 
 class Step(ABC):
@@ -99,8 +103,11 @@ class Step(ABC):
     """Whether each cell draws its own noise, or the same people in a cell get the same noise."""
     unit: Unit | None = None
     """What the step's noise protects, if it is meant to protect one of the units."""
-    withheld: Span | None = None
-    """The counts that this step withholds, if any."""
+
+    @property
+    def withheld(self) -> Span | None:
+        """The counts that this step withholds, if any."""
+        return None
 
     def span(self, within: Span) -> Span:
         """Return the range of the results, given that of the counts."""
@@ -134,7 +141,7 @@ class Step(ABC):
         return Randomness.SYSTEM if self.is_random else Randomness.NONE
 
     @abstractmethod
-    def publish(self, values: NDArray[np.int32], draw: Draw, within: Span) -> NDArray[np.int32]:
+    def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:
         """Return the counts after this step, as a new array; `WITHHELD` where withheld.
 
         Counts and random numbers broadcast against each other. A larger count never gives a
@@ -175,31 +182,20 @@ class Step(ABC):
     # The chances of its results
 
     @abstractmethod
-    def log_landing(
-        self,
-        values: NDArray[np.integer],
-        lo: NDArray[np.integer],
-        hi: NDArray[np.integer],
-        within: Span,
-    ) -> NDArray[np.float64]:
+    def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
         """Return the log of the chance to land in lo..hi; all arrays broadcast.
 
         `hi` is not below the range of the results.
         """
 
     @abstractmethod
-    def split(self, values: NDArray[np.int32], within: Span, *, block: int) -> Iterator[Outcomes]:
+    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
         """Yield all results for each count, about `block` of them at a time, shape (..., j).
 
         Results may be left out as long as their chances sum up to less than 1e-18.
         """
 
-    def pull_back(
-        self,
-        lo: NDArray[np.int64],  # noqa: ARG002
-        hi: NDArray[np.int64],  # noqa: ARG002
-        within: Span,  # noqa: ARG002
-    ) -> Iterator[Pulled] | None:
+    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:  # noqa: ARG002
         """Return the counts that this step sends into lo..hi, where these are intervals.
 
         A map that keeps the order of counts yields one interval, or one on either side of what it

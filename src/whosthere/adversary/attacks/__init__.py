@@ -14,13 +14,12 @@ from whosthere.adversary.attacks.base import (
     PastRelease,
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock
+from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer,
     LikelihoodRatio,
     LikelihoodRatioWithReference,
 )
-from whosthere.adversary.attacks.loc_mia import LocMia
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.past_groups import PastGroups
 from whosthere.adversary.attacks.trained import TrainedAttack
