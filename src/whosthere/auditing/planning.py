@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
@@ -62,12 +63,20 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
 def _without_idle(plan: Plan, population: Population) -> Plan:
     """Leave out attacks where they do not apply, and say what a reader must know."""
     said = _about_people(plan, population)
-    first = {one: _views(one, plan, population, plan.targets[0]) for one in plan.settings}
+
+    @cache
+    def reference(people: Population) -> Traces:
+        return people.tested.select(np.arange(plan.reference_size))
+
+    def views_of(setting: Setting, target: int) -> list[View]:
+        return _views(setting, plan, population, target, reference)
+
+    first = {one: views_of(one, plan.targets[0]) for one in plan.settings}
     why = {}
     for one in plan.contests:
         why[one] = _obstacle(one, first[one.setting])
         if why[one] and "friends" in one.attack.uses:
-            others = (_views(one.setting, plan, population, row) for row in plan.targets[1:])
+            others = (views_of(one.setting, row) for row in plan.targets[1:])
             why[one] = why[one] if all(_obstacle(one, views) for views in others) else None
     for setting in plan.settings:
         obstacles = [why[one] for one in plan.contests if one.setting == setting]
@@ -104,7 +113,13 @@ def _obstacle(contest: Contest, views: Sequence[View]) -> str | None:
     return None
 
 
-def _views(setting: Setting, plan: Plan, population: Population, target: int) -> list[View]:
+def _views(
+    setting: Setting,
+    plan: Plan,
+    population: Population,
+    target: int,
+    reference: Callable[[Population], Traces],
+) -> list[View]:
     """Return what an attacker will have of each table, as far as it can be told beforehand.
 
     Blank releases stand for those that the game will make, and the first people for the reference.
@@ -114,9 +129,10 @@ def _views(setting: Setting, plan: Plan, population: Population, target: int) ->
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
         facts = Facts.of(traces, m, table.mechanism)
-        blank = Release(np.zeros(facts.shape, np.int32), facts)
+        lowest = table.mechanism.alphabet(facts.most_count).lowest
+        blank = Release(np.full(facts.shape, lowest, np.int32), facts)
         auxiliary = Auxiliary(
-            reference=traces.select(np.arange(plan.reference_size)),
+            reference=reference(people),
             friends=traces.select(friends) if friends.size else None,
             past=[PastRelease(blank, target_in=i % 2 == 0) for i in range(plan.past_releases)],
             example=blank,
