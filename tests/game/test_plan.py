@@ -222,7 +222,7 @@ class TestTargets:
 
     def test_everybody_eligible_can_be_chosen(self, traces, plan):
         visited = np.flatnonzero(traces.visits_per_user())
-        chosen = plan(targets=visited.size, min_visits=0).targets
+        chosen = plan(targets=visited.size).targets
         assert sorted(chosen) == visited.tolist()
 
     def test_seed_decides_and_attacks_do_not(self, plan):

@@ -130,6 +130,8 @@ WRONG = [
     (f"{AUDIT} -M raw --control-releases -1", "control releases", "got -1"),
     (f"{AUDIT} -M raw --scale papr", "'papr'", "'paper'?"),
     (f"{AUDIT} -M raw --releases 7", "got 7", "must be even"),
+    (f"{AUDIT} -M raw --seed -1", "seed must be", "got -1"),
+    (f"{AUDIT} -M raw --min-visits 0", "visits must be 1 or more", "got 0"),
     (f"{AUDIT} -M raw --releases-of likelihood-ratio=7", "got 7", "must be even"),
     (
         f"{AUDIT} -M raw --releases-of likelihod-ratio=8",
@@ -175,8 +177,6 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
     [
         f"{AUDIT} -M raw --workers 0",
         f"{AUDIT} -M raw --workers many",
-        f"{AUDIT} -M raw --seed -1",
-        f"{AUDIT} -M raw --min-visits 0",
         f"{AUDIT} -M raw --mechanisms raw",
         f"{AUDIT} -M raw --target secret-user-001",
         f"{AUDIT} -M raw --sampling paired",

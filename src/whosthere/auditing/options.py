@@ -186,6 +186,8 @@ class AuditOptions:
             raise InputError(f"there is no scale {self.scale!r}", fix=fix)
         if self.seed < 0:
             raise InputError(f"the seed must be 0 or more, got {self.seed}")
+        if self.min_visits < 1:
+            raise InputError(f"min_visits must be 1 or more, got {self.min_visits}")
         check_balanced(self.n_releases)
         for of, releases in self.releases_of.items():
             check_balanced(releases, of=of)
