@@ -103,6 +103,7 @@ def _audit(
         "control_releases": 4,
         "reference_size": 0,
         "past_releases": 0,
+        "first_epoch": 0,
         "seed": 5,
     }
     return AuditResult(

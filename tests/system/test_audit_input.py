@@ -128,10 +128,10 @@ WRONG = [
     (f"{AUDIT} -M raw -a knock-knock-past-groups --past-releases 5", "5 past", "even number"),
     (f"{AUDIT} -M raw --test-from 2031-01-01", "2031-01-01", "within them"),
     (f"{AUDIT} -M raw --control-releases -1", "control releases", "got -1"),
+    (f"{AUDIT} -M raw --seed -1", "seed", "got -1"),
+    (f"{AUDIT} -M raw --min-visits 0", "visits", "got 0"),
     (f"{AUDIT} -M raw --scale papr", "'papr'", "'paper'?"),
     (f"{AUDIT} -M raw --releases 7", "got 7", "must be even"),
-    (f"{AUDIT} -M raw --seed -1", "seed must be", "got -1"),
-    (f"{AUDIT} -M raw --min-visits 0", "visits must be 1 or more", "got 0"),
     (f"{AUDIT} -M raw --releases-of likelihood-ratio=7", "got 7", "must be even"),
     (
         f"{AUDIT} -M raw --releases-of likelihod-ratio=8",

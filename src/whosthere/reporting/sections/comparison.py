@@ -16,7 +16,7 @@ from whosthere.reporting.sections.parts import (
     axis_ends,
     protection_cell,
 )
-from whosthere.reporting.words import shortened, texts, with_interval, words_of
+from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,15 +206,9 @@ def _measure(
     for i, pair in enumerate(pairs, 1):
         values = pair.values(found, metric)
         dots = tuple(
-            Dot(
-                keys[name],
-                one.estimate,
-                one.low,
-                one.high,
-                f"{name}, {shortened(one.setting)}: {words} {with_interval(one)}",
-            )
-            for name, one in zip(names, values, strict=True)
-            if one is not None and one.estimate is not None
+            dot
+            for name, setting, one in zip(names, pair.settings, values, strict=True)
+            for dot in Dot.of(keys[name], one, f"{name}, {shortened(str(setting))}: {words}")
         )
         if dots:
             rows.append(Protection(f"{i}  {pair.name}", dots))

@@ -21,7 +21,7 @@ from whosthere.reporting.sections.parts import (
     metric_heads,
     protection_cell,
 )
-from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
+from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -174,8 +174,8 @@ def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dic
 def _risk_chart(
     verdicts: Sequence[Verdict], found: Lookup, metric: str, policy: Policy
 ) -> DotChart | None:
-    measured = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
-    rows = tuple(row for row in measured if row is not None)
+    every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
+    rows = tuple(row for row in every if row.dots)
     if not rows:
         return None
     limit = next((limit.most for limit in policy.limits if limit.metric == metric), None)
@@ -190,19 +190,16 @@ def _risk_chart(
     return TradeOff(title, f"risk: {words}", rows, limit, low, high, f"kept: {kept}", floor)
 
 
-def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protection | None:
-    one = found.largest(verdict.setting, metric)
-    if one is None or one.estimate is None:
-        return None
-    kept = found.kept(verdict.setting)
-    label = f"{i}  {verdict.setting}"
-    said = f"{shortened(label)}: {verdict.decision}; {words_of(metric)} {with_interval(one)}"
-    said += f"; {words_of(KEPT)} {number(kept)}" if kept is not None else ""
+def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protection:
+    setting, kept = verdict.setting, found.kept(verdict.setting)
+    label = f"{i}  {setting}"
+    left = "" if kept is None else f"; {words_of(KEPT)} {number(kept)}"
+    said = f"{shortened(label)}: {verdict.decision}{left}; {words_of(metric)}"
     return Protection(
         label,
-        (Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, said),),
-        found.ceiling(verdict.setting, metric),
-        found.guarantee(verdict.setting, metric),
+        Dot.of(DECISIONS[verdict.decision], found.largest(setting, metric), said),
+        found.ceiling(setting, metric),
+        found.guarantee(setting, metric),
         i,
         kept,
     )

@@ -82,7 +82,7 @@ def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Ch
     if not audit.scores.width:
         return {}
     here = audit.scores.filter(pl.col("setting") == setting)
-    seed = int(audit.plan.get("seed", 0))
+    seed = int(audit.plan["seed"])
     curves, n_out = [], 1
     for name in (*found.attacks_in(setting), CEILING):
         rows = here.filter(pl.col("attack") == name)

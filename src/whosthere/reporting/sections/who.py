@@ -109,7 +109,7 @@ def target_numbers(audit: AuditResult) -> dict[int, int]:
     """Return a new number for each target, in an order that says nothing of the traces."""
     rows = np.sort(audit.targets["target"].unique().to_numpy())
     # Those who have the traces could otherwise look up who is who by the order of the rows.
-    order = generator(int(audit.plan.get("seed", 0)), "numbers in a report").permutation(rows.size)
+    order = generator(int(audit.plan["seed"]), "numbers in a report").permutation(rows.size)
     return {int(row): int(place) + 1 for row, place in zip(rows, order, strict=True)}
 
 
