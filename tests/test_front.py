@@ -302,7 +302,10 @@ def test_recommend(traces):
         (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, scale="big"), "no scale"),
         (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, seed=-1), "seed"),
         (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, releases=3), "must be even"),
-        (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, targets=0), "nobody to attack"),
+        (
+            lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, targets=0),
+            "at least one target",
+        ),
         (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, policy={"acu": 1}), "'auc'"),
         (lambda t, r: wt.audit(t, mechanisms="raw", group_size=M, plan="none.toml"), "not exist"),
         (lambda t, r: wt.audit("none.parquet", mechanisms="raw", group_size=M), "not exist"),

@@ -583,6 +583,9 @@ def test_mean_over_groups_is_student(rng):
         t.interval(0.95, 11, values.mean(), values.std(ddof=1) / math.sqrt(12))
     )
     assert mean_over_groups([0.3]).low is None
+    same = mean_over_groups([0.3, 0.3, 0.3])
+    assert (same.value, same.low, same.high, same.standard_error) == (0.3, 0.3, 0.3, 0)
+    assert same.note == "the same for all 3 targets"
 
 
 def _people(shifts, each, rng):

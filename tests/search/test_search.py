@@ -722,8 +722,11 @@ def city(tmp_path_factory):
 
 
 @pytest.mark.parametrize("template", [SUPPRESS, LAPLACE])
-def test_real_search(city, template, full):
-    limit, targets, releases = (0.6, 26, 20) if full else (0.85, 12, 4)
+def test_real_search(city, template, full, monkeypatch):
+    limit, targets, releases = 0.6, 26, 20
+    if not full:
+        limit, targets, releases = 0.85, 12, 4
+        monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", releases)
     policy = Policy("only accuracy", (Limit("accuracy", limit),), keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2

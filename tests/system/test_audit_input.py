@@ -128,6 +128,8 @@ WRONG = [
     (f"{AUDIT} -M raw -a knock-knock-past-groups --past-releases 5", "5 past", "even number"),
     (f"{AUDIT} -M raw --test-from 2031-01-01", "2031-01-01", "within them"),
     (f"{AUDIT} -M raw --control-releases -1", "control releases", "got -1"),
+    (f"{AUDIT} -M raw --seed -1", "seed", "got -1"),
+    (f"{AUDIT} -M raw --min-visits 0", "visits", "got 0"),
     (f"{AUDIT} -M raw --scale papr", "'papr'", "'paper'?"),
     (f"{AUDIT} -M raw --releases 7", "got 7", "must be even"),
     (f"{AUDIT} -M raw --releases-of likelihood-ratio=7", "got 7", "must be even"),
@@ -175,8 +177,6 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
     [
         f"{AUDIT} -M raw --workers 0",
         f"{AUDIT} -M raw --workers many",
-        f"{AUDIT} -M raw --seed -1",
-        f"{AUDIT} -M raw --min-visits 0",
         f"{AUDIT} -M raw --mechanisms raw",
         f"{AUDIT} -M raw --target secret-user-001",
         f"{AUDIT} -M raw --sampling paired",

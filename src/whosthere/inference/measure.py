@@ -187,16 +187,8 @@ def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
         values = compared.per_target(metric)
         known = values[~np.isnan(values)]
         if known.size:
-            yield replace(compared.finding(metric, _mean_kept(known)), attack=UTILITY)
-
-
-def _mean_kept(values: NDArray[np.float64]) -> Estimate:
-    """Return a mean over targets whose groups are drawn from the same people."""
-    if values.size > 1 and np.ptp(values) == 0:
-        # A protection treats all groups alike: there is nobody rare whom a sample could miss.
-        value, note = float(values[0]), f"the same for all {values.size} targets"
-        return metrics.Estimate(value, value, value, note, 0.0)
-    return metrics.mean_over_groups(values)
+            mean = metrics.mean_over_groups(known)
+            yield replace(compared.finding(metric, mean), attack=UTILITY)
 
 
 @dataclass(frozen=True, eq=False)

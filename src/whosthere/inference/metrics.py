@@ -131,11 +131,15 @@ def mean_over_targets(
 def mean_over_groups(values: ArrayLike) -> Estimate:
     """Return the mean of a property of groups of people, with Student's t interval.
 
-    A protection treats all groups same_length: there is no rare one that a sample could miss.
+    A protection treats all groups alike: there is no rare one that a sample could miss, even where
+    all have the same value.
     """
     x = finite_numbers(values, "values")
+    value = float(x[0])
     if x.size == 1:
-        return Estimate(float(x[0]), None, None, "no interval with n = 1")
+        return Estimate(value, None, None, "no interval with n = 1")
+    if np.ptp(x) == 0:
+        return Estimate(value, value, value, f"the same for all {x.size} targets", 0.0)
     mean, error = float(x.mean()), float(x.std(ddof=1)) / math.sqrt(x.size)
     reach = float(stdtrit(x.size - 1, 1 - TAIL)) * error
     return Estimate(mean, mean - reach, mean + reach, None, error)

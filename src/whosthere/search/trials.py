@@ -14,14 +14,13 @@ from whosthere.auditing.run import do_what_is_left
 from whosthere.auditing.store import (
     MANIFEST,
     RunFolder,
-    content_of,
     identity_of,
     json_object,
     note_look,
     number_of_look,
+    refuse_other_content,
     write_json,
 )
-from whosthere.data.files import refuse_existing
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
@@ -66,13 +65,8 @@ class TrialsFolder:
         """Refuse a folder that holds anything but trials on the same traces."""
         if self._manifest.exists():
             self._check_same(json_object(self._manifest), _identity(job))
-        elif self.path.exists() and (
-            not self.path.is_dir() or content_of(self.path, manifest=SEARCH_MANIFEST)
-        ):
-            problem = "is there already and is not the folder of a search"
-            raise FileError(problem, where=self.path, fix="Name a new folder")
         else:
-            refuse_existing(self._manifest, force=False)
+            refuse_other_content(self._manifest, "a search")
 
     def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
         differs = [key for key in wanted if found.get(key) != wanted[key]]
