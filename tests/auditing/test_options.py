@@ -199,7 +199,10 @@ class TestNumbers:
 
     @pytest.mark.parametrize(
         "wrong",
-        [{"scale": "quik"}, {"seed": -1}, {"releases": 3}, {"releases": 0}, {"releases": -2}],
+        [
+            *({"scale": "quik"}, {"seed": -1}, {"min_visits": 0}),
+            *({"releases": 3}, {"releases": 0}, {"releases": -2}),
+        ],
     )
     def test_refused_at_once(self, wrong):
         with pytest.raises(InputError, match=next(iter(wrong))):
