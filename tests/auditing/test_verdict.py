@@ -678,6 +678,7 @@ def test_verdict_to_json():
         "alone": None,
         "who": None,
         "knows": None,
+        "group_size": None,
         "look": 1,
     }
     assert verdict.to_json() == expected

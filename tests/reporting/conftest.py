@@ -90,10 +90,8 @@ def _audit(
     by = policy or Policy.default()
     scores, measured = _measured(settings, attacks, len(by.limits), **sizes)
     promised = {setting: PROMISED for setting in settings if "laplace" in setting}
-    findings = [
-        *measured,
-        *guarantee_findings(promised),
-    ]
+    findings = [*measured, *guarantee_findings(promised)]
+    group_sizes = {setting: _described(setting)["group_size"] for setting in settings}
     control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)
     targets = scores["target"].unique(maintain_order=True).to_list()
     plan = {
@@ -122,7 +120,7 @@ def _audit(
         },
         (*findings, control),
         by,
-        tuple(judge(findings, by, choice=choice)),
+        tuple(judge(findings, by, choice=choice, group_sizes=group_sizes)),
         True,
         0,
         scores,

@@ -13,7 +13,7 @@ from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.charts.risk import DotChart, TradeOff
-from whosthere.reporting.lookup import Lookup, group_size_of
+from whosthere.reporting.lookup import Lookup
 from whosthere.reporting.sections.about import about_section, command_of, glossary_of
 from whosthere.reporting.sections.advice import advice
 from whosthere.reporting.sections.comparison import (
@@ -72,11 +72,6 @@ class TestNumbers:
         huge = Finding("raw, m=5", "likelihood-ratio", "auc", -5e6, -6e6, 7e6, 1, 1, 1)
         low, high = "less than minus a million", "more than a million"
         assert with_interval(huge) == f"{low} ({low} to {high})"
-
-    def test_group_sizes_come_from_names(self):
-        assert group_size_of("raw, m=100") == 100
-        assert group_size_of("raw, m=7, knows regions(top=2)") == 7
-        assert group_size_of("something else") is None
 
 
 class TestOverview:
@@ -518,6 +513,12 @@ class TestComparison:
         rows = comparison_page([both, one]).verdicts.rows
         assert [row[0].text for row in rows] == ["1  raw, m=20", "2  raw, m=40"]
         assert rows[0][2].text == "not measured"
+
+    def test_an_audit_in_which_every_task_failed(self, audit):
+        failed = replace(audit, findings=(), verdicts=())
+        page = comparison_page([audit, failed])
+        assert {row[2].text for row in page.verdicts.rows} == {"not measured"}
+        assert {row[-1].text for row in page.measures[0].table.rows} == {"not comparable"}
 
     def test_an_audit_does_not_differ_from_itself(self, audit):
         page = comparison_page([audit, audit])

@@ -203,6 +203,7 @@ def judge(
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
                 who=who,
                 knows=known.get(setting),
+                group_size=sizes.get(setting),
                 look=look.number,
             )
         )

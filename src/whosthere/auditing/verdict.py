@@ -44,6 +44,8 @@ class Verdict:
         everybody.
     knows
         What the attacker knows of people, such as ``all their visits``; None if nobody says.
+    group_size
+        How many people a release holds; None if nobody says.
     look
         Which look at the audit it is, from 1.
     """
@@ -59,6 +61,7 @@ class Verdict:
     alone: str | None = None
     who: str | None = None
     knows: str | None = None
+    group_size: int | None = None
     look: int = 1
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,20 +15,8 @@ if TYPE_CHECKING:
 
 FOUND = "tpr_at_fpr_1pct"
 """The measure of how many people are found."""
-_SIZE = re.compile(r", m=(\d+)(?=$|, knows )")
 KEPT = "pattern_correlation"
 """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
-
-
-def group_size_of(setting: str) -> int | None:
-    """Return how many people a release of a setting holds, None where its name does not say."""
-    found = _SIZE.search(setting)
-    return int(found[1]) if found else None
-
-
-def with_group_size(setting: str, size: str) -> str:
-    """Return the name of a setting with something else for its group size, such as ``, m=9``."""
-    return _SIZE.sub(lambda _: size, setting)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
-from whosthere.reporting.lookup import Lookup, group_size_of, with_group_size
+from whosthere.reporting.lookup import Lookup
 from whosthere.reporting.sections.about import facts_of
 from whosthere.reporting.sections.parts import (
     PROTECTION,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
 _LETTERS = 40
@@ -46,13 +47,6 @@ class Matched:
 
     name: str
     settings: tuple[str | None, ...]
-
-    @classmethod
-    def of(cls, settings: Sequence[str | None]) -> Matched:
-        """Return a protection that has these settings, at least one."""
-        first, *others = dict.fromkeys(one for one in settings if one is not None)
-        sizes = " / ".join(f"m={group_size_of(setting)}" for setting in (first, *others))
-        return cls(with_group_size(first, f", {sizes}") if others else first, tuple(settings))
 
     @property
     def differs(self) -> bool:
@@ -162,15 +156,26 @@ def matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
     Where each audit has a protection with one group size only, its settings are matched even if
     these sizes differ: the question is then what another group size changes.
     """
-    own = [[one.setting for one in audit.verdicts] for audit in audits]
-    found: dict[str, Matched] = {}
-    for setting in dict.fromkeys(name for names in own for name in names):
-        kind = with_group_size(setting, "")
-        alike = [[name for name in names if with_group_size(name, "") == kind] for names in own]
+    own = [
+        {one["setting"]: (one["mechanism"], one["knowledge"]) for one in audit.manifest["settings"]}
+        for audit in audits
+    ]
+    sizes = {
+        one["setting"]: f"m={one['group_size']}"
+        for audit in audits
+        for one in audit.manifest["settings"]
+    }
+    found: dict[object, Matched] = {}
+    for setting, kind in [item for settings in own for item in settings.items()]:
+        alike = [[name for name in settings if settings[name] == kind] for settings in own]
         if max(map(len, alike)) == 1:
-            found[kind] = Matched.of([names[0] if names else None for names in alike])
+            there = dict.fromkeys(sizes[name] for names in alike for name in names)
+            name = setting.replace(sizes[setting], " / ".join(there))
+            pair = Matched(name, tuple(names[0] if names else None for names in alike))
+            found.setdefault(kind, pair)
         else:
-            found[setting] = Matched.of([setting if setting in names else None for names in own])
+            each = tuple(setting if setting in settings else None for settings in own)
+            found[setting] = Matched(setting, each)
     return tuple(found.values())
 
 
@@ -183,12 +188,14 @@ def _metrics(audits: Sequence[AuditResult]) -> tuple[str, ...]:
 def _verdicts(
     audits: Sequence[AuditResult], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
-    decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
+    decided: list[dict[str | None, Verdict]] = [
+        {verdict.setting: verdict for verdict in audit.verdicts} for audit in audits
+    ]
     rows = (
         (
             protection_cell(i, pair.name),
             *(
-                "not measured" if setting is None else own[setting]
+                own.get(setting, "not measured")
                 for own, setting in zip(decided, pair.settings, strict=True)
             ),
         )

@@ -10,7 +10,7 @@ from whosthere.display import counted
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection, TradeOff
-from whosthere.reporting.lookup import FOUND, KEPT, Lookup, group_size_of
+from whosthere.reporting.lookup import FOUND, KEPT, Lookup
 from whosthere.reporting.sections.advice import advice, said_of_targets
 from whosthere.reporting.sections.parts import (
     PROTECTION,
@@ -129,7 +129,7 @@ def _headline(verdict: Verdict, found: Lookup) -> str:
     """Say how many people are found, or how well attackers do, and what is left to publish."""
     said: dict[str, str] = texts()["headlines"]
     best, auc = found.largest(verdict.setting, FOUND), found.largest(verdict.setting, "auc")
-    size = group_size_of(verdict.setting)
+    size = verdict.group_size
     left = said["left"].format(left=verdict.left_in_words) if verdict.left_in_words else ""
     if auc is None:
         return said["nothing"] + left
@@ -237,7 +237,7 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
 
 
 def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
-    best, size = found.largest(verdict.setting, FOUND), group_size_of(verdict.setting)
+    best, size = found.largest(verdict.setting, FOUND), verdict.group_size
     if best is None or best.estimate is None or size is None:
         return Cell("not resolvable")
     low, high, share = best.low, best.high, best.estimate
