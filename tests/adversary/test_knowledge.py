@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import whosthere
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.targets import read_target
+from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.facts import Facts
@@ -165,6 +166,12 @@ def test_known_cells_are_a_value():
 def test_bad_knowledge_is_refused(make):
     with pytest.raises(InputError):
         make()
+
+
+def test_a_target_file_may_name_regions_in_two_columns(tmp_path):
+    (tmp_path / "target.csv").write_text("LAC,CI\n101,7\n101,9\n")
+    known = read_target(tmp_path / "target.csv", Regions(["101-9", "101-7"]), None)
+    assert known.regions == (1, 0)
 
 
 # Nobody asks what kind of knowledge, step or unit it is given

@@ -82,7 +82,7 @@ INGEST_FIRST = "If it holds records, run `whosthere ingest` first"
 WRONG = [
     # records
     (INGEST.format("none.csv"), "none.csv", "Check the path"),
-    (INGEST.format("hollow"), "hollow", "Expected endings"),
+    (INGEST.format("hollow"), "hollow", "Expected extensions"),
     (INGEST.format("notes.txt"), "notes.txt", "Expected: .csv"),
     (INGEST.format("nothing.csv"), "nothing.csv: is empty", "the right file, copied whole"),
     (INGEST.format("header.csv"), "header.csv: holds no rows", "the right files"),
@@ -158,7 +158,7 @@ WRONG = [
     (f"{RELEASE} suppress(k=1)|", "expected a mechanism", "Known: raw, suppress"),
     # tables of counts
     (IMPORT.format("none.csv"), "none.csv", "Check the path"),
-    (IMPORT.format("hollow"), "hollow", "Expected endings"),
+    (IMPORT.format("hollow"), "hollow", "Expected extensions"),
     (IMPORT.format("nocount.csv"), "nocount.csv", "which column holds the count"),
     (IMPORT.format("twice.csv"), "twice.csv", "Sum or remove"),
     (IMPORT.format("half.csv"), "half.csv, line 4: '1.5'", "whole numbers"),

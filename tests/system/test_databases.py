@@ -118,7 +118,7 @@ def test_a_query_leaves_the_database_alone(whosthere, ingested, database):
         "ingest", "--sql", "SELECT 1", "--database", database, "-o", database, "--force"
     )
     assert code == 2
-    assert "ending" in err
+    assert "extension" in err
 
 
 def test_without_the_extra_it_is_named(whosthere, monkeypatch, folder):

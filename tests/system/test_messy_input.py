@@ -288,8 +288,8 @@ def test_a_file_that_is_not_compressed_as_its_ending_says(refused, folder, rng):
     for ending, packing in (("csv.gz", "gzip"), ("csv.zst", "zstd")):
         (folder / f"r.{ending}").write_bytes(b"\1" + rng.bytes(5_000))
         message = refused("ingest", f"r.{ending}", "-o", "out.parquet")
-        assert f"r.{ending}: is not compressed by {packing}, as its ending says" in message
-        assert "Is the file whole and its ending right?" in message
+        assert f"r.{ending}: is not compressed by {packing}, as its extension says" in message
+        assert "Is the file whole and its extension right?" in message
         assert "encoding" not in message
 
 

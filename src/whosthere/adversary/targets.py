@@ -66,7 +66,7 @@ def write_target(
     """Write what is known of a target as CSV, for `read_target` to read."""
     path = Path(path)
     if path.suffix != ".csv":
-        raise FileError("has an ending that is not known", where=path, fix="Use .csv")
+        raise FileError("has an unknown extension", where=path, fix="Use .csv")
     if knowledge.certain.size:
         region, epoch = region_and_epoch(knowledge.certain, epochs.n)
         starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")

@@ -55,7 +55,7 @@ class Ledger:
         What else should be known of the reading, in short sentences: encodings, local times of a
         clock change that were read.
     not_read
-        Names of files in the folder whose ending is not known.
+        Names of files in the folder whose extension is unknown.
     columns
         For each of user, time, and region, lon and lat or point: the column that was read.
     """

@@ -227,7 +227,7 @@ class Release:
                 new_description.write_text(head, encoding="utf-8")
                 self.to_table().write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
         else:
-            raise FileError("has an ending that is not known", where=path, fix=_ENDINGS)
+            raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -239,7 +239,7 @@ class Release:
             head = _read_description(path)
             table = _read_csv(path)
         else:
-            raise FileError("has an ending that is not known", where=path, fix=_ENDINGS)
+            raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])

@@ -13,7 +13,6 @@ import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.labels import sorted_order
 from whosthere.data.reading.numbers import whole_numbers_of
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
@@ -114,7 +113,7 @@ class TableReader:
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             cells = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local)
-            regions = self.regions or Regions(_in_order(cells["region"].unique().to_list()))
+            regions = self.regions or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
@@ -304,7 +303,3 @@ def _check_mechanism(
             where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
             fix=fix,
         )
-
-
-def _in_order(ids: list[str]) -> list[str]:
-    return [ids[i] for i in sorted_order(ids)]

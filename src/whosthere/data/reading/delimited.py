@@ -40,7 +40,7 @@ _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
 # Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
 _FEW_NULS = 0.1
 _ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
-_WHOLE_FIX = "Is the file whole and its ending right?"
+_WHOLE_FIX = "Is the file whole and its extension right?"
 _ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 
 
@@ -264,7 +264,7 @@ def _refuse_binary(text: str, stored: Stored) -> None:
         return
     packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
     if packing is not None and not stored.magic.startswith((GZIP, ZSTD)):
-        problem = f"is not compressed by {packing}, as its ending says, and is no table of text"
+        problem = f"is not compressed by {packing}, as its extension says, and is no table of text"
         raise RecordsError(problem, where=path, fix=_WHOLE_FIX)
     fix = _ENCODING_FIX if has_nuls else _WHOLE_FIX
     raise RecordsError("is no table of text", where=path, fix=fix)

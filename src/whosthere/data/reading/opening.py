@@ -46,7 +46,7 @@ class Opened:
     sources
         The tables, in the order of their names.
     not_read
-        Names of the files in the folder whose ending is not known, relative to it.
+        Names of the files in the folder whose extension is unknown, relative to it.
     """
 
     sources: list[Source]
@@ -76,7 +76,7 @@ def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -
         raise FileError(
             "is a folder without files of records",
             where=path,
-            fix=f"Expected endings: {_EXPECTED}",
+            fix=f"Expected extensions: {_EXPECTED}",
         )
     return Opened(sources, tuple(not_read))
 
@@ -108,7 +108,7 @@ def _open(path: Path, encoding: str | None) -> list[Source]:
     ending = _ending(path.name)
     if ending is None:
         raise FileError(
-            f"has an ending that is not known ({path.suffix or 'none'})",
+            f"has an unknown extension ({path.suffix or 'none'})",
             where=path,
             fix=f"Expected: {_EXPECTED}",
         )

@@ -213,5 +213,7 @@ def readable(path: Path) -> Iterator[None]:
         said = str(error).strip()
         reason = shown(said.splitlines()[0].rstrip(".")) if said else "damaged"
         raise RecordsError(
-            f"cannot be read ({reason})", where=path, fix="Is the file whole and its ending right?"
+            f"cannot be read ({reason})",
+            where=path,
+            fix="Is the file whole and its extension right?",
         ) from error
