@@ -130,7 +130,7 @@ class Reader:
             code = compile("\n" * block.line + text, place, "exec")
             exec(code, self.namespace)
             audits = [one for one in self.namespace.values() if isinstance(one, AuditResult)]
-            assert not any(one.failed for one in audits), place
+            assert not any(one.failed_tasks for one in audits), place
         for arguments in block.commands():
             parse([*arguments])
             if not block.is_measurement:

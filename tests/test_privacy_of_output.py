@@ -11,7 +11,7 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.attacks import (
     ATTACKS,
@@ -22,7 +22,8 @@ from whosthere.attacks import (
     TrainedAttack,
     attack,
 )
-from whosthere.auditing.options import Block
+from whosthere.auditing.options import AuditOptions, Block
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.population import Population
 from whosthere.game.target import TargetRounds
@@ -34,7 +35,7 @@ M = 40
 EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
-    *("Attack", "FittedAttack", "Knowledge", "Familiarity", "TrainedAttack", "Step", "Unit"),
+    *("Attack", "FittedAttack", "Knowledge", "KnowledgeRule", "TrainedAttack", "Step", "Unit"),
     *(
         "Map",
         "AddedNoise",
@@ -94,7 +95,11 @@ def values(city, traces, result, recommendation):
         for seed in range(8)
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
-    plan, task = result.plan, result.plan.tasks[0]
+    options = AuditOptions.of(
+        mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio", targets=3, releases=4
+    )
+    plan = make_plan(options, traces)
+    task = plan.tasks[0]
     scene = TargetRounds(Population.of(traces), plan, task)
     counts = traces.counts()
     model = UnicityModel(
@@ -140,7 +145,7 @@ def values(city, traces, result, recommendation):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(familiarity("share(0.5)")),
+        "knowledge of a scene": scene.tables[0].knowledge(knowledge_rule("share(0.5)")),
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
@@ -150,8 +155,8 @@ def values(city, traces, result, recommendation):
         "options": wt.AuditOptions.of(mechanisms="raw", group_sizes=M),
         "answer": wt.attack(made.release, known),
     }
-    for kind in FAMILIARITIES.kinds.values():
-        found[f"knowledge {kind.example}"] = familiarity(kind.example)
+    for kind in KNOWLEDGE_RULES.kinds.values():
+        found[f"knowledge {kind.example}"] = knowledge_rule(kind.example)
     for name, kind in ATTACKS.kinds.items():
         small = {"groups": 20, "validation_groups": 10}
         chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else attack(name)

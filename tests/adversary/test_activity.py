@@ -10,7 +10,6 @@ from whosthere.adversary.activity import (
     Constant,
     Exponential,
     Lognormal,
-    Sampled,
     parse_activity,
 )
 from whosthere.errors import InputError
@@ -19,9 +18,7 @@ N = 40_000
 
 
 @pytest.mark.parametrize("mean", [3.3, 5.64, 117.0])
-@pytest.mark.parametrize(
-    "shape", [Exponential(1), Constant(1), Lognormal(1, 1.2), Sampled(np.array([1.0, 2, 30, 4]))]
-)
+@pytest.mark.parametrize("shape", [Exponential(1), Constant(1), Lognormal(1, 1.2)])
 def test_the_mean_is_right(shape, mean, rng):
     activity = shape.with_mean(mean)
     assert type(activity) is type(shape)
@@ -31,7 +28,7 @@ def test_the_mean_is_right(shape, mean, rng):
     assert visits.shape == (N,)
     assert visits.min() >= 0
     # Rounding to the nearest moves the mean of the others by a little.
-    rounding = {Exponential: 1 / (24 * mean), Sampled: 0.5}.get(type(shape), 0.01)
+    rounding = {Exponential: 1 / (24 * mean)}.get(type(shape), 0.01)
     assert abs(visits.mean() - mean) < 4.5 * visits.std() / np.sqrt(N) + rounding
 
 
@@ -53,14 +50,8 @@ def test_a_lognormal_has_the_given_spread(rng):
     assert Lognormal(7.0, 0.0).draw(5, rng).tolist() == [7] * 5
 
 
-def test_a_sample_is_drawn_from_itself(rng):
-    sample = Sampled(np.array([0.0, 2.0, 5.0]))
-    assert set(sample.draw(1000, rng)) == {0, 2, 5}
-    assert set(sample.with_mean(sample.mean * 2).draw(1000, rng)) == {0, 4, 10}
-
-
 def test_no_visits_at_all(rng):
-    for activity in (Exponential(0), Constant(0), Lognormal(0, 1), Sampled(np.zeros(3))):
+    for activity in (Exponential(0), Constant(0), Lognormal(0, 1)):
         assert not activity.draw(10, rng).any()
 
 
@@ -89,14 +80,6 @@ def test_wrong_names_say_what_is_right(text, message):
 
 @pytest.mark.parametrize("mean", [-1.0, np.nan, np.inf])
 def test_impossible_means_are_refused(mean):
-    for make in (Exponential, Constant, lambda m: Lognormal(m, 1.0), Sampled(np.ones(2)).with_mean):
+    for make in (Exponential, Constant, lambda m: Lognormal(m, 1.0)):
         with pytest.raises(InputError, match="a mean of"):
             make(mean)
-
-
-def test_impossible_samples_are_refused():
-    for values in ([], [-1.0], [np.nan]):
-        with pytest.raises(InputError, match="activity sample"):
-            Sampled(np.array(values))
-    with pytest.raises(InputError, match="without any visit"):
-        Sampled(np.zeros(2)).with_mean(3.0)

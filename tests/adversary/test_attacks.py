@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,12 +26,13 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
     attack,
 )
+from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.loc_mia import proxy_trace
 from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.attacks.tuning import Tuning
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.null_scores import NullScores
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
@@ -324,6 +326,18 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
             chosen.check(facts, knowledge, auxiliary)
 
 
+def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, target, reference):
+    releases, _ = _releases(people, target, "suppress(k=1)", n=2)
+    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
+    view = View(releases[0].facts, known, auxiliary)
+    for chosen in (LikelihoodRatioWithReference(), _attack(KnockKnock)):
+        alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
+        assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
+    for ask in (KnockKnock().check_tables, partial(KnockKnock().fit_tables, seed=3)):
+        with pytest.raises(NotApplicableError, match="one table"):
+            ask([view, view])
+
+
 def test_zero_knowledge_works_without_positions(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     bare = [Release(r.counts, replace(r.facts, regions=Regions(r.regions.ids))) for r in releases]
@@ -557,10 +571,10 @@ def test_what_is_expected_of_scores_is_never_without_spread():
         ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 2.0, 1.0),
         ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0 + 1e-15], 2.0, 1.0),
     ):
-        null = NullScores.of(np.array(scores), labels)
+        null = Tuning.of(np.array(scores), labels)
         assert (null.mean, null.deviation) == (mean, pytest.approx(deviation))
-    one_of_each = NullScores.of(np.array([1.0, 4.0]), np.array([False, True]))
-    assert one_of_each == NullScores(1.0, 1.5)
+    one_of_each = Tuning.of(np.array([1.0, 4.0]), np.array([False, True]))
+    assert (one_of_each.mean, one_of_each.deviation) == (1.0, 1.5)
 
 
 def test_an_answer_without_calibration_is_measured_from_its_threshold():

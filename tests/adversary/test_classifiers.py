@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from whosthere import specs
+from whosthere.adversary.attacks.tuning import youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     ExactL1,
@@ -16,10 +17,13 @@ from whosthere.adversary.classifiers import (
     PaperL1,
     Perceptron,
     classifier,
-    youden_threshold,
 )
-from whosthere.adversary.pair_counts import CountMatrix
 from whosthere.errors import InputError
+from whosthere.kernels import CountMatrix
+
+
+def single(by_group):
+    return CountMatrix.single(by_group.T.copy())
 
 
 def _problem(rng, n, p, signal, dtype=np.uint8):
@@ -46,7 +50,7 @@ def _objective(counts, labels, decision, c=1.0):
 @pytest.mark.parametrize("c", [0.05, 1.0, 10.0])
 def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signal):
     counts, labels = _problem(rng, n, p, signal)
-    ours = ExactL1(c=c, tolerance=1e-7).fit(CountMatrix.single(counts), labels)
+    ours = ExactL1(c=c, tolerance=1e-7).fit(single(counts), labels)
     x = StandardScaler().fit_transform(counts.astype(float))
     theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=c, tol=1e-10, max_iter=20_000)
     theirs.fit(x, labels)
@@ -61,7 +65,7 @@ def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signa
 
 def test_plain_counts_have_the_optimum_of_liblinear_too(rng):
     counts, labels = _problem(rng, 60, 400, 1)
-    ours = ExactL1(tolerance=1e-7, standardise=False).fit(CountMatrix.single(counts), labels)
+    ours = ExactL1(tolerance=1e-7, standardise=False).fit(single(counts), labels)
     theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=1, tol=1e-10, max_iter=20_000)
     theirs.fit(counts.astype(float), labels)
     signs = np.where(labels, 1.0, -1.0)
@@ -79,8 +83,8 @@ def test_plain_counts_have_the_optimum_of_liblinear_too(rng):
 
 def test_the_usual_tolerance_is_close_to_the_optimum(rng):
     counts, labels = _problem(rng, 200, 5000, 1)
-    usual = ExactL1().fit(CountMatrix.single(counts), labels)
-    tight = ExactL1(tolerance=1e-8).fit(CountMatrix.single(counts), labels)
+    usual = ExactL1().fit(single(counts), labels)
+    tight = ExactL1(tolerance=1e-8).fit(single(counts), labels)
     assert usual.objective == pytest.approx(tight.objective, rel=1e-6)
     assert usual.cells.size <= 200
 
@@ -89,7 +93,7 @@ def test_no_condition_of_the_optimum_is_violated_by_more_than_the_tolerance(rng)
     """In double precision, whatever precision the solver works in."""
     for tolerance in (1e-3, 1e-6):
         counts, labels = _problem(rng, 200, 3000, 1)
-        found = ExactL1(tolerance=tolerance).fit(CountMatrix.single(counts), labels)
+        found = ExactL1(tolerance=tolerance).fit(single(counts), labels)
         x = StandardScaler().fit_transform(counts.astype(float))
         signs = np.where(labels, 1.0, -1.0)
         slopes = -signs / (1 + np.exp(signs * found(counts[:, found.cells])))
@@ -103,9 +107,7 @@ def test_no_condition_of_the_optimum_is_violated_by_more_than_the_tolerance(rng)
 def test_both_solvers_give_the_same_auc_within_noise(rng):
     """Scores of 400 further aggregates; their AUC has a standard error of about 0.02."""
     counts, labels = _problem(rng, 600, 1000, 2)
-    fits = [
-        kind().fit(CountMatrix.single(counts[:200]), labels[:200]) for kind in (ExactL1, PaperL1)
-    ]
+    fits = [kind().fit(single(counts[:200]), labels[:200]) for kind in (ExactL1, PaperL1)]
     aucs = [roc_auc_score(labels[200:], fit(counts[200:][:, fit.cells])) for fit in fits]
     assert aucs[0] == pytest.approx(aucs[1], abs=0.01)
 
@@ -113,7 +115,7 @@ def test_both_solvers_give_the_same_auc_within_noise(rng):
 @pytest.mark.parametrize("name", CLASSIFIERS.kinds)
 def test_every_classifier_finds_a_clear_signal(rng, name):
     counts, labels = _problem(rng, 200, 60, 6)
-    decision = classifier(name).fit(CountMatrix.single(counts[:150]), labels[:150])
+    decision = classifier(name).fit(single(counts[:150]), labels[:150])
     scores = decision(counts[150:][:, decision.cells])
     assert np.isfinite(scores).all()
     assert roc_auc_score(labels[150:], scores) > 0.95
@@ -121,7 +123,7 @@ def test_every_classifier_finds_a_clear_signal(rng, name):
 
 def test_constant_counts_teach_nothing():
     counts = np.full((10, 5), 3, np.uint8)
-    decision = ExactL1().fit(CountMatrix.single(counts), np.arange(10) % 2 == 0)
+    decision = ExactL1().fit(single(counts), np.arange(10) % 2 == 0)
     assert decision.cells.size == 0
     assert decision(counts[:, decision.cells]).tolist() == [0.0] * 10
 
@@ -129,10 +131,8 @@ def test_constant_counts_teach_nothing():
 def test_order_of_cells_and_rows_does_not_matter(rng):
     counts, labels = _problem(rng, 80, 400, 2)
     rows, cells = rng.permutation(80), rng.permutation(400)
-    one = ExactL1(tolerance=1e-8).fit(CountMatrix.single(counts), labels)
-    two = ExactL1(tolerance=1e-8).fit(
-        CountMatrix.single(counts[rows][:, cells].copy()), labels[rows]
-    )
+    one = ExactL1(tolerance=1e-8).fit(single(counts), labels)
+    two = ExactL1(tolerance=1e-8).fit(single(counts[rows][:, cells].copy()), labels[rows])
     assert one.objective == pytest.approx(two.objective, rel=1e-8)
 
 

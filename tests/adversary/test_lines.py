@@ -126,7 +126,7 @@ def _people(rng, levels, n, visits=12):
 @pytest.mark.parametrize("turned", [False, True], ids=["one epoch", "one region"])
 @pytest.mark.parametrize("spec", ["raw", "suppress(k=2)", "laplace(eps=1, unit=event)"])
 def test_posteriors_hold_where_every_cell_is_a_line(rng, spec, turned, full):
-    """400 people in 1 or 3 releases each, half of them in: of posteriors near p a share near p is in,
+    """400 people, half of them in: of posteriors near p a share near p is in,
     for those who go where people go. False alarm rate below 1e-5 a case (5 standard errors)."""
     levels = np.exp(rng.normal(0.4, 1.0, 2000))
     shape = (1, 2000) if turned else (2000, 1)

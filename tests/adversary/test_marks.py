@@ -11,14 +11,15 @@ from sklearn.metrics import roc_auc_score
 
 from whosthere.adversary.attacks import Auxiliary, PastRelease, attack
 from whosthere.adversary.count_tables import count_tables, filled
+from whosthere.adversary.features import Features
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
-from whosthere.adversary.pair_counts import CountMatrix, Features
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
+from whosthere.kernels import CountMatrix
 from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
@@ -95,7 +96,7 @@ def test_features_tell_counts_from_marks(rng):
     """Of pairs and of single groups, the same as of the dense symbols."""
     symbols = rng.integers(0, 5, (6, 9)).astype(np.uint8)
     features = Features(9, withholds=True)
-    found = features.matrix(CountMatrix.single(symbols)).dense()
+    found = features.matrix(CountMatrix.single(symbols.T.copy())).dense()
     assert found[:, :9].tolist() == np.maximum(symbols.astype(int) - 1, 0).tolist()
     assert found[:, 9:].tolist() == (symbols == 0).astype(int).tolist()
     chosen = np.array([2, 3, 11, 17])
@@ -124,7 +125,7 @@ def test_pairs_of_groups_keep_their_marks(reference, spec):
     symbols = made.counts.dense()
     assert (symbols == 0).any()
     found = sampler.features.matrix(made.counts).dense()
-    plain = sampler.features.matrix(CountMatrix.single(np.ascontiguousarray(symbols))).dense()
+    plain = sampler.features.matrix(CountMatrix.single(symbols.T.copy())).dense()
     assert np.array_equal(found, plain)
 
 

@@ -318,3 +318,24 @@ def test_the_whole_window_is_the_traces(traces):
 def test_windows_outside_the_epochs_are_refused(traces, first, n):
     with pytest.raises(InputError, match="not among these 72"):
         traces.between(first, n)
+
+
+def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
+    weights = rng.integers(1, 9, traces.n_visits).astype(np.int32)
+    heavy = replace(traces, weights=weights, most_added=8)
+    rows = np.array([7, 3, 11])
+    expected = np.zeros(traces.n_cells, np.int64)
+    for row in rows:
+        np.add.at(expected, traces.trace(row), heavy.added(row))
+    assert np.array_equal(heavy.counts(rows).reshape(-1), expected)
+    assert np.array_equal(heavy.select(rows).counts(), heavy.counts(rows))
+    assert heavy.counts().sum() == weights.sum()
+    part = heavy.between(0, traces.epochs.n // 2)
+    assert part.counts().sum() == heavy.counts()[:, : traces.epochs.n // 2].sum()
+    bounded = heavy.bounded(2, per_day=False, rng=rng)
+    for row in range(traces.n_users):
+        kept = np.isin(traces.trace(row), bounded.trace(row))
+        assert np.array_equal(bounded.added(row), heavy.added(row)[kept])
+    assert traces.added(3) == 1
+    with pytest.raises(InputError, match="weights"):
+        replace(traces, weights=weights[:-1])

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
-from whosthere.adversary.knowledge_rules import Familiarity
+from whosthere.adversary.knowledge_rules import KnowledgeRule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
@@ -22,8 +22,9 @@ from whosthere.errors import InputError
 from whosthere.game import scoring
 from whosthere.game.plan import Setting
 from whosthere.game.population import Population
-from whosthere.game.scoring import score_task
-from whosthere.game.target import TargetRounds, Task
+from whosthere.game.rounds import Task
+from whosthere.game.scoring import Scored, score_task
+from whosthere.game.target import TargetGame, TargetRounds
 from whosthere.inference.scores import SCHEMA
 from whosthere.inference.vocabulary import CEILING, OF_UTILITY
 from whosthere.privacy.mechanism import Mechanism
@@ -427,7 +428,7 @@ class TestWhatScoresDependOn:
         )
         names = ["setting", "attack", "seconds"]
         before = scored(city, plan, only(plan)).drop(names)
-        for kind in (Setting, Scheme, Mechanism, Familiarity, Attack):
+        for kind in (Setting, Scheme, Mechanism, KnowledgeRule, Attack):
             monkeypatch.setattr(kind, "__str__", lambda self: f"reworded {type(self).__name__}")
         after = scored(city, plan, only(plan))
         assert after["setting"].unique().to_list() == ["reworded Setting"]
@@ -757,3 +758,70 @@ class TestUtility:
         assert 0 < found["visits_kept"] < 1
         assert 0 < found["cells_kept"] < found["visits_kept"]
         assert 0 < found["pattern_correlation"] < 1
+
+
+class PairGame(TargetGame):
+    """Each target is asked about together with the next person, who is in when the target is not.
+
+    In blocks of two rounds.
+    """
+
+    name = "pair"
+
+    def tasks(self, plan):
+        blocks = range(-(-plan.releases // 2))
+        return tuple(Task(n, scheme, "block") for n in blocks for scheme in plan.schemes)
+
+    def tests(self, plan, task, attack):
+        return range(2 * task.number, min(2 * task.number + 2, plan.releases_by(attack)))
+
+    def rounds(self, population, plan, task):
+        return PairRounds(population, plan, task)
+
+
+class PairRounds(TargetRounds):
+    @property
+    def target(self):
+        return self.plan.targets[0]
+
+    @property
+    def other(self):
+        return (self.target + 1) % N_USERS
+
+    def test(self, i):
+        drawn = super().test(i)
+        is_in = drawn.labels[self.target]
+        return replace(drawn, labels={self.target: is_in, self.other: not is_in})
+
+    def control(self, i):
+        return replace(super().control(i), labels={self.target: True, self.other: True})
+
+    def players(self, contests):
+        for player in super().players(contests):
+            yield replace(player, fitted=player.fitted | {self.other: FittedFingerprint()})
+
+    def optimum(self, i, drawn):
+        return super().optimum(i, drawn) | {self.other: 7.0}
+
+
+class TestOtherGames:
+    def test_rows_name_who_is_asked_and_blocks_hold_their_own_rounds(self, even):
+        plan = plan_of(even, targets=1, releases=6, control_releases=1, attacks="likelihood-ratio")
+        plan = replace(plan, game=PairGame())
+        assert [str(task) for task in plan.tasks] == [f"block {i} in raw, m={M}" for i in range(3)]
+        frames = [scored(even, plan, task) for task in plan.tasks]
+        rows = pl.concat(frames)
+        pair = {plan.targets[0], (plan.targets[0] + 1) % N_USERS}
+        for attack in ("likelihood-ratio", CEILING):
+            tests = rows.filter(~pl.col("control"), attack=attack)
+            assert set(tests["target"]) == pair
+            assert sorted(set(tests["release"])) == list(range(6))
+            labels = tests.group_by("release").agg(pl.col("label").sum(), pl.len())
+            assert set(labels["label"]) == {1}
+            assert set(labels["len"]) == {2}
+        assert rows["fault"].null_count() == rows.height
+        # Rounds are checked once, whoever is asked about.
+        assert [frame["law"].count() for frame in frames] == [1, 1, 1]
+        assert plan.to_json()["game"] == "pair"
+        for task, frame in zip(plan.tasks, frames, strict=True):
+            assert Scored.of(frame) == Scored.wanted(plan, task)

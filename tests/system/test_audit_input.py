@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.loading import load_audit
 from whosthere.auditing.policy import Policy
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
@@ -128,6 +128,8 @@ WRONG = [
     (f"{AUDIT} -M raw -a knock-knock-past-groups --past-releases 5", "5 past", "even number"),
     (f"{AUDIT} -M raw --test-from 2031-01-01", "2031-01-01", "within them"),
     (f"{AUDIT} -M raw --control-releases -1", "control releases", "got -1"),
+    (f"{AUDIT} -M raw --seed -1", "seed", "got -1"),
+    (f"{AUDIT} -M raw --min-visits 0", "visits", "got 0"),
     (f"{AUDIT} -M raw --scale papr", "'papr'", "'paper'?"),
     (f"{AUDIT} -M raw --releases 7", "got 7", "must be even"),
     (f"{AUDIT} -M raw --releases-of likelihood-ratio=7", "got 7", "must be even"),
@@ -175,8 +177,6 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
     [
         f"{AUDIT} -M raw --workers 0",
         f"{AUDIT} -M raw --workers many",
-        f"{AUDIT} -M raw --seed -1",
-        f"{AUDIT} -M raw --min-visits 0",
         f"{AUDIT} -M raw --mechanisms raw",
         f"{AUDIT} -M raw --target secret-user-001",
         f"{AUDIT} -M raw --sampling paired",
@@ -387,7 +387,7 @@ def test_floors_of_a_policy_are_kept_with_the_verdicts(folder, whosthere):
     (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nvisits_kept = 1.0")
     typed = f"audit traces.parquet {QUICK} -M raw -M suppress(k=1) -o run --policy ours.toml"
     assert whosthere(*typed.split())[0] == 0
-    judged = FinishedAudit.load(folder / "run")
+    judged = load_audit(folder / "run")
     assert judged.policy == Policy("ours", {"auc": 0.9}, keep={"visits_kept": 1.0})
     assert [one.useless for one in judged.verdicts] == [False, True]
     (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nrelative_error = 1.0")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import ndtri
 
-from whosthere.arrays import frozen
 from whosthere.errors import InputError, quote, suggestion
 
 if TYPE_CHECKING:
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@dataclass(frozen=True)
 class Activity(ABC):
     """A distribution of the number of visits of one person.
 
-    Attributes
+    Parameters
     ----------
     mean
         Mean number of visits, before they are rounded to whole ones.
@@ -30,9 +30,13 @@ class Activity(ABC):
 
     mean: float
 
-    @abstractmethod
-    def with_mean(self, mean: float) -> Activity:
+    def __post_init__(self) -> None:
+        if not 0 <= self.mean < math.inf:
+            raise InputError(f"a mean of {self.mean:g} visits", fix="Give a finite number from 0")
+
+    def with_mean(self, mean: float) -> Self:
         """Return the same shape with another mean."""
+        return replace(self, mean=mean)
 
     @abstractmethod
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -60,14 +64,6 @@ def even_shares(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
 class Exponential(Activity):
     """Exponential visits: what is assumed where nothing but the mean is known."""
 
-    mean: float
-
-    def __post_init__(self) -> None:
-        _check_mean(self.mean)
-
-    def with_mean(self, mean: float) -> Exponential:
-        return Exponential(mean)
-
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
         return _nearest(-self.mean * np.log1p(-shares))
 
@@ -75,14 +71,6 @@ class Exponential(Activity):
 @dataclass(frozen=True)
 class Constant(Activity):
     """The same number of visits for everybody."""
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        _check_mean(self.mean)
-
-    def with_mean(self, mean: float) -> Constant:
-        return Constant(mean)
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.floor(self.mean + shares).astype(np.int64)
@@ -100,17 +88,13 @@ class Lognormal(Activity):
         Standard deviation of the logarithm of the visits: 0 is constant, above 1 very uneven.
     """
 
-    mean: float
     sigma: float
 
     def __post_init__(self) -> None:
-        _check_mean(self.mean)
+        super().__post_init__()
         # Beyond a spread of 5 the mean hangs on people rarer than any population can show.
         if not 0 <= self.sigma <= 5:
             raise InputError(f"a log-normal spread of {self.sigma:g}", fix="Give it within 0 to 5")
-
-    def with_mean(self, mean: float) -> Lognormal:
-        return replace(self, mean=mean)
 
     def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.mean == 0:
@@ -118,38 +102,6 @@ class Lognormal(Activity):
         location = math.log(self.mean) - self.sigma**2 / 2
         # Nobody is at share 0, where the log-normal has minus infinity.
         return _nearest(np.exp(location + self.sigma * ndtri(np.maximum(shares, 2.0**-54))))
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled(Activity):
-    """Visits drawn with replacement from those of known people.
-
-    Parameters
-    ----------
-    values
-        Visits of each known person, shape (n_known,), not negative.
-    """
-
-    values: NDArray[np.float64]
-    mean: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", frozen(self.values, np.float64))
-        if not self.values.size:
-            raise InputError("an activity sample needs at least one person's visits")
-        if not (np.isfinite(self.values).all() and self.values.min() >= 0):
-            raise InputError("an activity sample must hold finite numbers from 0")
-        object.__setattr__(self, "mean", float(self.values.mean()))
-
-    def with_mean(self, mean: float) -> Sampled:
-        _check_mean(mean)
-        if self.mean == 0:
-            raise InputError("an activity sample without any visit cannot get another mean")
-        return Sampled(self.values * (mean / self.mean))
-
-    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        places = (shares * self.values.size).astype(np.int64)
-        return _nearest(np.sort(self.values)[places])
 
 
 def parse_activity(text: str, mean: float) -> Activity:
@@ -178,11 +130,6 @@ _PLAIN: Mapping[str, Callable[[float], Activity]] = {
     "exponential": Exponential,
     "constant": Constant,
 }
-
-
-def _check_mean(mean: float) -> None:
-    if not 0 <= mean < math.inf:
-        raise InputError(f"a mean of {mean:g} visits", fix="Give a finite number from 0")
 
 
 def _nearest(visits: NDArray[np.float64]) -> NDArray[np.int64]:

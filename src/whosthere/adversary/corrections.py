@@ -7,7 +7,6 @@ stretched. Both are rules of thumb that use no knowledge beyond the release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,22 +18,6 @@ if TYPE_CHECKING:
 _MOST_POWER = 1e12
 # Halvings of the search interval: enough for every digit of a power.
 _HALVINGS = 60
-
-
-@dataclass(frozen=True, eq=False)
-class Stretched:
-    """A marginal after a power transform.
-
-    Attributes
-    ----------
-    values
-        Probabilities, shape (n,).
-    power
-        The exponent, at least 1.
-    """
-
-    values: NDArray[np.float64]
-    power: float
 
 
 def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -49,7 +32,7 @@ def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(compressed / compressed.sum())
 
 
-def power_transformed(marginal: NDArray[np.float64]) -> Stretched:
+def power_transformed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
     """Raise each probability to one power p >= 1 and normalise, to undo noise.
 
     The power is the one at which the variance of the probabilities is that of n uniform draws
@@ -61,17 +44,17 @@ def power_transformed(marginal: NDArray[np.float64]) -> Stretched:
     logs = _logs(marginal)
     target = 1 / (3 * logs.size**2)
     if _variance(logs, 1) >= target:
-        return Stretched(marginal, 1.0)
+        return marginal
     high = 2.0
     while _variance(logs, high) < target:
         if high > _MOST_POWER:
-            return Stretched(marginal, 1.0)
+            return marginal
         high *= 2
     low = high / 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _variance(logs, middle) < target else (low, middle)
-    return Stretched(_powers(logs, high), high)
+    return _powers(logs, high)
 
 
 def _logs(marginal: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar,
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.pair_counts import CountMatrix, Features
+from whosthere.adversary.features import Features
 from whosthere.arrays import own
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
+    from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.kernels.stages import Stages
 
 Sampling: TypeAlias = Literal["paired", "independent"]
@@ -152,7 +153,7 @@ def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) ->
         )
 
     counts, _ = _in_smallest_type(n_cells, n, kernels.LINE // lane.itemsize, make)
-    return CountMatrix.single_by_cell(counts)
+    return kernels.CountMatrix.single(counts)
 
 
 def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
@@ -170,7 +171,7 @@ def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> C
         return found if fits else None
 
     counts, parts = _in_smallest_type(n_cells, n // 2, kernels.LINE // lane.itemsize, make)
-    return CountMatrix(kernels.Counts(counts, 2, *_Changes.joined(parts)))
+    return kernels.CountMatrix(counts, 2, *_Changes.joined(parts))
 
 
 def _lane_type(people: _People) -> np.dtype[np.unsignedinteger]:
@@ -242,10 +243,10 @@ def _nothing(m: int) -> Stages:
 
 
 def _published(
-    true: CountMatrix, mechanism: Mechanism, m: int, rng: np.random.Generator
+    paired: CountMatrix, mechanism: Mechanism, m: int, rng: np.random.Generator
 ) -> CountMatrix:
     """Publish true counts by a mechanism without tables, one draw for each group or pair."""
-    paired, alphabet = true.counts, mechanism.alphabet(m)
+    alphabet = mechanism.alphabet(m)
     counts = np.empty(paired.base.shape, np.min_scalar_type(alphabet.size - 1))
     changes = np.empty_like(paired.changes)
     for i, others in enumerate(paired.base.T):
@@ -258,4 +259,4 @@ def _published(
         drawn = tuple(draw[where] for draw in noise)
         after = alphabet.symbols(mechanism.publish(replaced, drawn, m))
         changes[part] = after - published[where]
-    return CountMatrix(paired._replace(base=counts, changes=changes))
+    return paired._replace(base=counts, changes=changes)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # No estimate of the mean falls below one visit: people who were never seen tell nothing.
 LEAST_MEAN = 1.0
 # About five rounds are usual. Each halves the range of means at least, once it has two ends.
-MOST_ROUNDS = 60
+_MOST_ROUNDS = 60
 # A relative step that does not matter: the group is a sample, so the mean's own error is larger.
 _TOLERANCE = 1e-3
 # No step changes the mean by a larger factor, as long as one end of the range is not known.
@@ -59,14 +59,6 @@ class Marginals:
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", frozen(self.space, np.float64))
         object.__setattr__(self, "time", frozen(self.time, np.float64))
-
-
-@dataclass(frozen=True)
-class MeanEstimate:
-    """A mean number of visits, and how many rounds it took to find it."""
-
-    mean_visits: float
-    rounds: int
 
 
 def estimate_marginals(
@@ -99,8 +91,7 @@ def estimate_marginals(
     shape = activity or Exponential(LEAST_MEAN)
     haunts = usual_haunts(release.regions)
     model = UnicityModel(space, time, shape, release.regions, release.epochs, haunts=haunts)
-    estimate = estimate_mean(release, model, rng=rng)
-    return Marginals(space, time, estimate.mean_visits)
+    return Marginals(space, time, estimate_mean(release, model, rng=rng))
 
 
 def empirical(release: Release) -> Marginals:
@@ -120,13 +111,7 @@ def empirical(release: Release) -> Marginals:
     return Marginals(space, time, total / release.group_size)
 
 
-def estimate_mean(
-    release: Release,
-    model: UnicityModel,
-    *,
-    rng: np.random.Generator,
-    most_rounds: int = MOST_ROUNDS,
-) -> MeanEstimate:
+def estimate_mean(release: Release, model: UnicityModel, *, rng: np.random.Generator) -> float:
     """Find the mean number of visits at which synthetic people give the release's total.
 
     Each round makes a group of synthetic people with the current mean and compares what the
@@ -146,16 +131,14 @@ def estimate_mean(
         The synthetic people; of their activity only the shape is used.
     rng
         Random numbers for the people and, where its averages are not known, the mechanism.
-    most_rounds
-        The search ends after this many rounds in any case.
     """
     seen = float(filled(release).sum()) / release.group_size
     if not release.mechanism.changes_counts:
-        return MeanEstimate(seen, 0)
+        return seen
     imitation = _Imitation.of(release, model, rng)
     # The paper starts from `seen`. Where that is mostly noise, this is closer by far.
     start = seen - imitation.published(np.zeros_like(release.counts))
-    return _meet(seen, imitation, (LEAST_MEAN, float(model.most_cells)), start, most_rounds)
+    return _meet(seen, imitation, (LEAST_MEAN, float(model.most_cells)), start)
 
 
 def _meet(
@@ -163,15 +146,14 @@ def _meet(
     imitation: Callable[[float], float],
     limits: tuple[float, float],
     start: float,
-    most_rounds: int,
-) -> MeanEstimate:
+) -> float:
     """Find the mean at which an imitation, which grows with it, gives the wanted total."""
     low, high = limits
     mean, last, last_gap = min(max(start, low), high), 0.0, 0.0
-    for rounds in range(1, most_rounds + 1):
+    for rounds in range(1, _MOST_ROUNDS + 1):
         gap = wanted - imitation(mean)
         if (gap >= 0 and mean >= high) or (gap <= 0 and mean <= low):
-            return MeanEstimate(mean, rounds)
+            return mean
         low, high = (mean, high) if gap > 0 else (low, mean)
         # One visit more is counted once, as long as nothing else is known.
         slope = (last_gap - gap) / (mean - last) if rounds > 1 else 1.0
@@ -181,9 +163,9 @@ def _meet(
             ends = low if gap < 0 else high
             following = ends if ends in limits else (low + high) / 2
         if abs(following - mean) <= _TOLERANCE * mean:
-            return MeanEstimate(following, rounds)
+            return following
         mean, last, last_gap = following, mean, gap
-    return MeanEstimate(mean, most_rounds)
+    return mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,5 +229,5 @@ def _corrected(
 _CORRECTIONS: Mapping[Correction, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     Correction.NONE: lambda marginal: marginal,
     Correction.COMPRESS: log_compressed,
-    Correction.STRETCH: lambda marginal: power_transformed(marginal).values,
+    Correction.STRETCH: power_transformed,
 }

@@ -247,7 +247,7 @@ def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
     """Return how the targets are chosen, for whoever reads what is found about them."""
     if options.users:
         return TargetChoice(by_hand=True)
-    least = max(options.min_visits, 1)
+    least = options.min_visits
     eligible = in_fives(int((traces.visits_per_user() >= least).sum()))
     people = traces.n_users
     return TargetChoice(min_visits=least, eligible=min(eligible, people), people=people)
@@ -263,8 +263,8 @@ def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
         return rows
     n = options.n_targets
     if n < 1:
-        raise InputError(f"{n} targets are nobody to attack", fix="Give at least 1")
-    eligible = np.flatnonzero(visits >= max(options.min_visits, 1))
+        raise InputError(f"at least one target is needed, got {n}")
+    eligible = np.flatnonzero(visits >= options.min_visits)
     if eligible.size < n:
         enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
         fixes = [f"ask for {enough} visits or less (`min_visits`)"] if enough else []

@@ -48,7 +48,7 @@ _SHARE_MERGED = 0.25
 _JOINED = 4
 
 
-class Interval(NamedTuple):
+class MeanOverTargets(NamedTuple):
     """A mean over targets with its 95 % interval; None where the sample cannot resolve it."""
 
     estimate: float | None
@@ -56,7 +56,7 @@ class Interval(NamedTuple):
     high: float | None
 
 
-_UNKNOWN = Interval(None, None, None)
+_UNKNOWN = MeanOverTargets(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class WhatIf:
     setting: str
     change: str
     metric: str
-    before: Interval
-    after: Interval
+    before: MeanOverTargets
+    after: MeanOverTargets
     utility_before: dict[str, float | None]
     utility_after: dict[str, float | None]
 
@@ -94,7 +94,7 @@ class WhatIf:
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make what `to_json` described."""
-        intervals = {name: Interval(**described[name]) for name in ("before", "after")}
+        intervals = {name: MeanOverTargets(**described[name]) for name in ("before", "after")}
         return cls(**described | intervals)
 
 
@@ -200,7 +200,7 @@ def try_change(
         own = aucs.filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
         after = mean_over_targets(own, unseen=(0.5, 1.0))
         (kept,) = tests.filter(setting=name).select(pl.col(OF_UTILITY).mean()).to_dicts()
-        interval = Interval(after.value, after.low, after.high)
+        interval = MeanOverTargets(after.value, after.low, after.high)
         tried.append(WhatIf(before, change.words, METRIC, _UNKNOWN, interval, {}, kept))
     return tried
 
@@ -219,6 +219,6 @@ def compared(tried: WhatIf, findings: Sequence[Finding]) -> WhatIf:
     kept = {metric: own.get((UTILITY, metric)) for metric in OF_UTILITY}
     return replace(
         tried,
-        before=Interval(before.estimate, before.low, before.high),
+        before=MeanOverTargets(before.estimate, before.low, before.high),
         utility_before={name: None if one is None else one.estimate for name, one in kept.items()},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Answer
 
-_NEEDS = "What some attacks need besides"
+_needed = partial(typer.Option, rich_help_panel="What some attacks need besides")
 
 
 def attack(
@@ -33,34 +34,18 @@ def attack(
         typer.Option("--attack", "-a", metavar="SPEC", help="Who attacks. See: whosthere attacks."),
     ] = "likelihood-ratio",
     reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TRACES",
-            help="Real traces of others, without the target.",
-            rich_help_panel=_NEEDS,
-        ),
+        Path | None, _needed(metavar="TRACES", help="Real traces of others, without the target.")
     ] = None,
     friends: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TRACES", help="Real traces of the target's friends.", rich_help_panel=_NEEDS
-        ),
+        Path | None, _needed(metavar="TRACES", help="Real traces of the target's friends.")
     ] = None,
     past_in: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RELEASE",
-            help="A past release with the target. Can be repeated.",
-            rich_help_panel=_NEEDS,
-        ),
+        _needed(metavar="RELEASE", help="A past release with the target. Can be repeated."),
     ] = None,
     past_out: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RELEASE",
-            help="A past release without the target. Can be repeated.",
-            rich_help_panel=_NEEDS,
-        ),
+        _needed(metavar="RELEASE", help="A past release without the target. Can be repeated."),
     ] = None,
     guess: Annotated[
         str,

@@ -12,8 +12,10 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     SOMETHING_FAILED,
     Cluster,
+    DryRun,
     Json,
     PolicyFile,
+    TracesFile,
     WorkerCount,
     takes,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 @takes(AuditChoices)
 def audit(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     group_size: Annotated[
         list[int] | None,
@@ -69,10 +71,7 @@ def audit(
             "numbers. Nothing is done twice.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     **chosen: Unpack[AuditChoices],
 ) -> None:
@@ -87,7 +86,6 @@ def audit(
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
@@ -120,7 +118,7 @@ def audit(
             ),
         )
     with console.working("Drawing the report ..."):
-        audit_report(FinishedAudit.load(out)).save(out / REPORT, force=True)
+        audit_report(result).save(out / REPORT, force=True)
     if json:
         console.print_json(result.to_json())
     else:
@@ -130,12 +128,12 @@ def audit(
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")
-    if result.failed:
+    if result.failed_tasks:
         console.complain(
-            f"{len(result.failed)} of {len(prepared.plan.tasks)} tasks failed; the results rest on "
+            f"{result.failed_tasks} of {result.n_tasks} tasks failed; the results rest on "
             "the others. The same command tries them again"
         )
-    if result.failed or result.trusted is False:
+    if result.failed_tasks or result.trusted is False:
         raise typer.Exit(SOMETHING_FAILED)
 
 

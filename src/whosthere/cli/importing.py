@@ -13,6 +13,7 @@ from whosthere.cli.options import (
     Force,
     MechanismSpec,
     RegionsTable,
+    ReleaseFile,
     TimeFormat,
     Timezone,
 )
@@ -25,9 +26,7 @@ def import_table(
         Path, typer.Argument(metavar="TABLE", help="CSV or Parquet with region, time and count.")
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-    ],
+    out: ReleaseFile,
     group_size: Annotated[
         int, typer.Option("--group-size", "-m", help="How many people were counted.")
     ],

@@ -23,6 +23,14 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 SOMETHING_FAILED = 1
 """Exit code of a command that was done in part."""
 
+TracesFile = Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")]
+ReleaseFile = Annotated[
+    Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[
@@ -185,7 +193,7 @@ def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:
         found = re.fullmatch(r"\s*(.*\S)\s*=\s*(-?[0-9]+)\s*", text)
         if found is None:
             raise InputError(
-                f"{text!r} is no name with a whole number", fix="Write it like likelihood-ratio=200"
+                f"{text!r} is not an attack with a number", fix="Write it like likelihood-ratio=200"
             )
         numbers[found[1]] = int(found[2])
     return numbers

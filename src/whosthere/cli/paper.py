@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import SOMETHING_FAILED, Cluster, WorkerCount, takes
+from whosthere.cli.options import (
+    SOMETHING_FAILED,
+    Cluster,
+    DryRun,
+    WorkerCount,
+    takes,
+)
 from whosthere.paper.choices import StudyChoices
 
 if TYPE_CHECKING:
@@ -49,10 +55,7 @@ def paper(
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).")
     ] = True,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-    ] = False,
+    dry_run: DryRun = False,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the experiments and stop.")
     ] = False,

@@ -12,9 +12,11 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     SOMETHING_FAILED,
     Cluster,
+    DryRun,
     Force,
     Json,
     PolicyFile,
+    TracesFile,
     WorkerCount,
     takes,
 )
@@ -32,7 +34,7 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     group_size: Annotated[int, typer.Option("--group-size", "-m", help="People in a release.")],
     family: Annotated[
@@ -69,10 +71,7 @@ def recommend(
         Path | None,
         typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
     ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be tried and how long it takes; stop."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     force: Force = False,
     **chosen: Unpack[SearchChoices],
@@ -125,7 +124,7 @@ def recommend(
             found = prepared.run(
                 policy=judged_by,
                 workers=chosen_workers(n, cluster),
-                on_progress=lambda now: move(now.title, now.done, now.total),
+                on_progress=move,
             )
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])

@@ -10,16 +10,21 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Json, MechanismSpec, Seed
+from whosthere.cli.options import (
+    Force,
+    Json,
+    MechanismSpec,
+    ReleaseFile,
+    Seed,
+    TracesFile,
+)
 from whosthere.display import counted
 
 
 def release(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-    ],
+    out: ReleaseFile,
     mechanism: MechanismSpec,
     group_size: Annotated[
         int | None,

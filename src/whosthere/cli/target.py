@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Force, Knowledge
+from whosthere.cli.options import (
+    Force,
+    Knowledge,
+    TracesFile,
+)
 from whosthere.display import counted
 
 
 def target(
-    traces: Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")],
+    traces: TracesFile,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .csv.")],
     user: Annotated[
@@ -35,14 +39,14 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge_rules import familiarity
+    from whosthere.adversary.knowledge_rules import knowledge_rule
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.errors import GroupError
     from whosthere.seeds import generator
 
-    known_of = familiarity(knowledge)
+    known_of = knowledge_rule(knowledge)
     refuse_existing(out, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
     rng = generator(seed, "target")

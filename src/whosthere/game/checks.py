@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.group import Group
-    from whosthere.game.rounds import Round
+    from whosthere.game.rounds import GameRound
     from whosthere.game.target import TargetTable
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism, Noise
@@ -82,7 +82,7 @@ class Checks:
         self._in_pool[pool] = True
         self._repeats_people = _log_choices(pool.size, self._m) < _LEAST_SURPRISE
 
-    def see(self, drawn: Round) -> Seen:
+    def see(self, drawn: GameRound) -> Seen:
         """Check one test release; where its values lie in their law is kept for `sums`."""
         publication, holds_target = self._made(drawn), drawn.labels[self._target]
         counts = self._recounted(publication)
@@ -105,7 +105,7 @@ class Checks:
             draw for step, draw in zip(steps, noise, strict=False) if step.noise_of == "cell"
         )
 
-    def fault_of_control(self, drawn: Round) -> str | None:
+    def fault_of_control(self, drawn: GameRound) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
         publication = self._made(drawn)
         return self._fault(publication, self._recounted(publication), holds_target=False)
@@ -125,7 +125,7 @@ class Checks:
         sums, squares = times @ where, times @ where**2
         return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
 
-    def _made(self, drawn: Round) -> PublishedTable:
+    def _made(self, drawn: GameRound) -> PublishedTable:
         return drawn.publication.tables[self._table.place]
 
     def _recounted(self, publication: PublishedTable) -> NDArray[np.int32]:

@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class GameRound:
     """One draw of a game, whose labels are known to the audit alone.
 
     Attributes
@@ -100,11 +100,11 @@ class Rounds(ABC):
         self.population, self.plan, self.task = population, plan, task
 
     @abstractmethod
-    def test(self, i: int) -> Round:
+    def test(self, i: int) -> GameRound:
         """Draw a round that attacks are measured on."""
 
     @abstractmethod
-    def control(self, i: int) -> Round:
+    def control(self, i: int) -> GameRound:
         """Draw a round in which there is nothing to find."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Rounds(ABC):
         """Prepare those of some attacks that apply to anybody who is asked, one after the other."""
 
     @abstractmethod
-    def optimum(self, i: int, drawn: Round) -> Mapping[int, float]:
+    def optimum(self, i: int, drawn: GameRound) -> Mapping[int, float]:
         """Return what the best test of the game says about test round number i, by row."""
 
     @abstractmethod
@@ -140,3 +140,7 @@ class Game(ABC):
     def tests(self, plan: Plan, task: Task, attack: Attack) -> range:  # noqa: ARG002
         """Return the numbers of the test rounds of a task that an attack scores."""
         return range(plan.releases_by(attack))
+
+    def controls(self, plan: Plan, task: Task) -> range:  # noqa: ARG002
+        """Return the numbers of the control rounds of a task."""
+        return range(plan.control_releases)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.population import Population
-    from whosthere.game.rounds import Player, Round, Rounds, Task
+    from whosthere.game.rounds import GameRound, Player, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
 
@@ -45,7 +45,7 @@ class Scored:
         attacks = dict.fromkeys(one.attack for one in plan.contests_under(task.scheme))
         releases = {str(one): len(plan.game.tests(plan, task, one)) for one in attacks}
         releases[CEILING] = max(releases.values())
-        return cls(tuple(sorted(releases.items())), plan.control_releases)
+        return cls(tuple(sorted(releases.items())), len(plan.game.controls(plan, task)))
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Self:
@@ -124,7 +124,7 @@ def score_task(
     for place in with_law:
         law = zip(*(one.sums() for one in checks), strict=True)
         columns["law"][place] = [sum(parts) for parts in law]
-    for i in range(done.controls, plan.control_releases):
+    for i in plan.game.controls(plan, task)[done.controls :]:
         drawn = rounds.control(i)
         fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
         _score(players, drawn, columns, release=i, control=True, fault=fault)
@@ -186,18 +186,18 @@ class _Timed:
 
 
 def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
-    plan = rounds.plan
+    plan, task = rounds.plan, rounds.task
     begun = time.perf_counter()
     for player in rounds.players(contests):
-        numbers = plan.game.tests(plan, rounds.task, player.contest.attack)
-        scores = len(player.fitted) * (len(numbers) + plan.control_releases)
+        numbers = plan.game.tests(plan, task, player.contest.attack)
+        scores = len(player.fitted) * (len(numbers) + len(plan.game.controls(plan, task)))
         yield _Timed(player, numbers, (time.perf_counter() - begun) / scores)
         begun = time.perf_counter()
 
 
 def _score(
     players: Iterable[_Timed],
-    drawn: Round,
+    drawn: GameRound,
     columns: dict[str, list[Any]],
     *,
     release: int,

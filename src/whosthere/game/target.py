@@ -17,7 +17,7 @@ from whosthere.data.floor import rounded_up
 from whosthere.data.group import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_score
-from whosthere.game.rounds import Game, Player, Round, Rounds, Task
+from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
-    from whosthere.adversary.knowledge_rules import Familiarity
+    from whosthere.adversary.knowledge_rules import KnowledgeRule
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.population import Population
@@ -82,15 +82,15 @@ class TargetRounds(Rounds):
         """Rows of the people whose traces an attacker may have; none is in a test round."""
         return self._others[: self.plan.reference_size]
 
-    def test(self, i: int) -> Round:
+    def test(self, i: int) -> GameRound:
         """Publish a test round: those with an even number hold the target."""
         return self._round("test", i, self.pool, self.target)
 
-    def control(self, i: int) -> Round:
+    def control(self, i: int) -> GameRound:
         """Publish a round as with the target, but with somebody else in the target's place."""
         return self._round("control", i, self.pool, None)
 
-    def past(self, i: int) -> Round:
+    def past(self, i: int) -> GameRound:
         """Publish a round of the past, every other one with the target, from the reference."""
         window = int(self.rng("past window", i).integers(len(self.population.past)))
         return self._round("past", i, self.reference_rows, self.target, window)
@@ -102,7 +102,7 @@ class TargetRounds(Rounds):
         people: NDArray[np.int64],
         put_in: int | None,
         window: int | None = None,
-    ) -> Round:
+    ) -> GameRound:
         """Publish a group, with the one to be put in last.
 
         Without anybody to put in, one of the group counts as put in.
@@ -130,12 +130,12 @@ class TargetRounds(Rounds):
             )
             for table in self.tables
         )
-        return Round(Publication(made), {self.target: put_in is None or i % 2 == 0})
+        return GameRound(Publication(made), {self.target: put_in is None or i % 2 == 0})
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
         for contest in contests:
-            attack, familiarity = contest.attack, contest.setting.knowledge
+            attack, rule = contest.attack, contest.setting.knowledge
             # By name and not by parameters: variants of an attack share their random numbers, so
             # that a difference between them is not one between draws.
             seed = derived_seed(
@@ -143,7 +143,7 @@ class TargetRounds(Rounds):
                 "attack",
                 self.target,
                 *self.task.scheme.key,
-                specs.content(familiarity),
+                specs.content(rule),
                 attack.name,
             )
             views = [table.view(contest) for table in self.tables]
@@ -153,7 +153,7 @@ class TargetRounds(Rounds):
                 continue
             yield Player(contest, {self.target: fitted})
 
-    def optimum(self, i: int, drawn: Round) -> dict[int, float]:
+    def optimum(self, i: int, drawn: GameRound) -> dict[int, float]:
         candidates = [table.candidates(i) for table in self.tables]
         return {self.target: optimal_score(drawn.publication.tables, candidates)}
 
@@ -217,10 +217,12 @@ class TargetTable:
         known = self.knowledge(contest.setting.knowledge)
         return View(self.facts, known, self.auxiliary(contest.attack.uses))
 
-    def knowledge(self, familiarity: Familiarity) -> Knowledge:
+    def knowledge(self, rule: KnowledgeRule) -> Knowledge:
         """Return what the attacker knows of the target."""
-        trace = self.traces.trace(self.rounds.target)
-        return familiarity.of(trace, self.traces.epochs.n, self.rounds.rng("knowledge"))
+        target, rng = self.rounds.target, self.rounds.rng("knowledge")
+        trace = self.traces.trace(target)
+        known = rule.of(trace, self.traces.epochs.n, rng)
+        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str]) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other."""
@@ -257,7 +259,7 @@ class TargetTable:
         """The first test release, which holds the target."""
         return self._release(self.rounds.test(0))
 
-    def _release(self, drawn: Round) -> Release:
+    def _release(self, drawn: GameRound) -> Release:
         return drawn.publication.releases[self.place]
 
     def uniqueness(self) -> float:

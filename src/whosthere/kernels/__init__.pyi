@@ -1,4 +1,4 @@
-from .count_matrix import Counts, cell_sums, standardised_cells, standardised_sums
+from .count_matrix import CountMatrix, cell_sums, standardised_cells, standardised_sums
 from .groups import LINE, publish_groups, publish_pairs, restrict_rows
 from .l1_logistic import minimise
 from .lines import log_ratios_at_nodes, scores_of_draws, sum_log_chances
@@ -25,7 +25,7 @@ from .unicity import People, add_first_visits, draw_traces, draw_visits
 
 __all__ = [
     "LINE",
-    "Counts",
+    "CountMatrix",
     "People",
     "Stages",
     "add_first_visits",

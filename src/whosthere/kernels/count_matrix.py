@@ -8,7 +8,7 @@ single.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = (2**32 - 1) // 255**2
 
 
-class Counts(NamedTuple):
-    """The matrix, `base` of shape (n_cells, n_groups / copies).
+class CountMatrix(NamedTuple):
+    """The matrix, `base` of shape (n_cells, n_groups / copies), in a small unsigned type.
 
     `copies` is 2 where groups come in pairs, else 1.
     """
@@ -32,9 +32,32 @@ class Counts(NamedTuple):
     changed: NDArray[np.int32]
     changes: NDArray[np.int32]
 
+    @classmethod
+    def single(cls, by_cell: NDArray[np.unsignedinteger]) -> Self:
+        """Wrap counts of single groups, shape (n_cells, n_groups), without a copy."""
+        none = np.empty(0, np.int32)
+        return cls(by_cell, 1, np.zeros(by_cell.shape[1] + 1, np.int64), none, none)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many groups and cells there are."""
+        p, n = self.base.shape
+        return n * self.copies, p
+
+    def dense(self) -> NDArray[np.unsignedinteger]:
+        """Return all counts, shape (n_groups, n_cells); without a copy where none are paired."""
+        if self.copies == 1:
+            return self.base.T
+        most = int(self.base.max(initial=0)) + int(self.changes.max(initial=0))
+        by_group = np.repeat(self.base.T.astype(np.min_scalar_type(most)), self.copies, axis=0)
+        pair = np.repeat(np.arange(self.base.shape[1]), np.diff(self.bounds))
+        # Unsigned sums that wrap around twice are right in the end.
+        by_group[pair * self.copies, self.changed] += self.changes.astype(by_group.dtype)
+        return by_group
+
 
 @njit(cache=True, nogil=True)
-def cell_sums(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cell_sums(counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sum and the sum of squares of each cell, exactly for counts."""
     base = counts.base
     p, n = base.shape
@@ -68,7 +91,7 @@ def cell_sums(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @njit(cache=True, nogil=True, fastmath=True)
 def standardised_sums(
-    counts: Counts,
+    counts: CountMatrix,
     weights: NDArray[np.float64],
     mean: NDArray[np.float32],
     scale: NDArray[np.float32],
@@ -118,7 +141,7 @@ def standardised_sums(
 
 @njit(cache=True, nogil=True)
 def standardised_cells(
-    counts: Counts,
+    counts: CountMatrix,
     cells: NDArray[np.int64],
     mean: NDArray[np.float64],
     scale: NDArray[np.float64],

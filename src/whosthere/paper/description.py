@@ -143,7 +143,7 @@ def describe(traces: Traces, dataset: Dataset, *, seed: int) -> Description:
     suppressed = [_shares(published(i, "suppress(k=1)"), 0) for i in range(_GROUPS)]
     compressed = [log_compressed(one) for one in suppressed]
     noisy = [_shares(published(i, "laplace(eps=1, unit=event)"), 1) for i in range(_GROUPS)]
-    stretched = [power_transformed(one).values for one in noisy]
+    stretched = [power_transformed(one) for one in noisy]
     counts = [group.counts() for group in groups]
     visits = traces.visits_per_user()
     fits = np.array([_fits(visits[some]) for some in rows])

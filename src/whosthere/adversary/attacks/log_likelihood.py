@@ -17,9 +17,8 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import checked_groups, sampler_over
-from whosthere.adversary.classifiers import youden_threshold
+from whosthere.adversary.attacks.tuning import Tuning
 from whosthere.adversary.count_tables import stand_in
-from whosthere.adversary.null_scores import NullScores
 from whosthere.privacy.alphabet import WITHHELD
 from whosthere.seeds import generator
 
@@ -74,9 +73,7 @@ class LogLikelihood(Attack):
         statistic = _Statistic(sampler.target, frequencies, facts)
         trial = sampler.sample(self.validation_groups, "independent", rng)
         scores = np.array([statistic(symbols) for symbols in trial.counts.dense()])
-        threshold = youden_threshold(scores, trial.labels)
-        test = _Test(statistic, threshold, NullScores.of(scores, trial.labels))
-        return rule_first(facts, knowledge, test)
+        return rule_first(facts, knowledge, _Test(statistic, Tuning.of(scores, trial.labels)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +99,7 @@ class _Statistic:
         m, mechanism = self.facts.group_size, self.facts.mechanism
         counts: NDArray[np.number] = symbols
         if mechanism.withheld is not None:
-            values = mechanism.alphabet(m).values(symbols)
+            values = mechanism.alphabet(self.facts.most_count).values(symbols)
             counts = np.where(values == WITHHELD, stand_in(mechanism), values)
         visited, not_visited = (
             of_release - of_reference
@@ -115,15 +112,13 @@ class _Statistic:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Test(FittedAttack):
-    """The statistic with its threshold, and what it is without the target."""
+    """The statistic, and what its values mean."""
 
     statistic: _Statistic
-    threshold: float
-    null: NullScores
+    tuning: Tuning
 
     def score(self, release: Release) -> Answer:
-        score = self.statistic(release.symbols.reshape(-1))
-        return Answer(score, self.threshold, self.null.calibrated(score))
+        return self.tuning.answer(self.statistic(release.symbols.reshape(-1)))
 
 
 def _log_frequencies(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from whosthere import specs
+from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
     Attack,
     Auxiliary,
@@ -17,7 +17,7 @@ from whosthere.adversary.attacks.base import (
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
-from whosthere.adversary.pair_counts import CountMatrix, Features
+from whosthere.adversary.features import Features
 from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 
@@ -91,7 +91,7 @@ class PastGroups(Attack):
         )
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
-        lessons = features.matrix(CountMatrix.single(symbols[~trial]))
+        lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
         decision = self.classifier.fit(lessons, labels[~trial])
         tried = symbols[trial][:, features.cells(decision.cells)]
         trained = Trained.tuned(decision, features, tried, labels[trial])

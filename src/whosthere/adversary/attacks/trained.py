@@ -9,16 +9,15 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
+from whosthere.adversary.attacks.tuning import Tuning
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     Classifier,
     Decision,
     ExactL1,
     classifier,
-    youden_threshold,
 )
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
-from whosthere.adversary.null_scores import NullScores
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, suggestion
@@ -27,8 +26,8 @@ from whosthere.privacy.parameters import check_integer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.adversary.features import Features
     from whosthere.adversary.knowledge import Knowledge
-    from whosthere.adversary.pair_counts import Features
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -91,12 +90,11 @@ def checked_groups(given: int, key: str) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(FittedAttack):
-    """A classifier with its tuned threshold, and what it says of groups without the target."""
+    """A classifier, what it sees, and what its scores mean."""
 
     decision: Decision
     features: Features
-    threshold: float
-    null: NullScores
+    tuning: Tuning
 
     @classmethod
     def tuned(
@@ -108,14 +106,12 @@ class Trained(FittedAttack):
     ) -> Trained:
         """Tune a classifier by labelled groups, given the symbols of the cells that it looks at."""
         scores = decision(features.of(symbols, decision.cells))
-        null = NullScores.of(scores, labels)
-        return cls(decision, features, youden_threshold(scores, labels), null)
+        return cls(decision, features, Tuning.of(scores, labels))
 
     def score(self, release: Release) -> Answer:
         chosen = self.decision.cells
         symbols = release.symbols.reshape(-1)[None, self.features.cells(chosen)]
-        score = float(self.decision(self.features.of(symbols, chosen))[0])
-        return Answer(score, self.threshold, self.null.calibrated(score))
+        return self.tuning.answer(float(self.decision(self.features.of(symbols, chosen))[0]))
 
 
 def sampler_over(

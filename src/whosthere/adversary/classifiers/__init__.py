@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from whosthere import specs
-from whosthere.adversary.classifiers.base import Classifier, Decision, youden_threshold
+from whosthere.adversary.classifiers.base import Classifier, Decision
 from whosthere.adversary.classifiers.l1 import ExactL1, Linear
 from whosthere.adversary.classifiers.scikit import Forest, PaperL1, Perceptron
 
@@ -19,7 +19,6 @@ __all__ = [
     "PaperL1",
     "Perceptron",
     "classifier",
-    "youden_threshold",
 ]
 
 CLASSIFIERS = specs.Catalogue.of("classifier", ExactL1, PaperL1, Forest, Perceptron)

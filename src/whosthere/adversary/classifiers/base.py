@@ -1,4 +1,4 @@
-"""What every classifier has in common, and the tuning of its threshold."""
+"""What every classifier has in common."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from whosthere import specs
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.adversary.pair_counts import CountMatrix
+    from whosthere.kernels.count_matrix import CountMatrix
 
 
 class Decision(ABC):
@@ -45,19 +44,3 @@ class Classifier(ABC):
     @abstractmethod
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Decision:
         """Learn from the counts of n groups and labels of shape (n,)."""
-
-
-def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
-    """Return the threshold with the largest share of true less share of false alarms.
-
-    Scores above it are called in. It lies in the middle between two scores that occur, or
-    beyond all of them; of several equally good ones it is the middle one.
-    """
-    values = np.unique(scores)
-    padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
-    candidates = (padded[:-1] + padded[1:]) / 2
-    missed = np.searchsorted(np.sort(scores[labels]), candidates, side="right")
-    passed = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
-    j = passed / max((~labels).sum(), 1) - missed / max(labels.sum(), 1)
-    best = np.flatnonzero(j >= j.max() - 1e-12)
-    return float(candidates[best[(best.size - 1) // 2]])

@@ -23,7 +23,7 @@ from whosthere.privacy.parameters import check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.pair_counts import CountMatrix
+    from whosthere.kernels.count_matrix import CountMatrix
 
 # Cells that join the set to work on each time, at least; later on as many as are in use.
 _LEAST_ROOM = 128
@@ -93,7 +93,7 @@ class ExactL1(Classifier):
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_]) -> Linear:
         n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
-        mean, scale = _moments(n, *counts.sums())
+        mean, scale = _moments(n, *kernels.cell_sums(counts))
         if not self.standardise:
             mean, scale = np.zeros_like(mean), np.ones_like(scale)
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
@@ -105,7 +105,7 @@ class ExactL1(Classifier):
         reached = np.inf
         for _ in range(_MOST_ROUNDS):
             slope = -self.c * signs / (1.0 + np.exp(signs * margins))
-            gradient = np.abs(counts.standardised_sums(slope, coarse_mean, coarse_scale))
+            gradient = np.abs(kernels.standardised_sums(counts, slope, coarse_mean, coarse_scale))
             # Single precision is enough to rank cells; those worked on are known more exactly.
             gradient[cells] = 0.0
             missing = np.flatnonzero(gradient > 1.0 + self.tolerance)
@@ -121,7 +121,8 @@ class ExactL1(Classifier):
                     missing = missing[np.argpartition(-gradient[missing], room)[:room]]
                 cells = np.concatenate([cells[kept[1:]], missing])
                 weights = np.concatenate([weights[kept], np.zeros(missing.size)])
-                new = counts.standardised(missing, mean, scale, precision)
+                new = np.empty((missing.size, n), precision)
+                kernels.standardised_cells(counts, missing, mean, scale, new)
                 features = np.concatenate([features[kept], new])
             # As long as cells are missing that matter, there is no use in being much more exact.
             reached = max(finest, _COARSENESS * worst)

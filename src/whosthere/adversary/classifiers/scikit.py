@@ -20,7 +20,7 @@ from whosthere.privacy.parameters import check_integer, check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.pair_counts import CountMatrix
+    from whosthere.kernels.count_matrix import CountMatrix
 
 
 @dataclass(frozen=True, eq=False)

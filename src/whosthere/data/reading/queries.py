@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,13 +41,11 @@ class Query:
     def open(self) -> Opened:
         """Ask the database for the columns of the query."""
         connection = self._connect()
-        try:
+        with _asking():
             described = connection.sql(self._as_table(limit=0))
             if described is None:
                 raise InputError("the query gives no table", where="--sql", fix="Write a SELECT")
             schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
-        except _module().Error as error:
-            raise _refusal(error) from error
         source = QuerySource(
             path=Path("the query"),
             schema=schema,
@@ -72,7 +71,7 @@ class Query:
         server = self._server
         # Extensions would be downloaded while data are read.
         config = {"autoinstall_known_extensions": "false"}
-        try:
+        with _asking("--sql" if server or self.database is None else self.database):
             if self.database is None or server is not None:
                 connection = duckdb.connect(config=config)
             else:
@@ -80,8 +79,6 @@ class Query:
                 connection = duckdb.connect(str(path), read_only=True, config=config)
             if server is not None:
                 _attach(connection, server, str(self.database))
-        except duckdb.Error as error:
-            raise _refusal(error, where=None if server else self.database) from error
         return connection
 
 
@@ -94,26 +91,17 @@ class QuerySource(Source):
     is_server: bool = False
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        duckdb = _module()
-        try:
+        with _asking():
             for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
                 yield pl.DataFrame(batch).select(chosen)
-        except duckdb.Error as error:
-            raise _refusal(error) from error
 
     def head(self, n: int) -> pl.DataFrame:
-        return self._run(f"{self.sql} LIMIT {n}")
+        with _asking():
+            return pl.DataFrame(self._cursor().execute(f"{self.sql} LIMIT {n}").to_arrow_table())
 
     def _cursor(self) -> Any:  # noqa: ANN401
         cursor = self.connection.cursor()
         return cursor.execute(f"USE {_SERVER}") if self.is_server else cursor
-
-    def _run(self, sql: str) -> pl.DataFrame:
-        duckdb = _module()
-        try:
-            return pl.DataFrame(self._cursor().execute(sql).to_arrow_table())
-        except duckdb.Error as error:
-            raise _refusal(error) from error
 
 
 def _module() -> Any:  # noqa: ANN401
@@ -139,13 +127,17 @@ def _attach(connection: Any, server: str, url: str) -> None:  # noqa: ANN401
     connection.execute(f"USE {_SERVER}")
 
 
-def _refusal(error: Exception, where: str | None = None) -> InputError:
-    reason = shown_reason(str(error))
-    return RecordsError(
-        f"the database refused ({reason})",
-        where=where or "--sql",
-        fix="Correct the query or the address",
-    )
+@contextmanager
+def _asking(where: str = "--sql") -> Iterator[None]:
+    """Turn what the database refuses into a message for the user."""
+    try:
+        yield
+    except _module().Error as error:
+        raise RecordsError(
+            f"the database refused ({shown_reason(str(error))})",
+            where=where,
+            fix="Correct the query or the address",
+        ) from error
 
 
 def shown_reason(text: str) -> str:

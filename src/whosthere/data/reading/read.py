@@ -155,10 +155,10 @@ def read_records(
     window = filters.window(local)
     look = _first_look(tables, partition, window, filters.box_quantile, progress)
     gathering = Gathering(
-        locator=early or partition.locator(WORLD if look is None else look.box),
+        locator=early or partition.locator(look.box),
         epochs=_epochs(window, look, epoch_length, local),
         window=window,
-        box=WORLD if look is None or filters.box_quantile is None else look.box,
+        box=WORLD if filters.box_quantile is None else look.box,
         user_dtype=_user_dtype(layouts),
         drop=drop_invalid,
     )
@@ -203,14 +203,14 @@ def _first_look(
     window: Window,
     box_quantile: float | None,
     progress: Progress,
-) -> Survey | None:
-    """Look over the records where regions or epochs depend on them, else return None."""
+) -> Survey:
+    """Look over the records where regions or epochs depend on them."""
     if box_quantile is not None and not partition.uses_points:
         raise InputError("a quantile box needs longitudes and latitudes, not region ids")
+    look = Survey(window, box_quantile)
     bounded = window.first is not None and window.end is not None
     if bounded and not partition.needs_box and box_quantile is None:
-        return None
-    look = Survey(window, box_quantile)
+        return look
     # A row without a user is refused in the end, and need not be found now.
     light = [table if table.drop_invalid else table.without_users() for table in tables]
     for batch in _batches(light, "Looking over records", progress):
@@ -278,12 +278,10 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
         )
 
 
-def _epochs(window: Window, look: Survey | None, length: timedelta, timezone: str) -> Epochs:
+def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:
     if window.first is not None and window.end is not None:
         start, end = from_micros(window.first), from_micros(window.end)
         return Epochs.between(start, end, length=length, timezone=timezone)
-    if look is None:
-        raise InputError("an open time window needs a first look over the records")
     local = zone(timezone)
     first = from_micros(look.first if window.first is None else window.first).astimezone(local)
     last = from_micros(look.last).astimezone(local)

@@ -1,0 +1,56 @@
+"""Schemes: one table without ceremony, or several of the same people."""
+
+import numpy as np
+import pytest
+
+from whosthere.data.group import Group
+from whosthere.errors import InputError
+from whosthere.game.population import Population
+from whosthere.privacy.layout import ORDINARY, Layout
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import Publication, publish_table
+from whosthere.privacy.scheme import Scheme, TableScheme
+
+RAW, SUPPRESSED = Mechanism.parse("raw"), Mechanism.parse("suppress(k=1)")
+DAYS = Layout(epochs=24)
+
+
+def test_one_table_is_named_by_its_mechanism():
+    scheme = Scheme.of(SUPPRESSED, 12)
+    assert scheme.tables == (TableScheme(SUPPRESSED, ORDINARY),)
+    assert (str(scheme), scheme.how) == ("suppress(k=1), m=12", "suppress(k=1)")
+    assert scheme.key == (SUPPRESSED.content, 12)
+
+
+def test_several_tables_are_all_named():
+    scheme = Scheme((TableScheme(RAW), TableScheme(SUPPRESSED, DAYS)), 12)
+    assert str(scheme) == "raw + suppress(k=1) over 24 epochs joined, m=12"
+    assert scheme.mechanisms == (RAW, SUPPRESSED)
+
+
+def test_schemes_that_differ_in_their_cells_share_random_numbers_and_no_name():
+    hours, days = Scheme.of(RAW, 12), Scheme((TableScheme(RAW, DAYS),), 12)
+    assert hours.key == days.key
+    assert str(hours) != str(days)
+
+
+def test_each_layout_is_made_once(traces):
+    people = Population.of(traces)
+    assert people.under(ORDINARY) is people
+    assert people.under(DAYS) is people.under(Layout(epochs=24))
+
+
+def test_a_publication_of_several_tables_has_a_release_of_each(traces, rng):
+    rows = np.arange(10)
+    tables = tuple(
+        publish_table(Group(one, rows), RAW, bounding=rng, noise=rng)
+        for one in (traces, DAYS(traces))
+    )
+    made = Publication(tables)
+    hours, days = made.releases
+    assert hours.counts.shape == traces.shape
+    assert days.counts.shape == DAYS(traces).shape
+    for ask in ("only", "release", "truth", "share_dropped"):
+        with pytest.raises(InputError, match="2 tables"):
+            getattr(made, ask)
+    assert Publication(tables[:1]).release is hours
