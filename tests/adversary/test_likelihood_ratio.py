@@ -120,8 +120,9 @@ def test_rates_are_recovered_through_the_mechanism(rng, spec):
     as_published = np.outer(by_row, by_column) / by_row.sum()
     errors = [np.abs(np.log(found / rates)).mean() for found in (through, as_published)]
     assert errors[0] < errors[1]
-    hardly_anything = spec in {"opensafely", "laplace(eps=0.05, unit=event)"}
-    assert through.sum() == pytest.approx(rates.sum(), rel=0.6 if hardly_anything else 0.15)
+    # Measured: 16 and 46 % too few of these two, and at most 2.3 % off of all others.
+    off = {"opensafely": 0.2, "laplace(eps=0.05, unit=event)": 0.5}.get(spec, 0.04)
+    assert through.sum() == pytest.approx(rates.sum(), rel=off)
 
 
 def test_raw_rates_have_the_sums_of_the_counts(rng):

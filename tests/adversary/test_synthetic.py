@@ -131,7 +131,7 @@ def test_connected_places_blur_the_space_marginal_towards_popular_neighbourhoods
     seen = one_visit_each(model, n=40_000).sum(axis=1)
     share = seen / seen.sum()
     assert np.corrcoef(share, model.space)[0, 1] > 0.9
-    assert 0.05 < np.abs(share - model.space).sum() < 0.6
+    assert 0.1 < np.abs(share - model.space).sum() < 0.25
 
 
 def test_other_epoch_labels_change_labels_only(model):

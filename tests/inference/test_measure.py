@@ -371,7 +371,10 @@ class TestControl:
     def test_holds_without_a_leak(self):
         findings = self.controlled(noise)
         assert control_holds(findings) is True
-        assert 0.3 < by_metric(findings, "a")[CONTROL].estimate < 0.7
+        found = by_metric(findings, "a")[CONTROL]
+        # Of 24 and 60 scores, an AUC deviates by 0.07.
+        assert found.estimate == pytest.approx(0.5, abs=0.14)
+        assert found.low < 0.5 < found.high
 
     @pytest.mark.parametrize("shift", [3, -3])
     def test_fails_with_one(self, shift):
