@@ -29,8 +29,8 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np
 from scipy.special import ndtri
 
+from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.verdict import judge
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import ERROR, Errors, Look
 from whosthere.inference.metrics import mean_over_targets, tpr_at_fpr

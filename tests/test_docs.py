@@ -130,7 +130,7 @@ class Reader:
             code = compile("\n" * block.line + text, place, "exec")
             exec(code, self.namespace)
             audits = [one for one in self.namespace.values() if isinstance(one, AuditResult)]
-            assert not any(one.failed for one in audits), place
+            assert not any(one.failed_tasks for one in audits), place
         for arguments in block.commands():
             parse([*arguments])
             if not block.is_measurement:
@@ -176,12 +176,12 @@ def reader(city, tmp_path, monkeypatch, capsys, full):
     # The scale that is used where nothing is said, so that examples need not give numbers.
     small = {"quick": Scale(targets=2, releases=4), "paper": Scale(targets=2, releases=6)}
     monkeypatch.setattr("whosthere.auditing.options.SCALES", small)
-    for module in ("front", "kernels.threads"):  # one process starts faster; nothing else changes
-        monkeypatch.setattr(f"whosthere.{module}.usable_processors", lambda: 1)
     monkeypatch.setenv("COLUMNS", "200")
     # No processes to start; nothing else changes.
     monkeypatch.setattr("whosthere.front.usable_processors", lambda: 1)
     monkeypatch.setattr("whosthere.kernels.threads.usable_processors", lambda: 1)
+    if not full:
+        monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", 4)
     shutil.copytree(city, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Reader(tmp_path, monkeypatch, capsys, full=full)

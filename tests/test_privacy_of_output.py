@@ -11,7 +11,7 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
 from whosthere.adversary.synthetic import UnicityModel
 from whosthere.attacks import (
     ATTACKS,
@@ -22,7 +22,8 @@ from whosthere.attacks import (
     TrainedAttack,
     attack,
 )
-from whosthere.auditing.options import Block
+from whosthere.auditing.options import AuditOptions, Block
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.population import Population
 from whosthere.game.target import TargetRounds
@@ -34,7 +35,7 @@ M = 40
 EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
-    *("Attack", "FittedAttack", "Knowledge", "Familiarity", "TrainedAttack", "Step", "Unit"),
+    *("Attack", "FittedAttack", "Knowledge", "KnowledgeRule", "TrainedAttack", "Step", "Unit"),
     *(
         "Map",
         "AddedNoise",
@@ -75,7 +76,15 @@ def result(traces):
 
 
 @pytest.fixture(scope="module")
-def values(city, traces, result):
+def recommendation(traces):
+    return wt.recommend(
+        traces, group_size=M, families="suppress(k=?)", attacks="likelihood-ratio", targets=3,
+        releases=4, policy={"auc": 1.0}, workers=1,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def values(city, traces, result, recommendation):
     """Everything that a user may have at hand, by name."""
     target = int(np.argmax(traces.visits_per_user()))
     made = wt.publish(traces, "suppress(k=1)", group_size=M, seed=1)
@@ -86,12 +95,12 @@ def values(city, traces, result):
         for seed in range(8)
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
-    plan, task = result.plan, result.plan.tasks[0]
+    options = AuditOptions.of(
+        mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio", targets=3, releases=4
+    )
+    plan = make_plan(options, traces)
+    task = plan.tasks[0]
     scene = TargetRounds(Population.of(traces), plan, task)
-    recommendation = wt.recommend(
-        traces, group_size=M, families="suppress(k=?)", attacks="likelihood-ratio", targets=3,
-        releases=4, policy={"auc": 1.0}, workers=1,
-    )  # fmt: skip
     counts = traces.counts()
     model = UnicityModel(
         counts.sum(axis=1), counts.sum(axis=0), Exponential(3.0), traces.regions, traces.epochs
@@ -136,7 +145,7 @@ def values(city, traces, result):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(familiarity("share(0.5)")),
+        "knowledge of a scene": scene.tables[0].knowledge(knowledge_rule("share(0.5)")),
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
@@ -146,8 +155,8 @@ def values(city, traces, result):
         "options": wt.AuditOptions.of(mechanisms="raw", group_sizes=M),
         "answer": wt.attack(made.release, known),
     }
-    for kind in FAMILIARITIES.kinds.values():
-        found[f"knowledge {kind.example}"] = familiarity(kind.example)
+    for kind in KNOWLEDGE_RULES.kinds.values():
+        found[f"knowledge {kind.example}"] = knowledge_rule(kind.example)
     for name, kind in ATTACKS.kinds.items():
         small = {"groups": 20, "validation_groups": 10}
         chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else attack(name)
@@ -248,19 +257,16 @@ class _Evil(Suppress):
         return EVIL
 
 
-def _evil_values(city, traces, result):
-    """Return values whose texts hold a script: in a region's id, a mechanism, a name, a reason."""
+@pytest.fixture(scope="module")
+def evil_values(city, traces, result, recommendation):
+    """Values whose texts hold a script: in a region's id, a mechanism, a name, a reason."""
     regions = wt.Regions([f"{EVIL}{i}" for i in range(len(traces.regions))])
     evil = replace(traces, regions=regions)
     made = wt.publish(evil, wt.Mechanism((_Evil(1),)), group_size=M, seed=1)
     verdict = Verdict(EVIL, "accept", (EVIL,), EVIL)
     finding = Finding(EVIL, EVIL, "auc", 0.5, 0.4, 0.6, 3, 4, 4, EVIL)
-    search = wt.recommend(
-        traces, group_size=M, families="suppress(k=?)", attacks="likelihood-ratio", targets=3,
-        releases=4, policy={"auc": 1.0}, workers=1,
-    )  # fmt: skip
     candidate = replace(
-        search.candidates[0], family=EVIL, choice=EVIL, mechanism=EVIL, verdict=verdict
+        recommendation.candidates[0], family=EVIL, choice=EVIL, mechanism=EVIL, verdict=verdict
     )
     return {
         "city": replace(city, name=EVIL, regions=regions),
@@ -273,17 +279,19 @@ def _evil_values(city, traces, result):
         "policy": wt.Policy(EVIL, {"auc": 0.6}),
         "verdict": verdict,
         "result": replace(result, verdicts=(verdict,), findings=(finding,)),
-        "recommendation": replace(search, candidates=(candidate,), best=(candidate,)),
+        "recommendation": replace(recommendation, candidates=(candidate,), best=(candidate,)),
         "recommended": replace(
-            search, candidates=(candidate,), best=(replace(candidate, confirmation=verdict),)
+            recommendation,
+            candidates=(candidate,),
+            best=(replace(candidate, confirmation=verdict),),
         ),
     }
 
 
-def test_nothing_that_is_shown_in_a_notebook_is_run(city, traces, result):
+def test_nothing_that_is_shown_in_a_notebook_is_run(evil_values):
     shown = {
         name: value._repr_html_()
-        for name, value in _evil_values(city, traces, result).items()
+        for name, value in evil_values.items()
         if hasattr(value, "_repr_html_")
     }
     assert {"city", "traces", "release", "policy", "verdict", "result", "recommendation"} <= set(
@@ -296,8 +304,8 @@ def test_nothing_that_is_shown_in_a_notebook_is_run(city, traces, result):
         assert "&lt;script" in shown[name], name
 
 
-def test_every_value_with_html_is_looked_at_for_scripts(city, traces, result, values):
-    looked_at = {type(value) for value in _evil_values(city, traces, result).values()}
+def test_every_value_with_html_is_looked_at_for_scripts(evil_values, values):
+    looked_at = {type(value) for value in evil_values.values()}
     with_html = {
         type(value)
         for value in _flat(values.values())

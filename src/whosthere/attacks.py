@@ -23,9 +23,9 @@ from whosthere.adversary.attacks import (
 )
 from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.adversary.knowledge_rules import (
-    FAMILIARITIES,
+    KNOWLEDGE_RULES,
     AllVisits,
-    Familiarity,
+    KnowledgeRule,
     OnlyRegions,
     ShareOfVisits,
 )
@@ -35,7 +35,7 @@ from whosthere.specs import NUMBER, WHOLE, YES_NO, OneOf, parameter
 
 __all__ = [
     "ATTACKS",
-    "FAMILIARITIES",
+    "KNOWLEDGE_RULES",
     "NUMBER",
     "RULED_OUT",
     "WHOLE",
@@ -46,10 +46,10 @@ __all__ = [
     "Auxiliary",
     "ContradictionRule",
     "Facts",
-    "Familiarity",
     "FittedAttack",
     "KnockKnock",
     "Knowledge",
+    "KnowledgeRule",
     "KnownRegions",
     "KnownVisits",
     "LikelihoodAnswer",

@@ -61,9 +61,9 @@ def table(
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def paragraph(text: str, *, strong: str = "", colour: str = "inherit") -> str:
-    """Return a paragraph, with a word in bold and in a colour before it."""
-    bold = f'<strong style="color:{escape(colour)}">{escape(strong)}</strong> ' if strong else ""
+def paragraph(text: str, *, strong: str = "") -> str:
+    """Return a paragraph, with words in bold before it."""
+    bold = f"<strong>{escape(strong)}</strong> " if strong else ""
     return f"<p>{bold}{escape(text)}</p>"
 
 

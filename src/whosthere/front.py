@@ -18,7 +18,7 @@ from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
-from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.loading import load_audit
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
@@ -164,7 +164,7 @@ def audit(
         warnings.warn(f"{said}: {reason[-1]}", stacklevel=3)
     if out is None:
         return result.kept_in(None)
-    audit_report(FinishedAudit.load(folder)).save(folder / REPORT, force=True)
+    audit_report(result).save(folder / REPORT, force=True)
     return result
 
 
@@ -215,7 +215,7 @@ def recommend(
         return prepared.run(
             policy=judged_by,
             workers=_workers(workers),
-            on_progress=lambda now: move(now.title, now.done, now.total),
+            on_progress=move,
         )
 
 
@@ -318,8 +318,8 @@ def _folders(what: Reported | Sequence[Reported] | Recommendation) -> list[Path]
     return [folder for one in what for folder in _folders(one)]
 
 
-def _finished(what: Reported) -> FinishedAudit:
-    return FinishedAudit.of(what) if isinstance(what, AuditResult) else FinishedAudit.load(what)
+def _finished(what: Reported) -> AuditResult:
+    return what if isinstance(what, AuditResult) else load_audit(what)
 
 
 def publish(

@@ -127,6 +127,14 @@ def test_only_what_lies_in_the_release_lies_within(regions, epochs):
     assert not KnownRegions((7, 0)).lies_within(facts)
 
 
+def test_known_visits_add_what_the_target_adds_there(rng):
+    trace, added = np.array([2, 3, 5, 8]), np.array([1, 4, 2, 7], np.int32)
+    known = KnownVisits.fraction(trace, 0.5, rng)
+    assert known.weighed(trace, 1) is known
+    there = dict(zip(trace.tolist(), added.tolist(), strict=True))
+    assert known.weighed(trace, added).added.tolist() == [there[cell] for cell in known.cells]
+
+
 def test_known_cells_are_a_value():
     given = np.array([5, 3, 3])
     known = KnownVisits(given)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from whosthere import specs
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.knowledge_rules import (
-    FAMILIARITIES,
+    KNOWLEDGE_RULES,
     AllVisits,
     OnlyRegions,
     ShareOfVisits,
-    familiarity,
+    knowledge_rule,
 )
 from whosthere.errors import SpecError
 
@@ -21,7 +21,7 @@ TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
 
 
 def _of(spec, trace, seed=0):
-    return familiarity(spec).of(np.array(trace, np.int32), N_EPOCHS, np.random.default_rng(seed))
+    return knowledge_rule(spec).of(np.array(trace, np.int32), N_EPOCHS, np.random.default_rng(seed))
 
 
 @given(TRACES, st.integers(0, 100), st.floats(0.001, 1), st.floats(0.001, 1))
@@ -74,9 +74,9 @@ FAMILIAR = st.one_of(
 
 @given(FAMILIAR, FAMILIAR)
 def test_what_is_written_reads_back(one, other):
-    assert familiarity(str(one)) == one
-    assert familiarity(str(one).upper().replace("(", " ( ")) == one
-    assert familiarity(one) is one
+    assert knowledge_rule(str(one)) == one
+    assert knowledge_rule(str(one).upper().replace("(", " ( ")) == one
+    assert knowledge_rule(one) is one
     assert (specs.content(one) == specs.content(other)) == (one == other)
 
 
@@ -89,15 +89,15 @@ def test_canonical_forms():
         "regions(guess=greedy)": "regions",
         "regions(guess=random,top=2)": "regions(top=2, guess=random)",
     }.items():
-        assert str(familiarity(written)) == canonical
-    for kind in FAMILIARITIES.kinds.values():
-        assert str(familiarity(kind.example)) == kind.example
+        assert str(knowledge_rule(written)) == canonical
+    for kind in KNOWLEDGE_RULES.kinds.values():
+        assert str(knowledge_rule(kind.example)) == kind.example
         assert kind.summary
 
 
 def test_a_share_of_one_is_one_thing_however_it_is_written():
     """An int and a float that are equal must share their random numbers."""
-    assert specs.content(ShareOfVisits(1)) == specs.content(familiarity("share(1.0)"))
+    assert specs.content(ShareOfVisits(1)) == specs.content(knowledge_rule("share(1.0)"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_share_of_one_is_one_thing_however_it_is_written():
 )
 def test_bad_specs_say_what_is_wrong_and_where(text, fragments):
     with pytest.raises(SpecError) as caught:
-        familiarity(text)
+        knowledge_rule(text)
     for fragment in [*fragments, "character"]:
         assert fragment in str(caught.value)
 
@@ -137,7 +137,7 @@ def test_bad_specs_say_what_is_wrong_and_where(text, fragments):
         lambda: ShareOfVisits(float("nan")),
         lambda: OnlyRegions(top=0),
         lambda: OnlyRegions(guess="wild"),
-        lambda: familiarity(0.1),
+        lambda: knowledge_rule(0.1),
     ],
 )
 def test_bad_values_are_refused_in_python_too(make):

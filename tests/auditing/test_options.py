@@ -21,7 +21,8 @@ from whosthere.auditing.options import (
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import GroupError, InputError
 from whosthere.game.population import Population
-from whosthere.game.scoring import score_task
+from whosthere.game.scoring import Scored, score_task
+from whosthere.inference.vocabulary import CEILING
 from whosthere.privacy.mechanism import Mechanism
 
 
@@ -274,7 +275,7 @@ class TestReleasesOfAttacks:
         assert "releases_of" not in plain.to_json()
         assert plan.to_json() == plain.to_json() | {"releases_of": {"likelihood-ratio": 8}}
         assert [plan.releases_by(attack) for attack in plan.attacks] == [8, 4]
-        assert [plan.releases_under(scheme) for scheme in plan.schemes] == [8, 8]
+        assert [Scored.wanted(plan, task).by(CEILING) for task in plan.tasks] == [8, 8]
 
 
 class TestMerged:

@@ -74,14 +74,14 @@ class TestPolicy:
             ("limits = 0.6", "limits should be", "found 0.6"),
             (
                 "prior = 1\n[limits]\nauc = 0.6",
-                "a prior of 1",
-                "Give a chance between 0 and 1",
+                "the prior must be between 0 and 1",
+                "got 1",
             ),
             ("prior = true\n[limits]\nauc = 0.6", "prior should be", "found true"),
             ("name = 3", "name should be", "found 3"),
             (
                 "[limits]\ntpr_at_fpr_1 = 0.1",
-                "there is no metric 'tpr_at_fpr_1' to limit",
+                "there is no metric 'tpr_at_fpr_1'",
                 "Did you mean 'tpr_at_fpr_1pct'?",
             ),
             ("[limits]\ncontrol_auc = 0.6", "control_auc cannot be limited", "These can be: auc,"),
@@ -142,8 +142,7 @@ class TestPolicy:
     def test_bad_priors(self, prior):
         with pytest.raises(InputError) as error:
             Policy("mine", {"auc": 0.6}, prior)
-        assert f"a prior of {prior!r}" in error.value.problem
-        assert "between 0 and 1" in error.value.fix
+        assert error.value.problem == f"the prior must be between 0 and 1, got {prior!r}"
 
     def test_prior_in_a_file(self, tmp_path):
         path = tmp_path / "rare.toml"
@@ -160,8 +159,8 @@ class TestPolicy:
             ({"auc": "0.6"}, "the limit of auc cannot be '0.6'", "a number from 0 to 1"),
             ({"auc": True}, "the limit of auc cannot be True", "a number from 0 to 1"),
             ({"auc": None}, "the limit of auc cannot be None", "a number from 0 to 1"),
-            ({"auk": 0.6}, "there is no metric 'auk' to limit", "Did you mean 'auc'?"),
-            ({1: 0.6}, "there is no metric 1 to limit", "Known: auc"),
+            ({"auk": 0.6}, "there is no metric 'auk'", "Did you mean 'auc'?"),
+            ({1: 0.6}, "there is no metric 1", "Known: auc"),
             ("auc", "'auc' cannot be the limits of a policy", "such as {'auc': 0.6}"),
             (("auc", 0.6), "cannot be the limits of a policy", "such as {'auc': 0.6}"),
             (0.6, "0.6 cannot be the limits of a policy", "such as {'auc': 0.6}"),
@@ -196,12 +195,12 @@ class TestPolicy:
         )
         html = policy._repr_html_()
         assert "Policy: &lt;mine&gt;" in html
-        assert "<td>mean AUC</td><td>at most 0.6</td>" in html
-        assert "<td>certified eps</td><td>at most 2</td>" in html
-        assert "<td>share of visited cells kept</td><td>at least 0.2</td>" in html
+        assert "mean AUC</th><td>at most 0.6</td>" in html
+        assert "certified eps</th><td>at most 2</td>" in html
+        assert "share of visited cells kept</th><td>at least 0.2</td>" in html
 
     def test_limited_twice(self):
-        with pytest.raises(InputError, match="auc stands twice among the limits"):
+        with pytest.raises(InputError, match="auc is given twice among the limits"):
             Policy("p", (Limit("auc", 0.6), Limit("accuracy", 0.6), Limit("auc", 0.7)))
 
     @pytest.mark.parametrize("metric", LIMITABLE)
@@ -256,7 +255,7 @@ class TestFloors:
     def test_unknown_and_repeated(self):
         with pytest.raises(InputError, match=r"Did you mean .*pattern_correlation"):
             Floor("patern_correlation", 0.5)
-        with pytest.raises(InputError, match="cells_kept stands twice"):
+        with pytest.raises(InputError, match="cells_kept is given twice"):
             Policy("p", {"auc": 0.6}, keep=[Floor("cells_kept", 0.1), Floor("cells_kept", 0.2)])
 
 
@@ -267,7 +266,6 @@ class TestVocabulary:
             "shared_auc",
             "pooled_auc",
             "accuracy",
-            "advantage",
             "tpr_at_fpr_10pct",
             "tpr_at_fpr_1pct",
             "tpr_at_fpr_01pct",
@@ -275,16 +273,9 @@ class TestVocabulary:
             "empirical_eps_ceiling",
             "share_auc_90",
             "auc_p90",
-            "auc_p99",
             "odds_factor",
             "chance_of_more",
             "largest_auc",
-            "auc_fewest_visits",
-            "auc_most_visits",
-            "auc_least_unique",
-            "auc_most_unique",
-            "risk_visits_correlation",
-            "risk_uniqueness_correlation",
             "control_auc",
             "law_control",
             "faults",

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.reasons import chance_in_words
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
-from whosthere.auditing.verdict import Verdict, judge
+from whosthere.auditing.verdict import Verdict
 from whosthere.errors import InputError
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
@@ -25,6 +27,9 @@ BOTH = Policy("two limits", (Limit("auc", 0.6), Limit("share_auc_90", 0.1)))
 KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
 )
+
+
+TOO_FEW = "are too few: the next look needs at least 49 to show 0.1 or less."
 
 
 def found(estimate, low, high, *, attack=STRONGEST, metric="auc", setting="raw", note=None, n=50):
@@ -65,7 +70,7 @@ class TestDecision:
             ([found(0.5, 0.45, 0.55), found(0.5, 0.45, 0.55, attack="b")], "accept"),
             ([found(0.5, 0.45, 0.55), found(0.6, 0.5, 0.7, attack="b")], "cannot tell"),
             ([found(0.5, 0.45, 0.55), found(None, None, None, attack="b")], "cannot tell"),
-            ([found(0.5, 0.5, 0.5), found(0, 0, 0, attack="b", metric="advantage")], "cannot tell"),
+            ([found(0.5, 0.5, 0.5), found(0, 0, 0, attack="b", metric="accuracy")], "cannot tell"),
             # Said twice, both must hold.
             ([found(0.5, 0.45, 0.55), found(0.6, 0.5, 0.7)], "cannot tell"),
             # The ceiling and the control are not attacks.
@@ -81,8 +86,8 @@ class TestDecision:
             ([found(0.5, 0.45, 0.55, attack=CEILING)], "cannot tell"),
             ([found(0.9, 0.8, 1, attack=CEILING)], "cannot tell"),
             # Other metrics than the limited ones decide nothing.
-            ([found(0.5, 0.45, 0.55), found(1, 1, 1, metric="advantage")], "accept"),
-            ([found(0, 0, 0, metric="advantage")], "cannot tell"),
+            ([found(0.5, 0.45, 0.55), found(1, 1, 1, metric="accuracy")], "accept"),
+            ([found(0, 0, 0, metric="accuracy")], "cannot tell"),
         ],
     )
     def test_one_limit(self, findings, decision):
@@ -177,7 +182,7 @@ class TestAcceptance:
         findings = [found(*auc), found(*auc, setting="other")]
         verdicts = judge(findings, AUC, incomplete={"raw"})
         assert [v.decision for v in verdicts] == [after, before]
-        failed = "Some tasks of this setting failed, so that some people were not attacked."
+        failed = "Some tasks of this setting failed, so some people were not attacked."
         assert (verdicts[0].reasons[0] == failed) == (before == "accept")
         assert failed not in verdicts[1].reasons
 
@@ -303,6 +308,12 @@ class TestGuaranteed:
         (said,) = only([found(0.5, 0.45, 0.55), *promised(0.7, 0.03, 4.2, 5.2e-5)]).guaranteed
         assert "by at most 4.2, for everybody who may be in it, except with a chance of" in said
         assert "at most 5.2e-05." in said
+
+    @pytest.mark.parametrize(
+        ("chance", "said"), [(5.21e-5, "5.3e-05"), (0.0991, "0.1"), (0.3, "0.3"), (1.0, "1")]
+    )
+    def test_a_chance_is_rounded_up(self, chance, said):
+        assert chance_in_words(chance) == said
 
     @pytest.mark.parametrize("odds", [1000.1, 1e30, None])
     def test_weak(self, odds):
@@ -449,8 +460,8 @@ class TestReasons:
     @pytest.mark.parametrize(
         ("n", "most", "help_"),
         [
-            (10, 0.1, "Too few targets (10): the next look needs at least 49 to show 0.1 or less."),
-            (48, 0.1, "Too few targets (48): the next look needs at least 49 to show 0.1 or less."),
+            (10, 0.1, f"10 targets {TOO_FEW}"),
+            (48, 0.1, f"48 targets {TOO_FEW}"),
             (
                 49,
                 0.1,
@@ -474,7 +485,7 @@ class TestReasons:
         policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
         (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
         assert reason.endswith(
-            "Too few targets (50): the next look needs at least 505 to show 0.01 or less."
+            "50 targets are too few: the next look needs at least 505 to show 0.01 or less."
         )
 
     def test_undecided_auc_with_its_ceiling(self):

@@ -99,11 +99,12 @@ class TestWhatIsTried:
         assert chosen == [names[2], names[3], names[1]]
         assert len(chosen) <= MOST_SETTINGS
 
-    def test_nothing_where_all_is_accepted_or_the_attack_was_not_made(self, result):
+    def test_nothing_where_all_is_accepted_or_the_attack_was_not_made(self, city, result):
+        plan = make_plan(OPTIONS, city)
         accepted = [replace(one, decision="accept") for one in result.verdicts]
-        assert riskiest(result.plan, result.findings, accepted) == ()
+        assert riskiest(plan, result.findings, accepted) == ()
         others = [one for one in result.findings if one.attack != "likelihood-ratio"]
-        assert riskiest(result.plan, others, result.verdicts) == ()
+        assert riskiest(plan, others, result.verdicts) == ()
 
     def test_leaky_regions_are_merged_and_epochs_joined(self, city, result):
         merged, longer = changes_to_try(result.leaks, city.regions, city.epochs)
@@ -158,7 +159,7 @@ class TestResult:
                 assert one.utility_after["visits_kept"] > one.utility_before["visits_kept"]
 
     def test_groups_are_of_the_same_people(self, city, result):
-        plan = result.plan
+        plan = make_plan(OPTIONS, city)
         coarse = Population.of(city).under(Layout(epochs=4))
         for i in range(4):
             before, after = (

@@ -337,3 +337,5 @@ def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
         kept = np.isin(traces.trace(row), bounded.trace(row))
         assert np.array_equal(bounded.added(row), heavy.added(row)[kept])
     assert traces.added(3) == 1
+    with pytest.raises(InputError, match="weights"):
+        replace(traces, weights=weights[:-1])

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge_rules import familiarity
+from whosthere.adversary.knowledge_rules import knowledge_rule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.game.own_code import own_code
@@ -145,7 +145,7 @@ def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
 def test_ours_have_none():
     assert own_code(attack("zero-knowledge")) is None
     assert own_code(Mechanism.parse("laplace(eps=1, unit=event) | suppress(k=1)")) is None
-    assert own_code(familiarity("share(0.1)")) is None
+    assert own_code(knowledge_rule("share(0.1)")) is None
 
 
 def test_code_without_a_file(monkeypatch):

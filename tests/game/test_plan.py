@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge_rules import AllVisits, OnlyRegions, ShareOfVisits, familiarity
+from whosthere.adversary.knowledge_rules import (
+    AllVisits,
+    OnlyRegions,
+    ShareOfVisits,
+    knowledge_rule,
+)
 from whosthere.auditing.options import DEFAULT_ATTACKS, SCALES, AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import EmptyError, GroupError, InputError, SpecError
@@ -67,8 +72,8 @@ class TestKnowledge:
         ["all", "share(0.1)", "share(0.25)", "regions", "regions(top=5)", "regions(guess=random)"],
     )
     def test_round_trip(self, text):
-        assert str(familiarity(text)) == text
-        assert familiarity(str(familiarity(text))) == familiarity(text)
+        assert str(knowledge_rule(text)) == text
+        assert knowledge_rule(str(knowledge_rule(text))) == knowledge_rule(text)
 
     @pytest.mark.parametrize(
         ("text", "known"),
@@ -82,25 +87,25 @@ class TestKnowledge:
         ],
     )
     def test_case_and_spaces_are_free(self, text, known):
-        assert familiarity(text) == known
+        assert knowledge_rule(text) == known
 
     @pytest.mark.parametrize("share", [1 / 3, 0.123456789, 1e-7])
     def test_shares_of_many_digits_keep_their_names_apart(self, share):
         known = ShareOfVisits(share)
-        assert familiarity(str(known)) == known
+        assert knowledge_rule(str(known)) == known
         assert str(ShareOfVisits(float(np.nextafter(share, 1)))) != str(known)
 
     @pytest.mark.parametrize("text", ["", "everything", "much"])
     def test_refused_names(self, text):
         with pytest.raises(SpecError, match="Known: all, share, regions"):
-            familiarity(text)
+            knowledge_rule(text)
 
     @pytest.mark.parametrize(
         "text", ["share", "share()", "share(0)", "share(1.1)", "share(nan)", "share(a)"]
     )
     def test_refused_shares(self, text):
         with pytest.raises(SpecError, match=r"Write it like share\(0\.1\)|above 0 and at most 1"):
-            familiarity(text)
+            knowledge_rule(text)
 
     @pytest.mark.parametrize(
         "text",
@@ -117,7 +122,7 @@ class TestKnowledge:
     )
     def test_other_refusals(self, text):
         with pytest.raises(SpecError):
-            familiarity(text)
+            knowledge_rule(text)
 
 
 class TestSettings:
@@ -128,7 +133,8 @@ class TestSettings:
         made = plan(mechanisms=mechanisms, group_sizes=sizes, knowledge=knowledge, attacks=attacks)
         wanted = {
             Contest(
-                Setting(Scheme.of(Mechanism.parse(spec), m), familiarity(known)), attack(attacker)
+                Setting(Scheme.of(Mechanism.parse(spec), m), knowledge_rule(known)),
+                attack(attacker),
             )
             for spec, m, known, attacker in product(mechanisms, sizes, knowledge, attacks)
         }

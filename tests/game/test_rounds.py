@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
-from whosthere.adversary.knowledge_rules import Familiarity
+from whosthere.adversary.knowledge_rules import KnowledgeRule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
@@ -428,7 +428,7 @@ class TestWhatScoresDependOn:
         )
         names = ["setting", "attack", "seconds"]
         before = scored(city, plan, only(plan)).drop(names)
-        for kind in (Setting, Scheme, Mechanism, Familiarity, Attack):
+        for kind in (Setting, Scheme, Mechanism, KnowledgeRule, Attack):
             monkeypatch.setattr(kind, "__str__", lambda self: f"reworded {type(self).__name__}")
         after = scored(city, plan, only(plan))
         assert after["setting"].unique().to_list() == ["reworded Setting"]

@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing import run
-from whosthere.auditing.finished import FinishedAudit
+from whosthere.auditing.loading import load_audit
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
 from whosthere.reporting.sections.overview import overview
@@ -84,7 +84,7 @@ class TestAudits:
         result = audited(households, tmp_path)
         assert ALIKE in result.verdicts[0].meaning[-1]
         assert "easier to find" in result.verdicts[0].meaning[-1]
-        kept_audit = FinishedAudit.load(tmp_path)
+        kept_audit = load_audit(tmp_path)
         assert any(ALIKE in said for said in overview(kept_audit).warnings)
         assert who_section(kept_audit).together is not None
         assert "People who go together" in (tmp_path / "report.html").read_text()
@@ -94,7 +94,7 @@ class TestAudits:
 
     def test_nothing_where_it_is_rare(self, strangers, tmp_path):
         result = audited(strangers, tmp_path)
-        kept_audit = FinishedAudit.load(tmp_path)
+        kept_audit = load_audit(tmp_path)
         assert who_section(kept_audit).together is None
         for said in (*result.verdicts[0].meaning, *overview(kept_audit).warnings):
             assert ALIKE not in said
@@ -104,7 +104,7 @@ class TestAudits:
         before = audited(households, tmp_path)
         monkeypatch.setattr(run, "together", None)
         again = audited(households, tmp_path)
-        assert again.plan.together == before.plan.together
+        assert again.together == before.together
         assert again.verdicts == before.verdicts
 
     def test_a_recommendation_says_so(self, households):

@@ -120,14 +120,12 @@ class TestWhatIsMeasured:
     def test_sample_sizes(self, two_attacks):
         n, half = len(TARGETS), N_RELEASES // 2
         for one in two_attacks:
-            n_targets, n_in, n_out = n, n * half, n * half
+            n_in, n_out = n * half, n * half
             if one.metric == CONTROL:
                 n_in = n * N_CONTROLS
             elif one.metric.startswith("empirical_eps"):  # the other half chose a threshold
                 n_in = n_out = n * half // 2
-            elif one.metric.startswith("auc_") and one.metric not in {"auc_p90", "auc_p99"}:
-                n_targets, n_in, n_out = n // 2, n * half // 2, n * half // 2
-            assert (one.n_targets, one.n_in, one.n_out) == (n_targets, n_in, n_out)
+            assert (one.n_targets, one.n_in, one.n_out) == (n, n_in, n_out)
 
     def test_settings_are_kept_apart(self):
         tests = scores("a", perfect) + scores("a", same, setting="round(to=5), m=9")
@@ -280,18 +278,15 @@ class TestWhatIsMeasured:
         found = by_metric(measured(tests, scores("a", noise, control=True, targets=(4,))), "a")
         assert found["auc"].estimate == 1
         assert found["auc"].low is None
-        assert found["risk_visits_correlation"].estimate is None
         assert found[CONTROL].low is not None
 
 
 class TestKnownAnswers:
     def test_perfect(self, two_attacks):
         found = by_metric(two_attacks, "perfect")
-        for metric in ("auc", "pooled_auc", "accuracy", "advantage", "tpr_at_fpr_10pct"):
+        for metric in ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_10pct"):
             assert found[metric].estimate == 1
         assert found["share_auc_90"].estimate == pytest.approx(1, abs=1e-3)
-        for half in ("fewest_visits", "most_visits", "least_unique", "most_unique"):
-            assert found[f"auc_{half}"].estimate == 1
         # Half of the releases choose a threshold, and the others judge.
         n = len(TARGETS) * N_RELEASES // 4
         most = found["empirical_eps_ceiling"].estimate
@@ -301,10 +296,9 @@ class TestKnownAnswers:
     def test_always_the_same(self, two_attacks):
         found = by_metric(two_attacks, "same")
         assert found["auc"].estimate == found["accuracy"].estimate == 0.5
-        for metric in ("advantage", "tpr_at_fpr_10pct", "empirical_eps"):
+        for metric in ("tpr_at_fpr_10pct", "empirical_eps"):
             assert found[metric].estimate == 0
         assert found["share_auc_90"].estimate == pytest.approx(0, abs=1e-3)
-        assert found["risk_visits_correlation"].estimate is None
         assert (found[CONTROL].low, found[CONTROL].high) == (0.5, 0.5)
 
     def test_rates_beyond_the_sample_have_no_value(self, two_attacks):
@@ -319,13 +313,13 @@ class TestKnownAnswers:
         tests = scores("a", perfect, threshold=-100.0)
         found = by_metric(measured(tests), "a")
         assert found["auc"].estimate == 1
-        assert (found["accuracy"].estimate, found["advantage"].estimate) == (0.5, 0)
+        assert found["accuracy"].estimate == 0.5
 
     def test_a_score_at_the_threshold_is_a_no(self):
         found = by_metric(measured(scores("a", lambda *_: 0.0)), "a")
         assert found["tpr_at_fpr_10pct"].estimate == 0
         says_no = by_metric(measured(scores("a", lambda t, r, label: 0.0 if label else -1.0)), "a")
-        assert says_no["advantage"].estimate == 0
+        assert says_no["accuracy"].estimate == 0.5
         assert says_no["auc"].estimate == 1
 
     def test_auc_is_the_mean_over_targets(self):
@@ -335,16 +329,6 @@ class TestKnownAnswers:
         )
         assert found["auc"].estimate == pytest.approx((2 * 1 + 4 * 0.5) / 6)
         assert found["share_auc_90"].estimate == pytest.approx(2 / 6, abs=1e-3)
-
-    def test_who_bears_the_risk(self):
-        """Targets with more visits (and less unique ones) are found, the others are not."""
-        found = by_metric(measured(scores("a", lambda t, r, label: label if t > 6 else 0.0)), "a")
-        assert found["auc_most_visits"].estimate == 1
-        assert found["auc_fewest_visits"].estimate == 0.5
-        assert found["auc_least_unique"].estimate == 1
-        assert found["auc_most_unique"].estimate == 0.5
-        assert found["risk_visits_correlation"].estimate > 0.8
-        assert found["risk_uniqueness_correlation"].estimate < -0.8
 
     def test_intervals_hold_their_estimates(self, two_attacks):
         for one in two_attacks:

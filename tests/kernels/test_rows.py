@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whosthere.kernels import rows
 from whosthere.kernels.random_words import random_word
 from whosthere.kernels.rows import (
     count_cells,
@@ -130,8 +131,9 @@ def test_sampling_is_uniform():
 
 
 @pytest.mark.parametrize(("n_regions", "n_epochs"), [(5, 1), (5, 7), (300, 4)])
-def test_renumbered_regions_keep_their_epochs(rng, n_regions, n_epochs):
-    """Rows of few and of many regions, some of them empty; each is sorted again."""
+def test_renumbered_regions_keep_their_epochs(rng, monkeypatch, n_regions, n_epochs):
+    """Rows of few and of many regions, some of them empty; each is sorted again, in few blocks."""
+    monkeypatch.setattr(rows, "_BLOCK", 500)
     people = rng.integers(0, 20, 3000).astype(np.int32)
     cells = rng.integers(0, n_regions * n_epochs, 3000).astype(np.int32)
     indptr, old = group_by_row(people[people != 3], cells[people != 3], 21)

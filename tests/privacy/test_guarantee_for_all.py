@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from whosthere.data.cities import simulate
+from whosthere.data.floor import class_ends
 from whosthere.privacy.guarantee_for_all import PooledCurve, guarantee_for_all
 from whosthere.privacy.guarantees import game_guarantee
 from whosthere.privacy.mechanism import Mechanism
@@ -218,5 +219,6 @@ class TestEverybody:
     def test_one_person_alone(self, city):
         alone = city.select([0])
         found = for_all("laplace(eps=1)", alone)
-        assert found.worst.units_of_other == 0
+        # Nobody can take their place: only their own visits count, rounded up.
+        assert found.worst.eps == pytest.approx(class_ends(alone.visits_per_user())[-1])
         assert found.asked == found.everybody == 1

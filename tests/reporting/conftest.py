@@ -4,15 +4,17 @@ import json
 import math
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.guaranteed import guarantee_findings
+from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.verdict import judge
+from whosthere.auditing.result import AuditResult
+from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
@@ -101,12 +103,16 @@ def _audit(
         "control_releases": 4,
         "reference_size": 0,
         "past_releases": 0,
+        "first_epoch": 0,
         "seed": 5,
     }
-    return FinishedAudit(
-        name,
+    return AuditResult(
         {
+            "format": FORMAT_VERSION,
             "plan": plan,
+            "settings": [_described(setting) for setting in settings],
+            "together": None,
+            "people_looked_at": 40,
             "targets_chosen": choice.to_json(),
             "cautions": [],
             "traces": "ab" * 32,
@@ -115,13 +121,21 @@ def _audit(
             "python": "3.11",
         },
         (*findings, control),
-        tuple(judge(findings, by, choice=choice)),
         by,
+        tuple(judge(findings, by, choice=choice)),
         True,
         0,
         scores,
         per_target(scores),
+        Path(name),
     )
+
+
+def _described(setting):
+    mechanism, _, rest = setting.rpartition(", m=")
+    m, _, knowledge = rest.partition(", knows ")
+    about = {"mechanism": mechanism, "group_size": int(m), "knowledge": knowledge or "all"}
+    return {"setting": setting, **about}
 
 
 def _with_places(audit, ids=None):
@@ -190,8 +204,7 @@ def _written(audit, folder):
     ):
         (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
     for name in ("scores", "targets", "regions", "leaks", "marginals"):
-        if (table := getattr(audit, name)) is not None:
-            table.write_parquet(folder / f"{name}.parquet")
+        getattr(audit, name).write_parquet(folder / f"{name}.parquet")
     return folder
 
 

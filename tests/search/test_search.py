@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -140,6 +142,24 @@ def file(traces, tmp_path):
     return path
 
 
+class Seen(NamedTuple):
+    number: int
+    most: int
+    trial: str
+    done: int
+    total: int
+
+
+def watching(seen):
+    """Return who keeps in mind how far a search has come."""
+
+    def move(what, done, total):
+        number, most, trial = re.fullmatch(r"trial (\d+) of at most (\d+): (.*)", what).groups()
+        seen.append(Seen(int(number), int(most), trial, done, total))
+
+    return move
+
+
 @pytest.fixture
 def search(file):
     """Search with made-up scores; return what was found, and the trials."""
@@ -148,7 +168,7 @@ def search(file):
         seen = []
         options = AuditOptions.of(**CHOSEN | {"attacks": attacks})
         found = prepare_search(file, options, families=families, check_all=check_all).run(
-            policy=POLICY, workers=Pretender(breaks, later), on_progress=seen.append
+            policy=POLICY, workers=Pretender(breaks, later), on_progress=watching(seen)
         )
         return found, list(dict.fromkeys(one.trial for one in seen))
 
@@ -654,12 +674,10 @@ class TestProgress:
     def test_says_which_trial_and_how_far_it_is(self, file):
         seen = []
         prepared = prepare_search(file, OPTIONS, families=(SUPPRESS, LAPLACE))
-        prepared.run(policy=POLICY, workers=Pretender(lambda *_: False), on_progress=seen.append)
+        prepared.run(policy=POLICY, workers=Pretender(lambda *_: False), on_progress=watching(seen))
         most = 5 + 5 + 1
         assert prepared.trials_to_search + prepared.trials_at_last == most
-        assert str(seen[0]) == (
-            f"trial 1 of at most {most}: suppress(k=10) with {SEARCHER}, 0 of 4 tasks"
-        )
+        assert seen[0] == Seen(1, most, f"suppress(k=10) with {SEARCHER}", 0, 4)
         assert [one.done for one in seen] == [0, 1, 2, 3, 4] * seen[-1].number
         assert {one.most for one in seen} == {most}
         numbers = list(dict.fromkeys(one.number for one in seen))
@@ -674,7 +692,7 @@ class TestProgress:
         prepared.run(
             policy=POLICY,
             workers=Pretender(lambda attack, spec: attack != SEARCHER and spec in members[:2]),
-            on_progress=seen.append,
+            on_progress=watching(seen),
         )
         assert seen[0].most == 5 + 2
         assert seen[-1].most == 5 + 2 + 2 * 3
@@ -704,8 +722,11 @@ def city(tmp_path_factory):
 
 
 @pytest.mark.parametrize("template", [SUPPRESS, LAPLACE])
-def test_real_search(city, template, full):
-    limit, targets, releases = (0.6, 26, 20) if full else (0.85, 12, 4)
+def test_real_search(city, template, full, monkeypatch):
+    limit, targets, releases = 0.6, 26, 20
+    if not full:
+        limit, targets, releases = 0.85, 12, 4
+        monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", releases)
     policy = Policy("only accuracy", (Limit("accuracy", limit),), keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2

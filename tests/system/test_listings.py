@@ -7,7 +7,7 @@ import typer
 
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
-from whosthere.adversary.knowledge_rules import FAMILIARITIES, familiarity
+from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
 from whosthere.cli.main import app
 from whosthere.cli.options import with_options
 
@@ -20,14 +20,14 @@ def listed(whosthere):
 
 
 def test_everything_that_can_be_chosen_is_listed(listed):
-    for catalogue in (ATTACKS, FAMILIARITIES, CLASSIFIERS):
+    for catalogue in (ATTACKS, KNOWLEDGE_RULES, CLASSIFIERS):
         for kind in catalogue.kinds.values():
             assert re.search(rf"^\s*{re.escape(kind.example)}(\s|$)", listed, re.MULTILINE)
             assert kind.summary.split(",")[0][:40] in re.sub(r"\s+", " ", listed)
 
 
 def test_every_parameter_is_listed_with_its_default(listed):
-    for catalogue in (ATTACKS, FAMILIARITIES, CLASSIFIERS):
+    for catalogue in (ATTACKS, KNOWLEDGE_RULES, CLASSIFIERS):
         for kind in catalogue.kinds.values():
             for parameter, usual in kind.parameters():
                 assert (parameter.key if usual is None else f"{parameter.key}={usual}") in listed
@@ -51,7 +51,7 @@ def test_examples_can_be_typed(listed):
     examples = re.findall(r"--(attack|knowledge) '(.+)'", listed)
     assert len(examples) >= 3
     for option, spec in examples:
-        made = attack(spec) if option == "attack" else familiarity(spec)
+        made = attack(spec) if option == "attack" else knowledge_rule(spec)
         assert str(made) == spec
 
 

@@ -12,7 +12,6 @@ from whosthere.auditing import work
 from whosthere.cli import console
 from whosthere.data.cities import simulate
 from whosthere.search import tester
-from whosthere.search.trials import TrialProgress
 
 BASE = (
     "recommend traces.parquet -m 50 -F laplace(eps=?,unit=event) -a likelihood-ratio "
@@ -83,7 +82,7 @@ def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
     with console.progress(one_bar=True) as move:
         for number in (1, 2):
             for done in range(3):
-                move(TrialProgress(number, 5, f"round(to={number})", done, 2).title, done, 2)
+                move(f"trial {number} of at most 5: round(to={number})", done, 2)
         shown.truncate(0)
         terminal.print("above the bar")
     last = shown.getvalue()

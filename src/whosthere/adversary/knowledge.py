@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
@@ -64,6 +64,10 @@ class Knowledge(ABC):
     def lies_within(self, facts: Facts) -> bool:
         """Tell whether all of it is about regions and epochs of a release with these facts."""
 
+    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Knowledge:  # noqa: ARG002
+        """Return the same with what the target adds to the counts of its trace, where known."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class KnownVisits(Knowledge):
@@ -73,9 +77,12 @@ class KnownVisits(Knowledge):
     ----------
     cells
         The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32.
+    added
+        What the target adds to the counts of these cells.
     """
 
     cells: NDArray[np.int32]
+    added: NDArray[np.int32] | int = 1
 
     def __post_init__(self) -> None:
         cells = np.unique(np.asarray(self.cells))
@@ -118,6 +125,11 @@ class KnownVisits(Knowledge):
 
     def lies_within(self, facts: Facts) -> bool:
         return bool(self.cells[-1] < facts.n_cells)
+
+    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Knowledge:
+        if isinstance(added, int):
+            return self
+        return replace(self, added=added[np.searchsorted(trace, self.cells)])
 
 
 @dataclass(frozen=True, eq=False)

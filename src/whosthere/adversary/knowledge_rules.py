@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Familiarity(ABC):
+class KnowledgeRule(ABC):
     """A rule for what is known of each target, given where the target really was."""
 
     name: ClassVar[str]
@@ -36,7 +36,7 @@ class Familiarity(ABC):
 
 
 @dataclass(frozen=True)
-class AllVisits(Familiarity):
+class AllVisits(KnowledgeRule):
     """Every visit is known."""
 
     name: ClassVar[str] = "all"
@@ -52,7 +52,7 @@ class AllVisits(Familiarity):
 
 
 @dataclass(frozen=True)
-class ShareOfVisits(Familiarity):
+class ShareOfVisits(KnowledgeRule):
     """A share of the visits is known, chosen at random and rounded up to whole visits."""
 
     share: float = specs.parameter(
@@ -81,7 +81,7 @@ class ShareOfVisits(Familiarity):
 
 
 @dataclass(frozen=True)
-class OnlyRegions(Familiarity):
+class OnlyRegions(KnowledgeRule):
     """The most visited regions are known, without the times."""
 
     top: int | None = specs.parameter(
@@ -115,11 +115,11 @@ class OnlyRegions(Familiarity):
         return KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
 
 
-FAMILIARITIES = specs.Catalogue.of("knowledge", AllVisits, ShareOfVisits, OnlyRegions)
+KNOWLEDGE_RULES = specs.Catalogue.of("knowledge", AllVisits, ShareOfVisits, OnlyRegions)
 
 
-def familiarity(given: Familiarity | str) -> Familiarity:
-    """Return what a spec describes; what is a familiarity already is returned as it is."""
-    if isinstance(given, Familiarity):
+def knowledge_rule(given: KnowledgeRule | str) -> KnowledgeRule:
+    """Return what a spec describes; a rule is returned as it is."""
+    if isinstance(given, KnowledgeRule):
         return given
-    return cast("Familiarity", FAMILIARITIES.parse(given))
+    return cast("KnowledgeRule", KNOWLEDGE_RULES.parse(given))

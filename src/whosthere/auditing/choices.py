@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.knowledge_rules import Familiarity
+    from whosthere.adversary.knowledge_rules import KnowledgeRule
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -60,7 +60,7 @@ class SearchChoices(TypedDict, total=False):
         ),
     ]
     knowledge: Annotated[
-        "OneOrMore[Familiarity | str] | None",
+        "OneOrMore[KnowledgeRule | str] | None",
         Choice(
             str,
             "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import Attack, attack
-from whosthere.adversary.knowledge_rules import Familiarity, familiarity
+from whosthere.adversary.knowledge_rules import KnowledgeRule, knowledge_rule
 from whosthere.auditing.allotment import allotted, check_balanced
 from whosthere.errors import GroupError, InputError, suggestion
 from whosthere.game.plan import Contest, Setting
@@ -111,7 +111,7 @@ class _InBlocks(NamedTuple):
     `parameter` is its name in `whosthere.audit`.
     """
 
-    read: Callable[[Any], Mechanism | int | Familiarity | Attack]
+    read: Callable[[Any], Mechanism | int | KnowledgeRule | Attack]
     words: str
     example: str
     parameter: str
@@ -121,7 +121,7 @@ IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
     {
         "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'", "mechanisms"),
         "group_sizes": _InBlocks(_group_size, "group size", "1000", "group_size"),
-        "knowledge": _InBlocks(familiarity, "knowledge of the target", "'all'", "knowledge"),
+        "knowledge": _InBlocks(knowledge_rule, "knowledge of the target", "'all'", "knowledge"),
         "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'", "attacks"),
     }
 )

@@ -263,7 +263,7 @@ def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
         return rows
     n = options.n_targets
     if n < 1:
-        raise InputError(f"{n} targets are nobody to attack", fix="Give at least 1")
+        raise InputError(f"at least one target is needed, got {n}")
     eligible = np.flatnonzero(visits >= options.min_visits)
     if eligible.size < n:
         enough = int(np.sort(visits)[-n]) if n <= visits.size else 0

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import as_file, files
 from numbers import Real
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field
 
 from whosthere.auditing.toml import TomlTable, read_toml
+from whosthere.display import facts_table
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.vocabulary import METRICS
 
@@ -38,19 +38,14 @@ class Limit:
     most: float
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            fix = suggestion(str(self.metric), _LIMITABLE)
-            raise InputError(f"there is no metric {self.metric!r} to limit", fix=fix)
-        metric = METRICS[self.metric]
-        if not metric.can_be_limited:
-            fix = f"These can be: {', '.join(_LIMITABLE)}"
-            if metric.can_have_floor:
-                fix = "Larger is better: set a floor for it under [keep]"
-            raise InputError(f"{self.metric} cannot be limited", fix=fix)
+        fix = f"These can be: {', '.join(_LIMITABLE)}"
+        if self.metric in _WITH_FLOOR:
+            fix = "Larger is better: set a floor for it under [keep]"
+        _refuse_metric(self.metric, _LIMITABLE, "be limited", fix)
         most = _number_or_nan(self.most)
-        largest = math.inf if metric.largest is None else metric.largest
-        if not (math.isfinite(most) and 0 <= most <= largest):
-            span = "of 0 or more" if metric.largest is None else f"from 0 to {largest:g}"
+        largest = METRICS[self.metric].largest
+        if not (math.isfinite(most) and 0 <= most <= (largest or math.inf)):
+            span = "of 0 or more" if largest is None else f"from 0 to {largest:g}"
             problem = f"the limit of {self.metric} cannot be {self.most!r}"
             raise InputError(problem, fix=f"Give a number {span}")
         object.__setattr__(self, "most", most)
@@ -67,12 +62,8 @@ class Floor:
     least: float
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            fix = suggestion(str(self.metric), _WITH_FLOOR)
-            raise InputError(f"there is no metric {self.metric!r} to keep", fix=fix)
-        if not METRICS[self.metric].can_have_floor:
-            fix = f"Floors are for what is better the larger it is: {', '.join(_WITH_FLOOR)}"
-            raise InputError(f"{self.metric} cannot have a floor", fix=fix)
+        fix = f"Floors are for what is better the larger it is: {', '.join(_WITH_FLOOR)}"
+        _refuse_metric(self.metric, _WITH_FLOOR, "have a floor", fix)
         least = _number_or_nan(self.least)
         if not 0 <= least <= 1:
             problem = f"the floor of {self.metric} cannot be {self.least!r}"
@@ -81,6 +72,14 @@ class Floor:
 
     def __str__(self) -> str:
         return f"{self.metric} >= {self.least:g}"
+
+
+def _refuse_metric(metric: str, known: tuple[str, ...], what: str, fix: str) -> None:
+    """Refuse a metric that there is not, or that is none of the known ones."""
+    if metric not in METRICS:
+        raise InputError(f"there is no metric {metric!r}", fix=suggestion(str(metric), known))
+    if metric not in known:
+        raise InputError(f"{metric} cannot {what}", fix=fix)
 
 
 def _number_or_nan(value: object) -> float:
@@ -128,7 +127,7 @@ class Policy:
         object.__setattr__(self, "limits", checked)
         object.__setattr__(self, "keep", floors)
         if not 0 < _number_or_nan(prior) < 1:
-            raise InputError(f"a prior of {prior!r}", fix="Give a chance between 0 and 1")
+            raise InputError(f"the prior must be between 0 and 1, got {prior!r}")
         object.__setattr__(self, "prior", float(prior))
 
     @classmethod
@@ -190,15 +189,8 @@ class Policy:
         return f"<Policy {self.name!r}: {', '.join(map(str, (*self.limits, *self.keep)))}>"
 
     def _repr_html_(self) -> str:
-        """Return a small table of limits and floors, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{escape(METRICS[metric].words)}</td><td>{asked}</td></tr>"
-            for metric, asked in self.in_words()
-        )
-        return (
-            f"<table><caption>Policy: {escape(self.name)}</caption>"
-            f"<thead><tr><th>metric</th><th>limit</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
+        facts = {METRICS[metric].words: asked for metric, asked in self.in_words()}
+        return facts_table(f"Policy: {self.name}", facts)
 
 
 @cache
@@ -219,7 +211,7 @@ def _bounds(
     often = Counter(one.metric for one in given)
     if len(often) < len(given):
         twice = often.most_common(1)[0][0]
-        raise InputError(f"{twice} stands twice among the {what}", fix="Keep one of them")
+        raise InputError(f"{twice} is given twice among the {what}", fix="Keep one of them")
     return given
 
 

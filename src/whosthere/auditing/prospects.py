@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.auditing.judging import judge
 from whosthere.auditing.sample_size import obstacles
-from whosthere.auditing.verdict import judge
 from whosthere.display import counted
 from whosthere.inference.looks import FIRST_LOOK
 from whosthere.inference.measure import measure

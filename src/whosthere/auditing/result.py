@@ -10,9 +10,12 @@ import polars as pl
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
+from whosthere.game.target_choice import TargetChoice
+from whosthere.game.together import Together
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -20,9 +23,6 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.what_if import WhatIf
-    from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Task
-    from whosthere.game.target_choice import TargetChoice
     from whosthere.inference.finding import Finding
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
@@ -31,12 +31,15 @@ SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "em
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """What an audit found.
+    """What an audit found, just now or as its folder holds it.
+
+    Settings and attacks are texts here, so that an audit of somebody's own attacks can be read
+    without their code.
 
     Attributes
     ----------
-    plan
-        What was done.
+    manifest
+        What was planned, on which data, and by which software, as a JSON object.
     findings
         Every metric of every attack in every setting.
     policy
@@ -45,8 +48,8 @@ class AuditResult:
         One for each setting, by the policy.
     trusted
         Whether the control shows no signal, as it must; None where there was no control.
-    failed
-        Tasks that could not be done; the findings rest on the others.
+    failed_tasks
+        How many tasks could not be done; the findings rest on the others.
     scores
         One row for each test release that an attack scored; the columns are described in
         `whosthere.inference.scores`. Targets are rows of the traces.
@@ -58,17 +61,18 @@ class AuditResult:
         The regions that leaks and marginals are about: index, id, and position where it is known.
     leaks, marginals
         Where and when people are found, and what an attacker sees of where and when people are;
-        the columns are described in `whosthere.game.leaks`. Empty if a part of it failed.
+        the columns are described in `whosthere.game.leaks`. Empty where it was not measured, or a
+        part of it failed.
     what_if
         What larger regions and longer epochs would change for the riskiest settings.
     """
 
-    plan: Plan
+    manifest: Mapping[str, Any]
     findings: tuple[Finding, ...]
     policy: Policy
     verdicts: tuple[Verdict, ...]
     trusted: bool | None
-    failed: tuple[Task, ...]
+    failed_tasks: int
     scores: pl.DataFrame
     targets: pl.DataFrame
     folder: Path | None = None
@@ -78,19 +82,46 @@ class AuditResult:
     what_if: tuple[WhatIf, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What to call it: the name of its folder."""
+        return "audit" if self.folder is None else self.folder.resolve().name
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """What was done, as a JSON object."""
+        plan: Mapping[str, Any] = self.manifest["plan"]
+        return plan
+
+    @property
     def n_targets(self) -> int:
         """How many people were attacked."""
-        return len(self.plan.targets)
+        return len(self.plan["targets"])
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks the audit has: one for each target and scheme."""
+        return n_tasks(self.manifest)
 
     @property
     def choice(self) -> TargetChoice | None:
-        """How they were chosen; None where nobody knows."""
-        return self.plan.choice
+        """How the targets were chosen; None where nobody knows."""
+        found = self.manifest["targets_chosen"]
+        return None if found is None else TargetChoice.from_json(found)
+
+    @property
+    def together(self) -> Together | None:
+        """How many people share most of their visits; None where nobody has measured it."""
+        return Together.read(self.manifest["together"])
+
+    @property
+    def people_looked_at(self) -> int:
+        """How many people leaks are sums over."""
+        return int(self.manifest["people_looked_at"])
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know beforehand, a sentence each."""
-        return self.plan.cautions
+        """What a reader of the results must know beforehand, a sentence each."""
+        return tuple(self.manifest["cautions"])
 
     def kept_in(self, folder: Path | None) -> AuditResult:
         """Return the same result, kept in another folder or nowhere."""
@@ -101,14 +132,7 @@ class AuditResult:
 
         Its `to_pandas` needs the `pandas` extra.
         """
-        settings = pl.DataFrame(
-            {
-                "setting": [str(setting) for setting in self.plan.settings],
-                "mechanism": [setting.scheme.how for setting in self.plan.settings],
-                "group_size": [setting.scheme.group_size for setting in self.plan.settings],
-                "knowledge": [str(setting.knowledge) for setting in self.plan.settings],
-            }
-        )
+        settings = pl.DataFrame(self.manifest["settings"])
         rows = pl.DataFrame([finding.to_json() for finding in self.findings], _FINDING)
         return settings.join(rows, on="setting", how="right", maintain_order="right").select(
             *settings.columns, pl.exclude(settings.columns)
@@ -118,9 +142,9 @@ class AuditResult:
         """Return verdicts and findings as a JSON object."""
         return {
             "trusted": self.trusted,
-            "failed_tasks": len(self.failed),
+            "failed_tasks": self.failed_tasks,
             "policy": self.policy.to_json(),
-            **self.plan.about_json(),
+            **{name: self.manifest[name] for name in ("targets_chosen", "cautions", "together")},
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "findings": [finding.to_json() for finding in self.findings],
         }
@@ -147,8 +171,8 @@ class AuditResult:
 
     def _warnings(self) -> list[str]:
         """Return what a reader must not overlook."""
-        n = len(self.failed)
-        said = [f"{n} of {len(self.plan.tasks)} tasks failed"] if n else []
+        n = self.failed_tasks
+        said = [f"{n} of {self.n_tasks} tasks failed"] if n else []
         if self.trusted is None:
             said.append("there was no control")
         if self.choice is not None and self.choice.who is not None:
@@ -172,6 +196,13 @@ class AuditResult:
             [setting, *(shown(found.get((setting, metric))) for metric in OF_UTILITY)]
             for setting in dict.fromkeys(setting for setting, _ in found)
         ]
+
+
+def n_tasks(manifest: Mapping[str, Any]) -> int:
+    """Return how many tasks the audit with a manifest has: one for each target and scheme."""
+    # What is known of a target makes another setting, but no other releases.
+    schemes = {(one["mechanism"], one["group_size"]) for one in manifest["settings"]}
+    return len(manifest["plan"]["targets"]) * len(schemes)
 
 
 def shown(finding: Finding | None, *, between: str = " ") -> str:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
-from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
+from whosthere.auditing.guaranteed import guaranteed
+from whosthere.auditing.judging import judge_scores
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
-from whosthere.auditing.verdict import judge
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.population import Population
 from whosthere.game.together import Together, together
-from whosthere.inference.measure import control_holds, measure, per_target
+from whosthere.inference.measure import per_target
 from whosthere.inference.scores import OF_CHECKS
 
 if TYPE_CHECKING:
@@ -132,7 +132,17 @@ class PreparedAudit:
 
     def _known(self) -> dict[str, Any]:
         """Return what readers of the results must know and scores do not depend on."""
-        return self.plan.about_json() | {"people_looked_at": self._follow_up.n_people(self.plan)}
+        settings = [
+            {
+                "setting": str(one),
+                "mechanism": one.scheme.how,
+                "group_size": one.scheme.group_size,
+                "knowledge": str(one.knowledge),
+            }
+            for one in self.plan.settings
+        ]
+        looked_at = {"people_looked_at": self._follow_up.n_people(self.plan)}
+        return self.plan.about_json() | {"settings": settings} | looked_at
 
 
 def prepare_audit(
@@ -248,29 +258,23 @@ def _measured(
     tests, controls = folder.collect(plan)
     # Nothing is seen of an audit in which every task failed.
     look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
-    measured = measure(tests, controls, seed=plan.seed, n_limits=len(policy.limits), look=look)
-    findings = (*measured, *guarantee_findings(promised))
+    judged = judge_scores(plan, tests, controls, policy, promised, look=look, failed=failed)
     tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
     for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
         folder.write_results(name, table)
-    trusted = control_holds(findings)
-    without = {task.scheme for task in failed}
-    verdicts = judge(
-        findings,
-        policy,
-        trusted=trusted,
-        incomplete={str(one) for one in plan.settings if one.scheme in without},
-        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
-        knows={str(one): one.knowledge.words for one in plan.settings},
-        choice=plan.choice,
-        together=plan.together,
-        look=look,
-    )
     result = AuditResult(
-        plan, findings, policy, tuple(verdicts), trusted, failed, tests, targets, folder.path
+        folder.manifest,
+        judged.findings,
+        policy,
+        judged.verdicts,
+        judged.trusted,
+        len(failed),
+        tests,
+        targets,
+        folder.path,
     )
     as_json = result.to_json()
     write_json(folder.path / "findings.json", as_json.pop("findings"))
     write_json(folder.path / "verdicts.json", as_json)
-    folder.log(f"measured: {len(findings)} findings")
+    folder.log(f"measured: {len(judged.findings)} findings")
     return result

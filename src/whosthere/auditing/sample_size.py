@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whosthere.inference.looks import Look
 
 _MOST_TARGETS = 100_000
+_SHARES = frozenset({"share_auc_90", *RATES})
 
 
 def least_sample(limit: float, *, look: Look = FIRST_LOOK) -> int:
@@ -41,15 +42,14 @@ def least_sample(limit: float, *, look: Look = FIRST_LOOK) -> int:
 
 def what_would_help(finding: Finding, limit: Limit, *, look: Look = FIRST_LOOK) -> str:
     """Say how many targets would decide at the next look, if what was measured stays as it is."""
-    is_share = limit.metric == "share_auc_90" or limit.metric.startswith("tpr_")
-    if is_share:
+    if limit.metric in _SHARES:
         if limit.most == 0:
             return "No number of targets can show exactly 0."
         least = least_sample(limit.most, look=look.next)
         if finding.n_targets < least:
             return (
-                f"Too few targets ({finding.n_targets}): the next look needs at least {least} to "
-                f"show {limit.most:g} or less."
+                f"{counted(finding.n_targets, 'target')} are too few: the next look needs at least "
+                f"{least} to show {limit.most:g} or less."
             )
     needed = targets_needed(finding, limit, look=look)
     if needed is None:
@@ -132,7 +132,7 @@ def obstacles(
             said.append(f"A limit of the {words} can reject, but never accept. Leave it out.")
         elif limit.most == 0:
             said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
-        elif limit.metric == "share_auc_90" or limit.metric.startswith("tpr_"):
+        elif limit.metric in _SHARES:
             least = least_sample(limit.most, look=look)
             if targets < least:
                 said.append(

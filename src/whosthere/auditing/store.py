@@ -97,6 +97,11 @@ class RunFolder:
     def _manifest(self) -> Path:
         return self.path / MANIFEST
 
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was planned, on which data, by which software, and what readers must know."""
+        return json_object(self._manifest)
+
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
         """Refuse a folder that holds anything but an audit with the same identity.
 
@@ -105,14 +110,8 @@ class RunFolder:
         if self._manifest.exists():
             found = json_object(self._manifest)
             self._check_same(found, self._extended(found, identity) if extend else identity)
-        elif self.path.exists() and (not self.path.is_dir() or content_of(self.path)):
-            raise FileError(
-                "is there already and is not the folder of an audit",
-                where=self.path,
-                fix="Name a new folder",
-            )
         else:
-            refuse_existing(self._manifest, force=False)
+            refuse_other_content(self._manifest, "an audit")
 
     def _extended(self, found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
         """Return what is wanted with the plan that was found, if it extends that one."""
@@ -336,10 +335,18 @@ def json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def content_of(folder: Path, *, manifest: str = MANIFEST) -> list[str]:
-    """Return what is in a folder besides what a killed audit can leave before its manifest."""
-    names = [path.name for path in folder.iterdir()]
-    return [name for name in names if name != LOCK and not name.startswith(f".{manifest}.")]
+def refuse_other_content(manifest: Path, what: str) -> None:
+    """Refuse a folder without a manifest that holds anything else.
+
+    What a killed process can leave before its manifest does not count.
+    """
+    folder = manifest.parent
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    others = [one for one in names if one != LOCK and not one.startswith(f".{manifest.name}.")]
+    if others or (folder.exists() and not folder.is_dir()):
+        problem = f"is there already and is not the folder of {what}"
+        raise FileError(problem, where=folder, fix="Name a new folder")
+    refuse_existing(manifest, force=False)
 
 
 def _change(key: str, before: object, now: object) -> str:

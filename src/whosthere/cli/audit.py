@@ -86,7 +86,6 @@ def audit(
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`
     """
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
@@ -119,7 +118,7 @@ def audit(
             ),
         )
     with console.working("Drawing the report ..."):
-        audit_report(FinishedAudit.load(out)).save(out / REPORT, force=True)
+        audit_report(result).save(out / REPORT, force=True)
     if json:
         console.print_json(result.to_json())
     else:
@@ -129,12 +128,12 @@ def audit(
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")
-    if result.failed:
+    if result.failed_tasks:
         console.complain(
-            f"{len(result.failed)} of {len(prepared.plan.tasks)} tasks failed; the results rest on "
+            f"{result.failed_tasks} of {result.n_tasks} tasks failed; the results rest on "
             "the others. The same command tries them again"
         )
-    if result.failed or result.trusted is False:
+    if result.failed_tasks or result.trusted is False:
         raise typer.Exit(SOMETHING_FAILED)
 
 

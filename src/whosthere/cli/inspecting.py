@@ -34,7 +34,7 @@ def inspect(
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
-    from whosthere.auditing.finished import is_audit
+    from whosthere.auditing.loading import is_audit
     from whosthere.data.files import existing, read_metadata
     from whosthere.privacy.release import description_path
 
@@ -75,7 +75,7 @@ class _Found(NamedTuple):
 
 
 def _kind_of_table(file: Path, kind: str | None) -> str:
-    from whosthere.auditing.finished import is_audit
+    from whosthere.auditing.loading import is_audit
 
     if kind is not None:
         return f"{kind} file of whosthere"
@@ -84,11 +84,11 @@ def _kind_of_table(file: Path, kind: str | None) -> str:
 
 def _audit(folder: Path, *, json: bool) -> None:
     """Show the results of a finished audit again, or how far another one has come."""
-    from whosthere.auditing.finished import FinishedAudit, is_finished, tasks_done
+    from whosthere.auditing.loading import is_finished, load_audit, tasks_done
     from whosthere.cli.results import show_audit
 
     if is_finished(folder):
-        audit = FinishedAudit.load(folder)
+        audit = load_audit(folder)
         if json:
             console.print_json(audit.to_json())
         else:

@@ -24,14 +24,14 @@ def attacks() -> None:
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
     from whosthere.adversary.classifiers import CLASSIFIERS
-    from whosthere.adversary.knowledge_rules import FAMILIARITIES
+    from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES
 
     console.heading("Attacks (--attack)")
     for kind in ATTACKS.kinds.values():
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
         _show(kind, f" Needs {' and '.join(needs)}." if needs else "")
     console.heading("What is known of a target (--knowledge)")
-    for kind in FAMILIARITIES.kinds.values():
+    for kind in KNOWLEDGE_RULES.kinds.values():
         _show(kind)
     console.heading("Classifiers, for attacks that train one")
     for kind in CLASSIFIERS.kinds.values():

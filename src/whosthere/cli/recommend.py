@@ -124,7 +124,7 @@ def recommend(
             found = prepared.run(
                 policy=judged_by,
                 workers=chosen_workers(n, cluster),
-                on_progress=lambda now: move(now.title, now.done, now.total),
+                on_progress=move,
             )
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])

@@ -36,13 +36,13 @@ def report(
 
     Example: `whosthere report run --out report.html`
     """
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.loading import load_audit
     from whosthere.reporting.report import REPORT, audit_report, refuse_page
 
     path = run / REPORT if out is None else out
     # The one in the folder of the audit is ours to replace.
     replaced = force or out is None
-    audit = FinishedAudit.load(run)
+    audit = load_audit(run)
     refuse_page(path, force=replaced, runs=(run,))
     with console.working("Drawing the report ..."):
         audit_report(audit).save(path, force=replaced)
@@ -70,7 +70,7 @@ def compare(
 
     Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
     """
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.loading import load_audit
     from whosthere.errors import InputError
     from whosthere.reporting.report import comparison_report, refuse_page
     from whosthere.reporting.sections.comparison import comparison_json, comparison_page
@@ -79,7 +79,7 @@ def compare(
         raise InputError("one audit cannot be compared", fix="Name at least two folders")
     if out is not None:
         refuse_page(out, force=force, runs=runs)
-    audits = [FinishedAudit.load(run) for run in runs]
+    audits = [load_audit(run) for run in runs]
     if json:
         console.print_json(comparison_json(audits))
     else:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whosthere.cli import console
 from whosthere.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
@@ -38,7 +37,7 @@ def head_of(metric: str) -> str:
     return _HEADS.get(metric, METRICS[metric].words)
 
 
-def show_audit(result: AuditResult | FinishedAudit) -> None:
+def show_audit(result: AuditResult) -> None:
     """Print a table and a verdict for each setting, and what the numbers mean."""
     from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
 
@@ -57,7 +56,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
                 console.say(f"{title}: {sentence}")
     console.say("")
     if result.what_if:
-        _show_what_if([_what_if(one) for one in result.what_if])
+        _show_what_if(result.what_if)
     console.say("All numbers with 95 % intervals.")
     for words, explanation in glossary([*_HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
@@ -75,7 +74,7 @@ def show_audit(result: AuditResult | FinishedAudit) -> None:
         )
 
 
-def _show_targets(result: AuditResult | FinishedAudit) -> None:
+def _show_targets(result: AuditResult) -> None:
     """Say how many people were attacked, and how they were chosen."""
     n, chosen = result.n_targets, result.choice or "it is not known how they were chosen"
     console.say(f"{counted(n, 'target')}, {chosen}.")
@@ -85,7 +84,7 @@ def show_named_targets(result: AuditResult) -> None:
     """Print a line for each target that was asked for by name, by number and not by name."""
     from whosthere.inference.vocabulary import CEILING
 
-    numbers = {row: i for i, row in enumerate(result.plan.targets, start=1)}
+    numbers = {row: i for i, row in enumerate(result.plan["targets"], start=1)}
     rows = [
         (
             str(numbers[row["target"]]),
@@ -101,13 +100,6 @@ def show_named_targets(result: AuditResult) -> None:
     rows.sort(key=lambda row: int(row[0]))
     header = ("target", "setting", "attack", "AUC", "accuracy", "releases")
     console.table("Named targets, in the order given (no intervals: one person each)", header, rows)
-
-
-def _what_if(one: WhatIf | Mapping[str, Any]) -> WhatIf:
-    """Return a change that was tried, as its file describes it or as it is."""
-    from whosthere.auditing.what_if import WhatIf
-
-    return one if isinstance(one, WhatIf) else WhatIf.from_json(dict(one))
 
 
 def _rows(findings: Sequence[Finding]) -> list[list[str]]:

@@ -39,14 +39,14 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge_rules import familiarity
+    from whosthere.adversary.knowledge_rules import knowledge_rule
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.errors import GroupError
     from whosthere.seeds import generator
 
-    known_of = familiarity(knowledge)
+    known_of = knowledge_rule(knowledge)
     refuse_existing(out, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
     rng = generator(seed, "target")

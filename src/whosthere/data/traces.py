@@ -82,6 +82,10 @@ class Traces:
         object.__setattr__(self, "cells", frozen(self.cells, np.int32))
         if self.indptr.size != len(self.users) + 1 or self.indptr[-1] != self.cells.size:
             raise InputError("the traces' rows do not match their users and cells")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", frozen(self.weights, np.int32))
+            if self.weights.size != self.cells.size:
+                raise InputError("the traces' weights do not match their cells")
         if self.friends is not None and len(self.friends) != len(self.users):
             raise InputError(
                 f"a graph of friends among {len(self.friends)} people does not fit "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whosthere.adversary.knowledge_rules import AllVisits, Familiarity
+from whosthere.adversary.knowledge_rules import AllVisits, KnowledgeRule
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
 
@@ -31,7 +31,7 @@ class Setting:
     """
 
     scheme: Scheme
-    knowledge: Familiarity = AllVisits()
+    knowledge: KnowledgeRule = AllVisits()
 
     def __str__(self) -> str:
         """Write the setting as tables and files name it; that all is known goes without saying."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Knowledge
-    from whosthere.adversary.knowledge_rules import Familiarity
+    from whosthere.adversary.knowledge_rules import KnowledgeRule
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.population import Population
@@ -135,7 +135,7 @@ class TargetRounds(Rounds):
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
         for contest in contests:
-            attack, familiarity = contest.attack, contest.setting.knowledge
+            attack, rule = contest.attack, contest.setting.knowledge
             # By name and not by parameters: variants of an attack share their random numbers, so
             # that a difference between them is not one between draws.
             seed = derived_seed(
@@ -143,7 +143,7 @@ class TargetRounds(Rounds):
                 "attack",
                 self.target,
                 *self.task.scheme.key,
-                specs.content(familiarity),
+                specs.content(rule),
                 attack.name,
             )
             views = [table.view(contest) for table in self.tables]
@@ -217,10 +217,12 @@ class TargetTable:
         known = self.knowledge(contest.setting.knowledge)
         return View(self.facts, known, self.auxiliary(contest.attack.uses))
 
-    def knowledge(self, familiarity: Familiarity) -> Knowledge:
+    def knowledge(self, rule: KnowledgeRule) -> Knowledge:
         """Return what the attacker knows of the target."""
-        trace = self.traces.trace(self.rounds.target)
-        return familiarity.of(trace, self.traces.epochs.n, self.rounds.rng("knowledge"))
+        target, rng = self.rounds.target, self.rounds.rng("knowledge")
+        trace = self.traces.trace(target)
+        known = rule.of(trace, self.traces.epochs.n, rng)
+        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str]) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other."""

@@ -24,7 +24,7 @@ from whosthere.display import counted
 from whosthere.errors import InputError
 from whosthere.inference.looks import FIRST_ERRORS
 from whosthere.inference.metrics import Estimate, least_people, least_share
-from whosthere.inference.samples import error_per_side, finite_numbers
+from whosthere.inference.samples import TAIL, finite_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -57,7 +57,6 @@ def share_exposed(
     n_out: int,
     limit: float = 0.9,
     *,
-    confidence: float = 0.95,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of people whose true AUC is `limit` or more.
@@ -84,7 +83,7 @@ def share_exposed(
     errors
         Of the two ends that decide.
     """
-    tail, measured = error_per_side(confidence), _checked(aucs, n_in, n_out)
+    measured = _checked(aucs, n_in, n_out)
     if not 0 < limit < 1:
         raise InputError(f"the limit must lie between 0 and 1, not {limit}")
     close = ndtr(ndtri(limit) + np.array([-_BLUR, 0, _BLUR]))
@@ -93,10 +92,10 @@ def share_exposed(
     first, last = (np.full(_SHARES.size, np.searchsorted(grid, end)) for end in close[[0, 2]])
     likely = _best_likelihoods(chances, repeats, last, first, _SHARES)
     value = float(_SHARES[likely >= likely.max() - 0.01].mean())
-    low, high = _compatible(likely, tail, value, measured.size)
+    low, high = _compatible(likely, TAIL, value, measured.size)
     low_to_decide, _ = _compatible(likely, errors.low, value, measured.size)
     _, high_to_decide = _compatible(likely, errors.high, value, measured.size)
-    known = _exact(value, measured.size, tail)
+    known = _exact(value, measured.size, TAIL)
     note = None
     if high - low > 1.5 * (known[1] - known[0]):
         note = (
@@ -112,7 +111,6 @@ def risk_percentile(
     n_out: int,
     q: float,
     *,
-    confidence: float = 0.95,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the true AUC that a share `q` of people do not exceed.
@@ -123,7 +121,7 @@ def risk_percentile(
     share 1 - q may all have been missed. The upper end is then 1, and a note says how many
     targets are needed. Arguments are as for `share_exposed`.
     """
-    tail, measured = error_per_side(confidence), _checked(aucs, n_in, n_out)
+    measured = _checked(aucs, n_in, n_out)
     if not 0 < q < 1:
         raise InputError(f"a percentile must lie between 0 and 1, not {q}")
     grid, n = _TRUE_AUCS, measured.size
@@ -142,7 +140,7 @@ def risk_percentile(
         low = float(grid[np.flatnonzero(surely)[-1]]) if surely.any() else 0.0
         return low, float(grid[np.flatnonzero(hardly)[0]]) if hardly.any() else 1.0
 
-    low, high = ends(tail)
+    low, high = ends(TAIL)
     low_to_decide, high_to_decide = ends(errors.low)[0], ends(errors.high)[1]
     needed = least_people(1 - q, errors.high)
     too_few = f"no upper end with {counted(n, 'target')}: at least {needed} are needed"

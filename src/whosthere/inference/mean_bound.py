@@ -34,9 +34,9 @@ def lower_bound(values: Floats, unseen: float, tail: float) -> float:
     """
     least, mean = float(unseen), float(values.mean())
     # If all are alike, the mean is unlike them by as much as the unseen person weighs.
-    alike = mean + (least - mean) * -np.expm1(np.log(tail) / values.size)
+    shifted = mean + (least - mean) * -np.expm1(np.log(tail) / values.size)
     if np.ptp(values) == 0 or least == values.max():
-        return float(alike)
+        return float(shifted)
     distinct, repeats = np.unique(np.append(values, least), return_counts=True)
 
     def too_likely(bound: float) -> float:

@@ -187,16 +187,8 @@ def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
         values = compared.per_target(metric)
         known = values[~np.isnan(values)]
         if known.size:
-            yield replace(compared.finding(metric, _mean_kept(known)), attack=UTILITY)
-
-
-def _mean_kept(values: NDArray[np.float64]) -> Estimate:
-    """Return a mean over targets whose groups are drawn from the same people."""
-    if values.size > 1 and np.ptp(values) == 0:
-        # A protection treats all groups alike: there is nobody rare whom a sample could miss.
-        value, note = float(values[0]), f"the same for all {values.size} targets"
-        return metrics.Estimate(value, value, value, note, 0.0)
-    return metrics.mean_over_groups(values)
+            mean = metrics.mean_over_groups(known)
+            yield replace(compared.finding(metric, mean), attack=UTILITY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,18 +253,13 @@ class _Measured:
     def findings(self) -> Iterator[Finding]:
         yield self.finding("auc", self.mean(self.aucs))
         yield self.finding("pooled_auc", self._pooled_auc())
-        decided = self.says_in, self.labels, self.targets
-        for name, metric in (("accuracy", metrics.accuracy), ("advantage", metrics.advantage)):
-            yield self.finding(name, metric(*decided, errors=self.errors))
+        yield self.finding("accuracy", self.mean(self.accuracies))
         for name, fpr in RATES.items():
             yield self.finding(name, self._tpr(fpr))
         yield from self._empirical_eps()
         yield self.finding("share_auc_90", self._share())
-        for name, q in (("auc_p90", 0.9), ("auc_p99", 0.99)):
-            risk = exposed.risk_percentile(self.aucs, *self.n_each, q, errors=self.errors)
-            yield self.finding(name, risk)
-        yield from self._risk("visits", ("auc_fewest_visits", "auc_most_visits"))
-        yield from self._risk("uniqueness", ("auc_least_unique", "auc_most_unique"))
+        risk = exposed.risk_percentile(self.aucs, *self.n_each, 0.9, errors=self.errors)
+        yield self.finding("auc_p90", risk)
 
     def _pooled_auc(self) -> Estimate:
         return metrics.pooled_auc(self.calibrated, self.labels, self.targets, errors=self.errors)
@@ -300,18 +287,6 @@ class _Measured:
         yield judged.finding("empirical_eps", bound)
         most = certified_eps.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
-
-    def _risk(self, column: str, halves: tuple[str, str]) -> Iterator[Finding]:
-        """Relate the risk of targets to what is special about them."""
-        values, targets = self.per_target(column), self.rows["target"].unique().sort()
-        correlation = metrics.rank_correlation(values, self.aucs, seed=self.seed)
-        yield self.finding(f"risk_{column}_correlation", correlation)
-        order = np.argsort(values, kind="stable")
-        for name, places in zip(halves, np.array_split(order, 2), strict=True):
-            if places.size:
-                own = self.rows.filter(pl.col("target").is_in(targets[places].implode()))
-                half = _Measured(own, self.seed)
-                yield half.finding(name, half.mean(half.aucs))
 
     def mean(self, values: NDArray[np.float64]) -> Estimate:
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+TAIL = (1 - 0.95) / 2
+"""The chance of error on each side of the intervals that are shown, which are 95 % ones."""
+
 
 def in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     """Return the scores of the IN and of the OUT releases; there must be some of both."""
-    score, label = alike(finite_numbers(scores, "scores"), flags(labels, "labels"))
+    score, label = same_length(finite_numbers(scores, "scores"), flags(labels, "labels"))
     if label.all() or not label.any():
         raise InputError("there must be releases both with and without the target")
     return score[label], score[~label]
@@ -24,7 +27,7 @@ def in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
 
 def finite_numbers(values: ArrayLike, name: str) -> Floats:
     """Return finite numbers of the shape (n,), with n at least 1."""
-    (array,) = alike(np.asarray(values, np.float64))
+    (array,) = same_length(np.asarray(values, np.float64))
     if not np.isfinite(array).all():
         fix = "Give releases that are ruled out a score of -1e9"
         raise InputError(f"{name} must be finite", fix=fix)
@@ -39,16 +42,9 @@ def flags(values: ArrayLike, name: str) -> NDArray[np.bool_]:
     return array
 
 
-def alike(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def same_length(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Return arrays of the same shape (n,), with n at least 1."""
     shapes = [one.shape for one in arrays]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0] == (0,):
         raise InputError(f"arrays must have one axis and the same size, not the shapes {shapes}")
     return arrays
-
-
-def error_per_side(confidence: float) -> float:
-    """Return the chance of error on each side of an interval."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
-    return (1 - confidence) / 2

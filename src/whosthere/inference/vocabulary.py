@@ -90,24 +90,6 @@ def _true_positive_rate(name: str, percent: str, false_alarms: str) -> Metric:
     )
 
 
-def _half(name: str, which: str, who: str) -> Metric:
-    return Metric(
-        name,
-        f"mean AUC, {which}",
-        f"The mean AUC over the half of the targets {who}. "
-        "The difference to the other half shows who bears the risk.",
-    )
-
-
-def _correlation(name: str, what: str, meaning: str) -> Metric:
-    return Metric(
-        name,
-        f"correlation of AUC and {what}",
-        f"Whether {meaning} are easier to find (Spearman's rank correlation over the targets). "
-        "1 means always, 0 means that there is no such tendency, -1 means the opposite.",
-    )
-
-
 _ALL = (
     Metric(
         "auc",
@@ -134,13 +116,6 @@ _ALL = (
         "accuracy",
         "How often the attacker's yes or no is right, if the person is in half of the releases. "
         "0.5 is guessing, 1 is never wrong.",
-        can_be_limited=True,
-    ),
-    Metric(
-        "advantage",
-        "advantage",
-        "How much more often the attacker says yes if the person is in the release than if the "
-        "person is not. 0 is guessing, 1 is never wrong.",
         can_be_limited=True,
     ),
     _true_positive_rate("tpr_at_fpr_10pct", "10", "1 in 10 people"),
@@ -177,12 +152,6 @@ _ALL = (
         can_be_limited=True,
     ),
     Metric(
-        "auc_p99",
-        "AUC of the person at the 99th percentile",
-        "Ninety-nine people in a hundred are harder to find than this.",
-        can_be_limited=True,
-    ),
-    Metric(
         "odds_factor",
         "odds factor",
         "The factor by which a release can raise the odds that a person is in, at most, for the "
@@ -200,12 +169,6 @@ _ALL = (
         "largest AUC of a person",
         "The largest AUC that the mechanism allows for the person with most to lose.",
     ),
-    _half("auc_fewest_visits", "fewest visits", "with the fewest visits"),
-    _half("auc_most_visits", "most visits", "with the most visits"),
-    _half("auc_least_unique", "least unique", "whose visits are shared with the most others"),
-    _half("auc_most_unique", "most unique", "whose visits are shared with the fewest others"),
-    _correlation("risk_visits_correlation", "visits", "people with more visits"),
-    _correlation("risk_uniqueness_correlation", "uniqueness", "people who go where few others go"),
     Metric(
         CONTROL,
         "AUC of the control",

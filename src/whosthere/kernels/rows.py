@@ -8,10 +8,14 @@ import numpy as np
 from numba import njit
 
 from whosthere.kernels.random_words import random_word
-from whosthere.kernels.sorting import put_smallest_first, sort_both
+from whosthere.kernels.sorting import put_smallest_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+# Rows and cells are sorted together as keys ``row << 32 | cell``, much faster than one by one.
+_CELL = 0x7FFFFFFF
+_BLOCK = 1 << 22
 
 
 @njit(cache=True, nogil=True)
@@ -102,39 +106,24 @@ def take_marked(
     return taken_indptr, taken[:-1]
 
 
-@njit(cache=True, nogil=True)
 def renumber_regions(
     indptr: NDArray[np.int64], cells: NDArray[np.int32], n_epochs: int, number: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Return the cells of all rows, sorted in each, where region r has become ``number[r]``.
 
-    A cell is ``region * n_epochs + epoch``. The visits of a row to one region follow one another,
-    so only these runs are put into another order.
+    A cell is ``region * n_epochs + epoch``. No two regions may become one.
     """
-    longest = 0
-    for row in range(indptr.size - 1):
-        longest = max(longest, int(indptr[row + 1] - indptr[row]))
-    renumbered = np.empty(cells.size, np.int32)
-    # By run: the region's new number, where it begins, and the difference to each cell.
-    regions, begins = np.empty(longest, np.int32), np.empty(longest + 1, np.int64)
-    order, shifts = np.empty(longest, np.int64), np.empty(longest, np.int32)
-    for row in range(indptr.size - 1):
-        n_runs, stop = 0, 0
-        for i in range(indptr[row], indptr[row + 1]):
-            if n_runs == 0 or cells[i] >= stop:
-                region = np.uint32(cells[i]) // np.uint32(n_epochs)
-                stop = (int(region) + 1) * n_epochs
-                regions[n_runs], begins[n_runs] = number[region], i
-                shifts[n_runs] = (np.int64(number[region]) - np.int64(region)) * n_epochs
-                order[n_runs] = n_runs
-                n_runs += 1
-        begins[n_runs] = indptr[row + 1]
-        sort_both(regions[:n_runs], order[:n_runs])
-        end = indptr[row]
-        for run in order[:n_runs]:
-            for i in range(begins[run], begins[run + 1]):
-                renumbered[end] = cells[i] + shifts[run]
-                end += 1
+    renumbered = np.empty_like(cells)
+    # In blocks of rows, so that little memory is needed besides.
+    for rows in np.array_split(np.arange(indptr.size - 1), cells.size // _BLOCK + 1):
+        if not rows.size:
+            continue
+        mine = slice(indptr[rows[0]], indptr[rows[-1] + 1])
+        region, epoch = np.divmod(cells[mine], np.int32(n_epochs))
+        keys = np.repeat(rows << 32, np.diff(indptr[rows[0] : rows[-1] + 2]))
+        keys |= number[region] * np.int32(n_epochs) + epoch
+        keys.sort()
+        renumbered[mine] = keys & _CELL
     return renumbered
 
 
@@ -169,7 +158,7 @@ def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.
         while row < key >> 32:
             row += 1
             indptr[row] = end
-        cells[end] = np.int32(key & 0x7FFFFFFF)
+        cells[end] = np.int32(key & _CELL)
         end += 1
     indptr[n_rows] = end
     return indptr

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.adversary.knowledge_rules import familiarity
+from whosthere.adversary.knowledge_rules import knowledge_rule
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
@@ -113,7 +113,7 @@ class Point:
             spec = mechanism.replace(_MAX_VISITS, str(dataset.max_visits))
             mechanism = Mechanism.parse(spec)
         scheme = Scheme.of(mechanism, self.group_size or dataset.group_size)
-        return Setting(scheme, familiarity(self.knowledge))
+        return Setting(scheme, knowledge_rule(self.knowledge))
 
 
 @dataclass(frozen=True)

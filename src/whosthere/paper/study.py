@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.lock import only_one
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
@@ -108,7 +107,7 @@ class PreparedStudy:
             description = describe(traces, self.dataset, seed=self._record["seed"])
             write = partial(write_outcome, self._folder, self.dataset, description)
             for experiment, audit in self.audits.items():
-                audit.run(
+                result = audit.run(
                     policy=Policy.default(),
                     workers=_Kept(workers),
                     leaks=self._size.leaks,
@@ -117,8 +116,7 @@ class PreparedStudy:
                     on_failure=partial(on_failure, experiment.name),
                 )
                 before += len(audit.plan.tasks)
-                finished = FinishedAudit.load(self._folder / experiment.name)
-                audit_report(finished).save(self._folder / experiment.name / REPORT, force=True)
+                audit_report(result).save(self._folder / experiment.name / REPORT, force=True)
                 if finished_in(self._folder):
                     write(figures=False)
             return write(figures=figures)

@@ -48,31 +48,15 @@ class GameGuarantee:
 
     Attributes
     ----------
-    unit
-        What the mechanism protects.
-    unit_eps, unit_delta
-        Its guarantee for adding or removing one unit.
-    units_of_target, units_of_other
-        Units of the person in question, and of whoever is counted in their place.
     eps, delta
-        The guarantee for the replacement of the one by the other.
+        The guarantee for the replacement of the person by another.
     curve
         The best test. It is sharper than what eps and delta say.
     """
 
-    unit: Unit
-    unit_eps: float
-    unit_delta: float
-    units_of_target: int
-    units_of_other: int
     eps: float
     delta: float
     curve: TradeOff
-
-    @property
-    def relation(self) -> str:
-        """How the two data sets differ."""
-        return REPLACEMENT
 
     @property
     def odds_factor(self) -> float:
@@ -135,9 +119,7 @@ def game_guarantee(
         curve = Budget(eps, delta)
     else:
         eps, delta = curve.eps_at(given.delta), given.delta
-    return GameGuarantee(
-        given.unit, given.eps, given.delta, units_of_target, units_of_other, eps, delta, curve
-    )
+    return GameGuarantee(eps, delta, curve)
 
 
 def odds_factor(eps: float) -> float:
@@ -179,8 +161,6 @@ class GuaranteeLedger:
         Name of what is protected.
     eps, delta
         The guarantee for that relation.
-    group_size_public
-        Whether the number of people counted is public.
     chance_of_more
         The odds rise by more than `odds_factor` with at most this chance; None where nothing is
         guaranteed, or where the file is too old to say.
@@ -191,7 +171,6 @@ class GuaranteeLedger:
     unit: str | None = None
     eps: float | None = None
     delta: float | None = None
-    group_size_public: bool = True
     chance_of_more: float | None = None
 
     @classmethod
@@ -226,11 +205,10 @@ class GuaranteeLedger:
 
     def rows(self) -> list[tuple[str, object]]:
         """Return what the ledger says as pairs of words and values, for tables."""
-        size = "public" if self.group_size_public else "not public"
         found: list[tuple[str, object]] = [
             ("randomness", self.randomness.value),
             ("seeded", "yes" if self.seeded else "no"),
-            ("size of the group", size),
+            ("size of the group", "public"),
         ]
         if self.eps is None:
             return [("guarantee", "none"), *found]
@@ -259,7 +237,7 @@ class GuaranteeLedger:
             "delta": self.delta,
             "odds_factor": None if factor is None or math.isinf(factor) else factor,
             "chance_of_more": self.chance_of_more,
-            "group_size_public": self.group_size_public,
+            "group_size_public": True,
             "randomness": self.randomness.name.lower(),
             "seeded": self.seeded,
         }
@@ -277,7 +255,6 @@ class GuaranteeLedger:
             unit=None if data["unit"] is None else str(data["unit"]),
             eps=None if data["eps"] is None else float(data["eps"]),
             delta=None if data["delta"] is None else float(data["delta"]),
-            group_size_public=bool(data["group_size_public"]),
             chance_of_more=None if more is None else float(more),
         )
 

@@ -7,7 +7,6 @@ decides how far apart the counts of neighbours can lie, and so how much noise is
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,19 +27,21 @@ if TYPE_CHECKING:
     from whosthere.spec_text import Written
 
 
-class Unit(ABC):
+class Unit:
     """What is added or removed between two neighbouring data sets."""
 
     name: ClassVar[str]
+    plain_name: ClassVar[str]
+    """What one unit of a person is called in a sentence."""
     question: ClassVar[str]
     """What an attacker would like to know of one unit, as in "the odds that ..."."""
     is_person: ClassVar[bool] = False
     """Whether one unit is all of a person, so that one more or less changes the group's size."""
 
     @property
-    @abstractmethod
     def most_visits(self) -> int:
         """How many visits one unit holds at most, once the traces are bounded."""
+        return 1
 
     @property
     def l1_sensitivity(self) -> float:
@@ -56,28 +57,34 @@ class Unit(ABC):
         return math.sqrt(self.most_visits)
 
     @property
-    @abstractmethod
     def bounds_visits(self) -> bool:
         """Whether visits are dropped where there are too many."""
+        return False
 
-    @abstractmethod
-    def period(self, epochs: Epochs) -> NDArray[np.int32] | None:
+    def period(self, epochs: Epochs) -> NDArray[np.int32] | None:  # noqa: ARG002
         """Return the period within which each person's visits are bounded.
 
         By epoch, numbered from 0, shape (n_epochs,); None where nothing is bounded.
         """
+        return None
 
-    @abstractmethod
-    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
         """Drop visits at random until no unit holds more than its share."""
+        return traces
 
-    @abstractmethod
     def describe_bound(self) -> str:
         """Say in one public sentence which visits are dropped; empty where none are."""
+        return ""
 
-    @abstractmethod
     def describe_person(self) -> str:
         """Say in one public sentence what this means for a person with many visits."""
+        if self.is_person:
+            return ""
+        return (
+            "Whether a person is in the data at all is protected much less: the factor applies up "
+            f"to once for each {self.plain_name} of theirs, and of whoever is counted in their "
+            "place."
+        )
 
     def contributions(self, traces: Traces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return how many units each person has, and how many visits are counted, (n_users,) each.
@@ -92,9 +99,9 @@ class Unit(ABC):
         counted = np.minimum(by_period, self.most_visits).sum(axis=1)
         return np.asarray((by_period > 0).sum(axis=1)), np.asarray(counted)
 
-    @abstractmethod
     def __str__(self) -> str:
         """Write the unit as a spec string's parameters."""
+        return f"unit={self.name}"
 
 
 @dataclass(frozen=True)
@@ -102,30 +109,8 @@ class Event(Unit):
     """One visit of one person: one region in one epoch."""
 
     name: ClassVar[str] = "event"
+    plain_name: ClassVar[str] = "visit"
     question: ClassVar[str] = "that one visit of a person took place"
-
-    @property
-    def most_visits(self) -> int:
-        return 1
-
-    @property
-    def bounds_visits(self) -> bool:
-        return False
-
-    def period(self, epochs: Epochs) -> None:  # noqa: ARG002
-        return
-
-    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
-        return traces
-
-    def describe_bound(self) -> str:
-        return ""
-
-    def describe_person(self) -> str:
-        return _adds_up("visit")
-
-    def __str__(self) -> str:
-        return f"unit={self.name}"
 
 
 @dataclass(frozen=True)
@@ -166,6 +151,7 @@ class UserDay(_Bounded):
     """All visits of one person on one local day, at most `max_visits` of them counted."""
 
     name: ClassVar[str] = "user-day"
+    plain_name: ClassVar[str] = "day with a visit"
     question: ClassVar[str] = "that a person was there on one day, whatever they did that day,"
     _whose: ClassVar[str] = "person and day"
     _per_day: ClassVar[bool] = True
@@ -173,15 +159,13 @@ class UserDay(_Bounded):
     def period(self, epochs: Epochs) -> NDArray[np.int32]:
         return epochs.days
 
-    def describe_person(self) -> str:
-        return _adds_up("day with a visit")
-
 
 @dataclass(frozen=True)
 class User(_Bounded):
     """All visits of one person, at most `max_visits` of them counted."""
 
     name: ClassVar[str] = "user"
+    plain_name: ClassVar[str] = "person"
     question: ClassVar[str] = "that a person is in the data"
     is_person: ClassVar[bool] = True
     _whose: ClassVar[str] = "person"
@@ -190,20 +174,8 @@ class User(_Bounded):
     def period(self, epochs: Epochs) -> NDArray[np.int32]:
         return np.zeros(epochs.n, dtype=np.int32)
 
-    def describe_person(self) -> str:
-        return ""
 
-
-def _adds_up(what: str) -> str:
-    return (
-        "Whether a person is in the data at all is protected much less: the factor applies up "
-        f"to once for each {what} of theirs, and of whoever is counted in their place."
-    )
-
-
-UNITS: Mapping[str, type[Unit]] = MappingProxyType(
-    {unit.name: unit for unit in (Event, UserDay, User)}
-)
+UNITS: Mapping[str, type] = MappingProxyType({unit.name: unit for unit in (Event, UserDay, User)})
 """The kinds of unit by name, from the narrowest to the widest."""
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.finished import FinishedAudit
 from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
@@ -79,7 +78,7 @@ def refuse_page(path: Path, *, force: bool, runs: Sequence[Path] = ()) -> None:
     refuse_existing(path, force=force)
 
 
-def audit_report(audit: FinishedAudit) -> Report:
+def audit_report(audit: AuditResult) -> Report:
     """Return the report of one audit."""
     title = f"Audit {shortened(audit.name)}"
     html = render(
@@ -99,7 +98,7 @@ def audit_report(audit: FinishedAudit) -> Report:
     return Report(title, html)
 
 
-def comparison_report(audits: Sequence[FinishedAudit]) -> Report:
+def comparison_report(audits: Sequence[AuditResult]) -> Report:
     """Return several audits side by side."""
     page = comparison_page(audits)
     title = f"Audits {', '.join(page.names)}"
@@ -123,6 +122,5 @@ def recommendation_report(found: Recommendation) -> Report:
 
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
-    audit = FinishedAudit.of(result)
-    glossary = glossary_of(audit.findings)
-    return render("notebook", fragment=True, overview=overview(audit), glossary=glossary)
+    glossary = glossary_of(result.findings)
+    return render("notebook", fragment=True, overview=overview(result), glossary=glossary)

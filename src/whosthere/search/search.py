@@ -23,15 +23,16 @@ from whosthere.inference.looks import Look
 from whosthere.privacy.families import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
 from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, Tried, by_only
-from whosthere.search.trials import TrialProgress, Trials, TrialsFolder
+from whosthere.search.trials import Trials, TrialsFolder
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.game.plan import Plan
+    from whosthere.progress import Move
 
 DEFAULT_FAMILIES = (
     "suppress(k=?)",
@@ -105,7 +106,7 @@ class PreparedSearch:
         *,
         policy: Policy | None = None,
         workers: Workers | None = None,
-        on_progress: Callable[[TrialProgress], None] = lambda _progress: None,
+        on_progress: Move = lambda _what, _done, _total: None,
     ) -> Recommendation:
         """Search, check and confirm.
 
@@ -114,7 +115,8 @@ class PreparedSearch:
         policy, workers
             As for an audit.
         on_progress
-            Called before each trial, and after each of its tasks.
+            Called before each trial, and after each of its tasks, with the trial, how many of its
+            tasks are done, and how many it has.
         """
         judged_by = policy or Policy.default()
         with ExitStack() as stack:

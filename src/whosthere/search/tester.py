@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.guaranteed import guarantee_findings, guaranteed
+from whosthere.auditing.guaranteed import guaranteed
+from whosthere.auditing.judging import judge_scores
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.verdict import Verdict, judge
 from whosthere.errors import InputError
 from whosthere.game.population import Population
 from whosthere.game.together import Together, together
-from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import CEILING
 from whosthere.search.recommendation import SEARCHER, Candidate
 from whosthere.seeds import derived_seed
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.verdict import Verdict
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
     from whosthere.inference.finding import Finding
@@ -195,29 +195,17 @@ class Tester:
     def _judged(
         self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
     ) -> tuple[Verdict, tuple[Finding, ...]]:
-        findings = measure(
+        findings, _, [verdict] = judge_scores(
+            replace(plan, together=self.terms.together),
             tests,
             controls,
-            seed=plan.seed,
-            n_limits=len(self.policy.limits),
-            n_attacks=len(self.terms.attacks),
+            self.policy,
+            guaranteed(plan, self.terms.tested),
             look=self.look,
+            n_attacks=len(self.terms.attacks),
             n_controls=self.terms.most_controls,
         )
-        findings += guarantee_findings(guaranteed(plan, self.terms.tested))
-        sizes = {one.setting: self.terms.any_plan.schemes[0].group_size for one in findings}
-        trusted = control_holds(findings)
-        [verdict] = judge(
-            findings,
-            self.policy,
-            trusted=trusted,
-            group_sizes=sizes,
-            knows={str(one): one.knowledge.words for one in plan.settings},
-            choice=self.terms.any_plan.choice,
-            together=self.terms.together,
-            look=self.look,
-        )
-        return verdict, tuple(findings)
+        return verdict, findings
 
 
 def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.lock import only_one
@@ -13,18 +14,17 @@ from whosthere.auditing.run import do_what_is_left
 from whosthere.auditing.store import (
     MANIFEST,
     RunFolder,
-    content_of,
     identity_of,
     json_object,
     note_look,
     number_of_look,
+    refuse_other_content,
     write_json,
 )
-from whosthere.data.files import refuse_existing
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import NoReturn
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.work import Job, Workers
     from whosthere.game.plan import Plan
     from whosthere.game.rounds import Task
+    from whosthere.progress import Move
 
 FORMAT_VERSION = 2
 SEARCH_MANIFEST = "search.json"
@@ -40,37 +41,6 @@ SEARCH_MANIFEST = "search.json"
 
 class TrialFailedError(RuntimeError):
     """A part of a trial could not be done, so that nothing can be said of the protection."""
-
-
-@dataclass(frozen=True)
-class TrialProgress:
-    """How far a search has come.
-
-    Attributes
-    ----------
-    number
-        Of the trial, from 1.
-    most
-        How many trials there will be at most; it grows where a check or a confirmation fails.
-    trial
-        What is tried, such as ``suppress(k=4) with likelihood-ratio``.
-    done, total
-        Tasks of this trial.
-    """
-
-    number: int
-    most: int
-    trial: str
-    done: int
-    total: int
-
-    @property
-    def title(self) -> str:
-        """The trial without its tasks."""
-        return f"trial {self.number} of at most {self.most}: {self.trial}"
-
-    def __str__(self) -> str:
-        return f"{self.title}, {self.done} of {self.total} tasks"
 
 
 @dataclass(frozen=True)
@@ -95,13 +65,8 @@ class TrialsFolder:
         """Refuse a folder that holds anything but trials on the same traces."""
         if self._manifest.exists():
             self._check_same(json_object(self._manifest), _identity(job))
-        elif self.path.exists() and (
-            not self.path.is_dir() or content_of(self.path, manifest=SEARCH_MANIFEST)
-        ):
-            problem = "is there already and is not the folder of a search"
-            raise FileError(problem, where=self.path, fix="Name a new folder")
         else:
-            refuse_existing(self._manifest, force=False)
+            refuse_other_content(self._manifest, "a search")
 
     def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
         differs = [key for key in wanted if found.get(key) != wanted[key]]
@@ -164,7 +129,7 @@ class Trials:
     most
         How many trials there will be at most.
     on_progress
-        Called before each trial, and after each task.
+        Called before each trial, and after each of its tasks, with the trial and its tasks.
     """
 
     def __init__(
@@ -173,7 +138,7 @@ class Trials:
         job: Job,
         workers: Workers,
         most: int,
-        on_progress: Callable[[TrialProgress], None],
+        on_progress: Move,
     ) -> None:
         self._folder, self._job, self._workers = folder, job, workers
         self._most, self._on_progress = most, on_progress
@@ -191,15 +156,14 @@ class Trials:
     def scores(self, plan: Plan, trial: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Do what is left of a trial; return the scores of test releases, and of the control."""
         self.number += 1
+        title = f"trial {self.number} of at most {self.most}: {trial}"
         folder = self._folder.of(plan)
         folder.begin(identity_of(plan, self._job.traces_fingerprint), known=plan.about_json())
         do_what_is_left(
             replace(self._job, plan=plan),
             folder,
             self._workers,
-            lambda done, total: self._on_progress(
-                TrialProgress(self.number, self.most, trial, done, total)
-            ),
+            partial(self._on_progress, title),
             _fail,
         )
         return folder.collect(plan)

@@ -99,7 +99,7 @@ class _Statistic:
         m, mechanism = self.facts.group_size, self.facts.mechanism
         counts: NDArray[np.number] = symbols
         if mechanism.withheld is not None:
-            values = mechanism.alphabet(m).values(symbols)
+            values = mechanism.alphabet(self.facts.most_count).values(symbols)
             counts = np.where(values == WITHHELD, stand_in(mechanism), values)
         visited, not_visited = (
             of_release - of_reference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import polars as pl
 
@@ -145,12 +145,9 @@ class TimeReader:
                 fix=f"Say how times are written (`time_format`): {UNIX}, or a pattern like %Y%m%d",
             )
         micros = from_numbers(column)
-        low, high = cast("int | None", micros.min()), cast("int | None", micros.max())
-        if self.any_age or low is None or high is None:
-            return Moments(micros)
-        if low >= _FIRST_PLAUSIBLE and high < _END_OF_PLAUSIBLE:
-            return Moments(micros)
         strange = ~plausible(micros).fill_null(value=True)
+        if self.any_age or not strange.any():
+            return Moments(micros)
         return Moments(_null_where(micros, strange), {IMPLAUSIBLE: strange})
 
     def _read_iso(self, text: pl.Series) -> Moments:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from whosthere.reporting.charts.axes import WIDTH, Field, Key, Linear, plot
 from whosthere.reporting.charts.svg import SHAPES, Chart, element, group, line, mark, text
-from whosthere.reporting.words import shortened
+from whosthere.reporting.words import shortened, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from whosthere.auditing.verdict import Decision
+    from whosthere.inference.finding import Finding
 
 _ROW = 18
 _LETTERS = 58
@@ -42,6 +43,14 @@ class Dot:
     low: float | None
     high: float | None
     title: str
+
+    @classmethod
+    def of(cls, key: Key, finding: Finding | None, said: str) -> tuple[Dot, ...]:
+        """Return a finding, nothing where there is no value; `said` stands before the value."""
+        if finding is None or finding.estimate is None:
+            return ()
+        title = f"{said} {with_interval(finding)}"
+        return (cls(key, finding.estimate, finding.low, finding.high, title),)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.lookup import Lookup
@@ -13,10 +13,10 @@ from whosthere.reporting.sections.parts import Cell, Head, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
     from whosthere.inference.finding import Finding
 
 _LONG = 400
@@ -42,12 +42,12 @@ class About:
     left_out: str
 
 
-def about_section(audit: FinishedAudit) -> About:
+def about_section(audit: AuditResult) -> About:
     """Return everything that does not depend on what was found."""
     chosen = " ".join(said_of_targets("targets", audit.choice))
     left_out = said_of_targets("targets_repeated", audit.choice)
     # The manifest does not hold when the tested time begins.
-    left_out += [texts()["repeated"]["test_from"]] if audit.plan.get("first_epoch") else []
+    left_out += [texts()["repeated"]["test_from"]] if audit.plan["first_epoch"] else []
     return About(
         tuple(
             paragraph.replace("{targets}", chosen) for paragraph in texts()["method"]["paragraphs"]
@@ -79,47 +79,44 @@ def policy_table(policy: Policy) -> Table:
     return Table.of("The limits of risk, and the floors of what must be left.", heads, rows)
 
 
-def command_of(audit: FinishedAudit) -> str:
+def command_of(audit: AuditResult) -> str:
     """Return a command that repeats an audit, as far as its manifest tells."""
-    plan = audit.plan
+    plan, settings = audit.plan, audit.manifest["settings"]
     given = {
-        "--releases": plan.get("releases"),
-        "--control-releases": plan.get("control_releases"),
-        "--reference-size": plan.get("reference_size"),
-        "--past-releases": plan.get("past_releases") or None,
-        "--test-from": "..." if plan.get("first_epoch") else None,
-        "--seed": plan.get("seed"),
+        "--group-size": [one["group_size"] for one in settings],
+        "--mechanism": [one["mechanism"] for one in settings],
+        "--attack": [attack for own in plan["contests"].values() for attack in own],
+        # What is usual goes without saying.
+        "--knowledge": [one["knowledge"] for one in settings],
+        **_options_of_targets(audit),
+        "--releases": [plan["releases"]],
+        "--control-releases": [plan["control_releases"]],
+        "--reference-size": [plan["reference_size"]],
+        "--past-releases": [plan["past_releases"]],
+        "--test-from": ["..."] if plan["first_epoch"] else [],
+        "--seed": [plan["seed"]],
+        "--releases-of": [f"{name}={n}" for name, n in plan.get("releases_of", {}).items()],
     }
-    contests: Mapping[str, Any] = plan.get("contests", {})
-    mechanisms = dict.fromkeys(name.rpartition(", m=")[0] for name in contests)
-    sizes = dict.fromkeys(name.rpartition(", m=")[2].partition(",")[0] for name in contests)
-    attacks = dict.fromkeys(str(attack) for own in contests.values() for attack in own)
-    parts = ["whosthere audit TRACES"]
-    parts += [f"--group-size {shlex.quote(size)}" for size in sizes]
-    parts += [f"--mechanism {shlex.quote(shortened(name))}" for name in mechanisms]
-    parts += [f"--attack {shlex.quote(shortened(name))}" for name in attacks]
-    # The usual knowledge goes without saying in a name.
-    known = dict.fromkeys(name.partition(", knows ")[2] or "all" for name in contests)
-    if set(known) != {"all"}:
-        parts += [f"--knowledge {shlex.quote(shortened(spec))}" for spec in known]
-    parts += _options_of_targets(audit)
-    parts += [f"{option} {value}" for option, value in given.items() if value is not None]
-    own = plan.get("releases_of", {})
-    parts += [f"--releases-of {shlex.quote(f'{name}={n}')}" for name, n in own.items()]
-    return " \\\n    ".join([*parts, "--out RUN"])
+    usual = {"--knowledge": {"all"}, "--past-releases": {0}}
+    parts = [
+        f"{option} {value if value == '...' else shlex.quote(shortened(str(value)))}"
+        for option, values in given.items()
+        if set(values) != usual.get(option)
+        for value in dict.fromkeys(values)
+    ]
+    return " \\\n    ".join(["whosthere audit TRACES", *parts, "--out RUN"])
 
 
-def _options_of_targets(audit: FinishedAudit) -> list[str]:
+def _options_of_targets(audit: AuditResult) -> dict[str, list[object]]:
     """Return the options that choose as many targets in the same way, without any id."""
     choice = audit.choice
     if choice is not None and choice.by_hand:
-        return ["--user ..."]
+        return {"--user": ["..."]}
     least = 1 if choice is None else choice.min_visits
-    filtered = [f"--min-visits {least}"] if least > 1 else []
-    return [f"--targets {audit.n_targets}", *filtered]
+    return {"--targets": [audit.n_targets], "--min-visits": [least] if least > 1 else []}
 
 
-def facts_of(audit: FinishedAudit) -> dict[str, str]:
+def facts_of(audit: AuditResult) -> dict[str, str]:
     """Return what was done, as far as it is known; who the targets are is nobody's business."""
     plan, manifest = audit.plan, audit.manifest
     passed = {None: "none", True: "passed", False: "FAILED"}

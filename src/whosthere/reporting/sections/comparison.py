@@ -16,12 +16,12 @@ from whosthere.reporting.sections.parts import (
     axis_ends,
     protection_cell,
 )
-from whosthere.reporting.words import shortened, texts, with_interval, words_of
+from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.inference.finding import Finding
 
 _LETTERS = 40
@@ -87,7 +87,7 @@ class ComparisonPage:
     plans: Table
 
 
-def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
+def comparison_page(audits: Sequence[AuditResult]) -> ComparisonPage:
     """Return the sections of a comparison; see `matched` for what stands side by side."""
     names = distinct_names(audits)
     pairs = matched(audits)
@@ -105,7 +105,7 @@ def comparison_page(audits: Sequence[FinishedAudit]) -> ComparisonPage:
     )
 
 
-def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
+def comparison_json(audits: Sequence[AuditResult]) -> dict[str, Any]:
     """Return a comparison as a JSON object: every audit, and what surely changed since the first.
 
     Under `changes`, every protection and metric has the largest value of all attacks in each audit
@@ -136,7 +136,7 @@ def comparison_json(audits: Sequence[FinishedAudit]) -> dict[str, Any]:
     }
 
 
-def distinct_names(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+def distinct_names(audits: Sequence[AuditResult]) -> tuple[str, ...]:
     """Return a short name for each audit; those called alike are numbered."""
     names = [shortened(audit.name, _LETTERS) for audit in audits]
     often = Counter(names)
@@ -156,7 +156,7 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     return "lower" if new_high < low else "cannot tell"
 
 
-def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
+def matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
     """Return what stands side by side: settings of the same name.
 
     Where each audit has a protection with one group size only, its settings are matched even if
@@ -174,14 +174,14 @@ def matched(audits: Sequence[FinishedAudit]) -> tuple[Matched, ...]:
     return tuple(found.values())
 
 
-def _metrics(audits: Sequence[FinishedAudit]) -> tuple[str, ...]:
+def _metrics(audits: Sequence[AuditResult]) -> tuple[str, ...]:
     """Return what is compared: all that a policy of some audit limits, and the usual metrics."""
     shown = (metric for audit in audits for metric in audit.policy.metrics_to_show)
     return tuple(dict.fromkeys(shown))
 
 
 def _verdicts(
-    audits: Sequence[FinishedAudit], names: tuple[str, ...], pairs: tuple[Matched, ...]
+    audits: Sequence[AuditResult], names: tuple[str, ...], pairs: tuple[Matched, ...]
 ) -> Table:
     decided = [{verdict.setting: verdict for verdict in audit.verdicts} for audit in audits]
     rows = (
@@ -206,15 +206,9 @@ def _measure(
     for i, pair in enumerate(pairs, 1):
         values = pair.values(found, metric)
         dots = tuple(
-            Dot(
-                keys[name],
-                one.estimate,
-                one.low,
-                one.high,
-                f"{name}, {shortened(one.setting)}: {words} {with_interval(one)}",
-            )
-            for name, one in zip(names, values, strict=True)
-            if one is not None and one.estimate is not None
+            dot
+            for name, setting, one in zip(names, pair.settings, values, strict=True)
+            for dot in Dot.of(keys[name], one, f"{name}, {shortened(str(setting))}: {words}")
         )
         if dots:
             rows.append(Protection(f"{i}  {pair.name}", dots))
@@ -233,7 +227,7 @@ def _measure(
     return Measure(metric, chart, Table.of(caption, heads, body))
 
 
-def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
+def _warnings(audits: Sequence[AuditResult]) -> Iterator[str]:
     said: dict[str, str] = texts()["comparison"]["warnings"]
     if any(audit.trusted is False for audit in audits):
         yield said["untrusted"]
@@ -247,7 +241,7 @@ def _warnings(audits: Sequence[FinishedAudit]) -> Iterator[str]:
         yield said["targets"]
 
 
-def _plans(audits: Sequence[FinishedAudit], names: tuple[str, ...]) -> Table:
+def _plans(audits: Sequence[AuditResult], names: tuple[str, ...]) -> Table:
     known = [facts_of(audit) for audit in audits]
     rows = ((what, *(facts.get(what, "not known") for facts in known)) for what in _FACTS)
     return Table.of("What was done in each audit.", ("what", *names), rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection
 from whosthere.reporting.lookup import KEPT, Lookup
 from whosthere.reporting.sections.overview import overview_of
-from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
+from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,26 +65,22 @@ def _figures(family: str, steps: list[Candidate], limit: float | None) -> dict[s
     for step in steps:
         name = shortened(step.mechanism)
         label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
-        risks += _risk(name, label, step.verdict, step.findings)
+        risks.append(_risk(name, label, step.verdict, step.findings))
         if step.confirmation is not None:
             again = f"{step.choice} (confirmation)"
-            risks += _risk(name, again, step.confirmation, step.confirmation_findings)
-        left = step.pattern_kept
-        key = DECISIONS[step.last_verdict.decision]
+            risks.append(_risk(name, again, step.confirmation, step.confirmation_findings))
+        left, key = step.pattern_kept, DECISIONS[step.last_verdict.decision]
         dot = Dot(key, left, None, None, f"{name}: {words} {number(left)}")
         kept.append(Protection(label, (dot,)))
-    risk = DotChart(f"Risk by step of {family}", "mean AUC", tuple(risks), limit, 0.4, 1.0)
+    measured = tuple(row for row in risks if row.dots)
+    risk = DotChart(f"Risk by step of {family}", "mean AUC", measured, limit, 0.4, 1.0)
     left_over = DotChart(f"{words} by step of {family}", words, tuple(kept), None, 0, 1)
     return {"risk": risk, "kept": left_over}
 
 
-def _risk(
-    name: str, label: str, verdict: Verdict, findings: Sequence[Finding]
-) -> Iterator[Protection]:
-    """Return the row of a trial; none where no AUC was measured."""
+def _risk(name: str, label: str, verdict: Verdict, findings: Sequence[Finding]) -> Protection:
+    """Return what a trial of a step found."""
     lookup = Lookup(findings)
-    one = lookup.largest(verdict.setting, "auc")
-    if one is not None and one.estimate is not None:
-        title = f"{name}: mean AUC {with_interval(one)}"
-        dot = Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, title)
-        yield Protection(label, (dot,), lookup.ceiling(verdict.setting, "auc"))
+    auc = lookup.largest(verdict.setting, "auc")
+    dots = Dot.of(DECISIONS[verdict.decision], auc, f"{name}: mean AUC")
+    return Protection(label, dots, lookup.ceiling(verdict.setting, "auc"))

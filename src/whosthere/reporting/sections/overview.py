@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whosthere.auditing.verdict import in_a_group
+from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -21,13 +21,13 @@ from whosthere.reporting.sections.parts import (
     metric_heads,
     protection_cell,
 )
-from whosthere.reporting.words import number, shortened, texts, with_interval, words_of
+from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from whosthere.auditing.finished import FinishedAudit
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Decision, Verdict
 
 _FEW = 3
@@ -73,7 +73,7 @@ class Overview:
     table: Table
 
 
-def overview(audit: FinishedAudit) -> Overview:
+def overview(audit: AuditResult) -> Overview:
     """Return the first screen of an audit."""
     found = Lookup(audit.findings)
     return overview_of(
@@ -111,7 +111,7 @@ def overview_of(
     )
 
 
-def _warnings(audit: FinishedAudit) -> Iterator[str]:
+def _warnings(audit: AuditResult) -> Iterator[str]:
     said: dict[str, str] = texts()["warnings"]
     if not audit.trusted:
         yield said["no_control" if audit.trusted is None else "untrusted"]
@@ -154,10 +154,11 @@ def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
     if odds is None or odds > HARDLY_ANY:
         cell = Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
         return said["hardly_any"], cell
-    but = said["but"].format(chance=f"{more:.2g}") if more else ""
-    detail = f"chance of more: {more:.2g}" if more else ""
-    cell = Cell(f"\N{MULTIPLICATION SIGN} {odds:,.1f}", detail, sort=odds)
-    return said["odds"].format(odds=f"{odds:,.1f}", but=but), cell
+    but = said["but"].format(chance=chance_in_words(more)) if more else ""
+    detail = f"chance of more: {chance_in_words(more)}" if more else ""
+    most = f"{rounded_up(odds, 1):,.1f}"
+    cell = Cell(f"\N{MULTIPLICATION SIGN} {most}", detail, sort=odds)
+    return said["odds"].format(odds=most, but=but), cell
 
 
 def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dict[str, DotChart]:
@@ -173,8 +174,8 @@ def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dic
 def _risk_chart(
     verdicts: Sequence[Verdict], found: Lookup, metric: str, policy: Policy
 ) -> DotChart | None:
-    measured = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
-    rows = tuple(row for row in measured if row is not None)
+    every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
+    rows = tuple(row for row in every if row.dots)
     if not rows:
         return None
     limit = next((limit.most for limit in policy.limits if limit.metric == metric), None)
@@ -189,19 +190,16 @@ def _risk_chart(
     return TradeOff(title, f"risk: {words}", rows, limit, low, high, f"kept: {kept}", floor)
 
 
-def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protection | None:
-    one = found.largest(verdict.setting, metric)
-    if one is None or one.estimate is None:
-        return None
-    kept = found.kept(verdict.setting)
-    label = f"{i}  {verdict.setting}"
-    said = f"{shortened(label)}: {verdict.decision}; {words_of(metric)} {with_interval(one)}"
-    said += f"; {words_of(KEPT)} {number(kept)}" if kept is not None else ""
+def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protection:
+    setting, kept = verdict.setting, found.kept(verdict.setting)
+    label = f"{i}  {setting}"
+    left = "" if kept is None else f"; {words_of(KEPT)} {number(kept)}"
+    said = f"{shortened(label)}: {verdict.decision}{left}; {words_of(metric)}"
     return Protection(
         label,
-        (Dot(DECISIONS[verdict.decision], one.estimate, one.low, one.high, said),),
-        found.ceiling(verdict.setting, metric),
-        found.guarantee(verdict.setting, metric),
+        Dot.of(DECISIONS[verdict.decision], found.largest(setting, metric), said),
+        found.ceiling(setting, metric),
+        found.guarantee(setting, metric),
         i,
         kept,
     )

@@ -31,7 +31,7 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.reporting.charts.svg import Chart
 
     Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Sure:
     estimated: tuple[Panel, ...]
 
 
-def sure_section(audit: FinishedAudit) -> Sure:
+def sure_section(audit: AuditResult) -> Sure:
     """Return how sure the findings are."""
     found = Lookup(audit.findings)
     numbers = {verdict.setting: i for i, verdict in enumerate(audit.verdicts, 1)}
@@ -78,11 +78,11 @@ def sure_section(audit: FinishedAudit) -> Sure:
     return Sure(tuple(curves), _attacks(audit, found, numbers), _controls(audit), tuple(estimated))
 
 
-def _roc_charts(audit: FinishedAudit, found: Lookup, setting: str) -> dict[str, Chart]:
+def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Chart]:
     if not audit.scores.width:
         return {}
     here = audit.scores.filter(pl.col("setting") == setting)
-    seed = int(audit.plan.get("seed", 0))
+    seed = int(audit.plan["seed"])
     curves, n_out = [], 1
     for name in (*found.attacks_in(setting), CEILING):
         rows = here.filter(pl.col("attack") == name)
@@ -138,7 +138,7 @@ def _found(labels: NDArray[np.bool_], weights: NDArray[np.int64], last: NDArray[
     return np.asarray(found[np.searchsorted(rates, RATES + 1e-12, side="right") - 1])
 
 
-def _attacks(audit: FinishedAudit, found: Lookup, numbers: dict[str, int]) -> Table:
+def _attacks(audit: AuditResult, found: Lookup, numbers: dict[str, int]) -> Table:
     """Return every attack in every setting, and the lines that bound them."""
     places = dict.fromkeys(
         (one.setting, one.attack)
@@ -160,7 +160,7 @@ def _attacks(audit: FinishedAudit, found: Lookup, numbers: dict[str, int]) -> Ta
     return Table.of("Every attack against every protection, with 95 % intervals.", heads, rows)
 
 
-def _controls(audit: FinishedAudit) -> Table | None:
+def _controls(audit: AuditResult) -> Table | None:
     controls = [one for one in audit.findings if one.holds is not None]
     if not controls:
         return None
@@ -180,9 +180,9 @@ def _controls(audit: FinishedAudit) -> Table | None:
     )
 
 
-def _marginal_charts(audit: FinishedAudit, setting: str) -> dict[str, Chart]:
+def _marginal_charts(audit: AuditResult, setting: str) -> dict[str, Chart]:
     charts: dict[str, Chart] = {}
-    if audit.marginals is None:
+    if audit.marginals.is_empty():
         return charts
     here = audit.marginals.filter(pl.col("setting") == setting).drop_nulls(["truth", "estimated"])
     for axis, words in (("region", "regions"), ("hour", "hours of the week")):

@@ -17,7 +17,7 @@ from whosthere.reporting.words import shortened, words_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.reporting.charts.svg import Chart
 
 _TOP = 10
@@ -38,19 +38,19 @@ class Where:
     left_out
         How many protections there was no room for.
     people
-        How many people the amounts are sums over; None where that is not known.
+        How many people the amounts are sums over.
     """
 
     panels: tuple[Panel, ...]
     what_if: Table | None
-    left_out: int = 0
-    people: int | None = None
+    left_out: int
+    people: int
 
 
-def where_section(audit: FinishedAudit) -> Where | None:
+def where_section(audit: AuditResult) -> Where | None:
     """Return where and when people are found, None where that was not measured."""
     panels: list[Panel] = []
-    if audit.leaks is not None and audit.regions is not None:
+    if not audit.leaks.is_empty():
         shown = _with_enough_people(audit.leaks)
         settings = [verdict.setting for verdict in audit.verdicts]
         most = _MOST_PLACES // max(audit.regions.height, 1)
@@ -140,7 +140,7 @@ def _amount(row: Mapping[str, Any]) -> str:
     return f"{row['leak']:.3g}, from {row['targets']:,} people"
 
 
-def _what_if(audit: FinishedAudit) -> Table | None:
+def _what_if(audit: AuditResult) -> Table | None:
     if not audit.what_if:
         return None
     heads = (

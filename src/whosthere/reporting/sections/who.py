@@ -25,7 +25,7 @@ from whosthere.reporting.words import shortened
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from whosthere.auditing.finished import FinishedAudit
+    from whosthere.auditing.result import AuditResult
     from whosthere.game.together import Together
     from whosthere.reporting.charts.svg import Chart
 
@@ -57,7 +57,7 @@ class Who:
     together: Table | None
 
 
-def who_section(audit: FinishedAudit) -> Who | None:
+def who_section(audit: AuditResult) -> Who | None:
     """Return who is found, None where nobody was attacked."""
     found = Lookup(audit.findings)
     if not audit.targets.width or not found.attacks:
@@ -105,11 +105,11 @@ def _together(found: Together | None) -> Table | None:
     return Table.of("People who go together.", heads, rows)
 
 
-def target_numbers(audit: FinishedAudit) -> dict[int, int]:
+def target_numbers(audit: AuditResult) -> dict[int, int]:
     """Return a new number for each target, in an order that says nothing of the traces."""
     rows = np.sort(audit.targets["target"].unique().to_numpy())
     # Those who have the traces could otherwise look up who is who by the order of the rows.
-    order = generator(int(audit.plan.get("seed", 0)), "numbers in a report").permutation(rows.size)
+    order = generator(int(audit.plan["seed"]), "numbers in a report").permutation(rows.size)
     return {int(row): int(place) + 1 for row, place in zip(rows, order, strict=True)}
 
 

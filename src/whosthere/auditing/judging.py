@@ -1,0 +1,365 @@
+"""From findings to a verdict about each setting.
+
+A setting is rejected if some attack is surely above a limit, accepted if every attack is surely
+at or below every limit; otherwise the verdict is "cannot tell". "Surely" means by the end of the
+interval that decides, which lies further out than the one that is shown. To accept, every attack
+must keep every limit, so a wrong acceptance needs the riskiest of them to be wrong. To reject, one
+broken limit is enough, so the lower ends are taken at a level that holds for all attacks and limits
+of a setting together. Both kinds of error have a chance of at most 2.5 % over all looks at an audit
+(`whosthere.inference.looks`).
+
+An acceptance also needs the strongest attack known, no failed task, all controls, and targets that
+were drawn at random: people named by hand do not represent others. A rejection needs no sample: a
+protection that fails some people fails. The ceiling of the game and the guarantee of the mechanism
+are no attacks: they decide nothing, but are reported. Nor does what is left to publish decide: what
+keeps less than the floors of the policy is safe, but useless, and its verdict says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from whosthere.auditing import reasons
+from whosthere.auditing.guaranteed import guarantee_findings
+from whosthere.auditing.reasons import estimate_of, low_of
+from whosthere.auditing.sample_size import what_would_help
+from whosthere.auditing.verdict import Decision, Verdict
+from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.measure import control_holds, measure
+from whosthere.inference.vocabulary import (
+    CEILING,
+    CONTROL,
+    EXCESS,
+    FAULTS,
+    GUARANTEE,
+    LAW_CONTROL,
+    METRICS,
+    NOT_ATTACKS,
+    SHARED_AUC,
+    STRONGEST,
+    UTILITY,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    import polars as pl
+
+    from whosthere.auditing.policy import Limit, Policy
+    from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
+    from whosthere.game.target_choice import TargetChoice
+    from whosthere.game.together import Together
+    from whosthere.inference.finding import Finding
+    from whosthere.inference.looks import Look
+    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+
+_WHY_UNTRUSTED = {
+    CONTROL: "an attack found a signal where there is none",
+    LAW_CONTROL: "published values do not follow the law of their mechanism",
+    FAULTS: "test releases are not what they claim to be",
+    EXCESS: "an attack did better than the best possible one",
+}
+_NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
+_NO_ATTACK = "No attack was measured in this setting."
+_FAILED = "Some tasks of this setting failed, so some people were not attacked."
+_WEAK = (
+    f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
+    "weak attacks."
+)
+_NO_SAMPLE = (
+    "The targets were named by hand. They do not represent other people, so nothing can be "
+    "accepted. Let targets be drawn at random."
+)
+_FAILS_THEM = (
+    "The targets were named by hand: this is about them, and other people may be harder or easier "
+    "to find. A protection that fails them is rejected all the same."
+)
+_KNOWN_TODAY = (
+    "So this is accepted by the attacks known today, not because no attack could ever do better."
+)
+
+
+class Judged(NamedTuple):
+    """What scores say: the findings, whether the controls passed, and the verdicts on settings."""
+
+    findings: tuple[Finding, ...]
+    trusted: bool | None
+    verdicts: tuple[Verdict, ...]
+
+
+def judge_scores(
+    plan: Plan,
+    tests: pl.DataFrame,
+    controls: pl.DataFrame,
+    policy: Policy,
+    promised: Mapping[str, GuaranteeForAll],
+    *,
+    look: Look,
+    failed: Collection[Task] = (),
+    n_attacks: int | None = None,
+    n_controls: int | None = None,
+) -> Judged:
+    """Measure and judge the scores of a plan.
+
+    Parameters
+    ----------
+    tests, controls, look, n_attacks, n_controls
+        As for `whosthere.inference.measure.measure`.
+    promised
+        What the settings guarantee by themselves.
+    failed
+        Tasks that have no scores.
+    """
+    measured = measure(
+        tests,
+        controls,
+        seed=plan.seed,
+        n_limits=len(policy.limits),
+        n_attacks=n_attacks,
+        look=look,
+        n_controls=n_controls,
+    )
+    findings = (*measured, *guarantee_findings(promised))
+    trusted = control_holds(findings)
+    without = {task.scheme for task in failed}
+    verdicts = judge(
+        findings,
+        policy,
+        trusted=trusted,
+        incomplete={str(one) for one in plan.settings if one.scheme in without},
+        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
+        knows={str(one): one.knowledge.words for one in plan.settings},
+        choice=plan.choice,
+        together=plan.together,
+        look=look,
+    )
+    return Judged(findings, trusted, tuple(verdicts))
+
+
+def judge(
+    findings: Sequence[Finding],
+    policy: Policy,
+    *,
+    trusted: bool | None = True,
+    incomplete: Collection[str] = (),
+    group_sizes: Mapping[str, int] | None = None,
+    knows: Mapping[str, str] | None = None,
+    choice: TargetChoice | None = None,
+    together: Together | None = None,
+    look: Look = FIRST_LOOK,
+) -> list[Verdict]:
+    """Return a verdict for each setting, in the order in which they appear.
+
+    Parameters
+    ----------
+    trusted
+        Whether the controls were passed; None if there were none. Nothing is accepted or
+        rejected unless they were passed.
+    incomplete
+        Settings of which some tasks failed: these are not accepted.
+    group_sizes
+        People in a release, by setting, to say how many of them would be found.
+    knows
+        What the attacker knows of people, by setting, such as ``all their visits``.
+    choice
+        How the targets were chosen, to say whom the verdicts are about. None if nobody knows: they
+        are then taken for a sample of everybody.
+    together
+        How many people share most of their visits with somebody else, to say what that means where
+        they are not few.
+    look
+        Which look at the audit this is; the findings must have been measured for it.
+    """
+    untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
+    sizes, known = group_sizes or {}, knows or {}
+    by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
+    sharing = () if together is None else together.in_words()
+    verdicts = []
+    for setting in dict.fromkeys(finding.setting for finding in findings):
+        own = tuple(finding for finding in findings if finding.setting == setting)
+        case = _Case(own, by_hand=by_hand, incomplete=setting in incomplete, look=look)
+        decision, said = case.judged(policy) if trusted else _undecided(untrusted)
+        useless = reasons.below_floors(case.left, policy.keep)
+        if useless and decision == "accept":
+            said = [f"Safe, but useless: {useless}.", *said]
+        elif useless:
+            said = [*said, f"It would be useless as well: {useless}."]
+        meaning = reasons.meaning(
+            case.on(reasons.FOUND), policy.prior, sizes.get(setting), who, known.get(setting)
+        )
+        verdicts.append(
+            Verdict(
+                setting,
+                decision,
+                tuple(said),
+                (reasons.guaranteed(case.line(GUARANTEE), None if by_hand else who),),
+                (*meaning, *sharing),
+                case.strongest,
+                left=case.left,
+                useless=bool(useless),
+                alone=case.attacks[0] if len(case.attacks) == 1 else None,
+                who=who,
+                knows=known.get(setting),
+                look=look.number,
+            )
+        )
+    return verdicts
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What is known about one setting."""
+
+    everything: tuple[Finding, ...]
+    by_hand: bool
+    incomplete: bool
+    look: Look
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What real attacks reached."""
+        return tuple(
+            one for one in self.everything if one.holds is None and one.attack not in NOT_ATTACKS
+        )
+
+    @cached_property
+    def attacks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(finding.attack for finding in self.findings))
+
+    def on(self, metric: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.metric == metric]
+
+    def line(self, name: str) -> dict[str, float]:
+        """Return what is known of something that is no attack, by metric."""
+        own = (one for one in self.everything if one.attack == name and one.holds is None)
+        return {one.metric: one.estimate for one in own if one.estimate is not None}
+
+    @cached_property
+    def left(self) -> dict[str, float]:
+        return self.line(UTILITY)
+
+    @cached_property
+    def _compared(self) -> list[Finding]:
+        """The mean AUCs by which attacks can be compared, the largest first."""
+        known = [one for one in self.on(SHARED_AUC) or self.on("auc") if one.estimate is not None]
+        return sorted(known, key=estimate_of, reverse=True)
+
+    @property
+    def strongest(self) -> str | None:
+        return self._compared[0].attack if self._compared else None
+
+    def judged(self, policy: Policy) -> tuple[Decision, list[str]]:
+        """Return the decision, and what it follows from."""
+        decision, said = self._decided(policy)
+        if self.on(SHARED_AUC):
+            said.append(
+                "On the releases that all attacks scored, the mean AUC is "
+                f"{reasons.each_auc(self._compared)}."
+            )
+        said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
+        if self.by_hand and decision == "reject":
+            said.append(_FAILS_THEM)
+        elif self.by_hand:
+            said = [_NO_SAMPLE, *said]
+        return decision, said
+
+    def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:
+        ceiling = self._ceiling(policy)
+        if not self.attacks:
+            return _undecided(_NO_ATTACK, *ceiling)
+        broken = [limit for limit in policy.limits if self._above(limit)]
+        if broken:
+            return "reject", [self._broken(limit) for limit in broken]
+        unsure = [limit for limit in policy.limits if not self._keeps(limit)]
+        if unsure:
+            return _undecided(*map(self._unsure, unsure), *ceiling)
+        kept = ["No attack exceeds a limit."]
+        kept += [reasons.kept(self.on(limit.metric), limit) for limit in policy.limits]
+        kept += ceiling
+        held_back = [] if STRONGEST in self.attacks else [_WEAK]
+        if self.incomplete and not self.by_hand:
+            held_back = held_back or [_FAILED]
+        if held_back or self.by_hand:
+            return _undecided(*held_back, *kept)
+        return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept
+
+    def _above(self, limit: Limit) -> list[Finding]:
+        """Return what is surely above a limit."""
+        return [one for one in self.on(limit.metric) if one.at_least > limit.most]
+
+    def _keeps(self, limit: Limit) -> bool:
+        found = self.on(limit.metric)
+        measured = {finding.attack for finding in found}
+        return measured == set(self.attacks) and all(_surely_within(one, limit) for one in found)
+
+    def _broken(self, limit: Limit) -> str:
+        worst = max(self._above(limit), key=low_of)
+        return reasons.broken(worst, limit, is_strongest=worst.attack == self.strongest)
+
+    def _unsure(self, limit: Limit) -> str:
+        found = self.on(limit.metric)
+        maybe = [one for one in found if one.high is not None and one.at_most > limit.most]
+        if maybe:
+            worst = max(maybe, key=lambda one: (low_of(one) > limit.most, one.at_most))
+            # More people named by hand would not represent others either.
+            more = "" if self.by_hand else f" {what_would_help(worst, limit, look=self.look)}"
+            return f"{reasons.undecided(worst, limit)}{more}"
+        open_ = next((one for one in found if not _surely_within(one, limit)), None)
+        if open_ is not None:
+            return reasons.unknown(open_.attack, limit, open_)
+        measured = {finding.attack for finding in found}
+        return reasons.unknown(next(a for a in self.attacks if a not in measured), limit)
+
+    def _ceiling_breaks(self, policy: Policy) -> list[Limit]:
+        """Return the limits that the ceiling is above."""
+        found = self.line(CEILING)
+        return [
+            one for one in policy.limits if one.metric in found and found[one.metric] > one.most
+        ]
+
+    def _ceiling(self, policy: Policy) -> list[str]:
+        """Say what somebody could reach who knows all others, and whether that breaks a limit."""
+        best = self.line(CEILING).get("auc")
+        if best is None:
+            return []
+        above = [f"the {METRICS[limit.metric].words}" for limit in self._ceiling_breaks(policy)]
+        judged = f"above the limit of {reasons.listed(above)}" if above else "within the limits"
+        return [
+            "Somebody who knew the other people of the group could reach a mean AUC of "
+            f"{best:.3f}, {judged}."
+        ]
+
+    def _above_ceiling(self) -> list[str]:
+        """Say of attacks that seem better than the best possible that a test found no excess."""
+        best = self.line(CEILING).get("auc")
+        tested = {one.attack for one in self.everything if one.metric == EXCESS and one.holds}
+        above = [
+            one
+            for one in self.on("auc")
+            if best is not None and one.attack in tested and estimate_of(one) > best
+        ]
+        if not above:
+            return []
+        return [
+            f"Some mean AUCs lie above the ceiling of {best:.3f}: {reasons.each_auc(above)}. A "
+            "paired test on the same releases finds no significant excess. No attack can really "
+            "exceed the ceiling, but all are measured on a limited number of releases."
+        ]
+
+
+def _undecided(*said: str) -> tuple[Decision, list[str]]:
+    return "cannot tell", list(said)
+
+
+def _surely_within(finding: Finding, limit: Limit) -> bool:
+    known = None not in {finding.estimate, finding.low, finding.high}
+    return known and finding.at_most <= limit.most
+
+
+def _failed_controls(findings: Iterable[Finding]) -> str:
+    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
+    why = "; ".join(_WHY_UNTRUSTED[metric] for metric in failed)
+    return f"A control failed{f': {why}' if why else ''}. No number of this audit can be trusted."

@@ -1,0 +1,130 @@
+"""Reading the folder of an audit, without the code of whoever wrote its attacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.result import AuditResult, n_tasks
+from whosthere.auditing.store import FORMAT_VERSION
+from whosthere.auditing.verdict import Verdict
+from whosthere.auditing.what_if import WhatIf
+from whosthere.data.files import existing
+from whosthere.data.reading.source import readable
+from whosthere.errors import FileError
+from whosthere.inference.finding import Finding
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+_COLUMNS = {
+    "scores": (
+        *("setting", "attack", "target", "release", "label"),
+        *("score", "threshold", "calibrated"),
+    ),
+    "targets": ("setting", "attack", "target", "visits", "uniqueness", "releases", "auc"),
+    "regions": ("index", "id", "lon", "lat"),
+    "leaks": ("setting", "axis", "index", "targets", "leak"),
+    "marginals": ("setting", "axis", "index", "truth", "estimated"),
+}
+_NOT_IN_EVERY_AUDIT = ("regions", "leaks", "marginals")
+
+
+def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
+    """Read the folder of a finished audit."""
+    path = existing(Path(folder))
+    if not is_audit(path):
+        raise FileError(
+            "is not the folder of an audit",
+            where=path,
+            fix="Name a folder that `whosthere audit --out` wrote",
+        )
+    if not is_finished(path):
+        raise FileError(
+            "holds an audit that is not finished",
+            where=path,
+            fix="Repeat the command that began it, which resumes the audit",
+        )
+    judged = _read(path / "verdicts.json", _judged)
+    there = [one for one in _NOT_IN_EVERY_AUDIT if (path / f"{one}.parquet").is_file()]
+    tables: dict[str, Any] = {name: _table(path, name) for name in there}
+    changes = path / "what_if.json"
+    return AuditResult(
+        manifest=_read(path / "manifest.json", _manifest),
+        findings=_read(path / "findings.json", lambda found: _each(Finding, found)),
+        **judged,
+        scores=_table(path, "scores"),
+        targets=_table(path, "targets"),
+        folder=path,
+        **tables,
+        what_if=_read(changes, _changes) if changes.is_file() else (),
+    )
+
+
+def is_audit(folder: Path) -> bool:
+    """Tell whether a path is the folder of an audit, finished or not."""
+    return (folder / "manifest.json").is_file()
+
+
+def is_finished(folder: Path) -> bool:
+    """Tell whether the audit in a folder has its results."""
+    return (folder / "verdicts.json").is_file()
+
+
+def tasks_done(folder: Path) -> tuple[int, int]:
+    """Return how many tasks of an audit are kept in its folder, and how many it has."""
+    kept = sum(1 for _ in (folder / "tasks").glob("target-*.parquet"))
+    return kept, n_tasks(_read(folder / "manifest.json", _manifest))
+
+
+def _read(path: Path, of: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - whatever `of` returns
+    """Return what a JSON file describes; anything but what we wrote is damage."""
+    try:
+        return of(json.loads(existing(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        fix = "Repeat the command that wrote it"
+        raise FileError("is damaged", where=path, fix=fix) from error
+
+
+def _manifest(found: dict[str, Any]) -> dict[str, Any]:
+    if found["format"] != FORMAT_VERSION:
+        raise ValueError(found["format"])
+    n_tasks(found)
+    return found
+
+
+def _judged(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "policy": Policy(**found["policy"]),
+        "verdicts": _each(Verdict, found["verdicts"]),
+        "trusted": found["trusted"],
+        "failed_tasks": int(found["failed_tasks"]),
+    }
+
+
+def _changes(found: list[dict[str, Any]]) -> tuple[WhatIf, ...]:
+    return tuple(WhatIf.from_json(one) for one in found)
+
+
+def _each(kind: type, found: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Return findings or verdicts, with tuples for the lists of JSON."""
+    return tuple(
+        kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in one.items()})
+        for one in found
+    )
+
+
+def _table(folder: Path, name: str) -> pl.DataFrame:
+    path = existing(folder / f"{name}.parquet")
+    with readable(path):
+        table = pl.read_parquet(path, glob=False)
+    missing = [column for column in _COLUMNS[name] if column not in table.columns]
+    # An audit in which every task failed has tables without columns.
+    if missing and table.width:
+        raise FileError(f"lacks the column {missing[0]}", where=path, fix="Repeat the audit")
+    return table

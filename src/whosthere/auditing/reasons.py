@@ -1,0 +1,211 @@
+"""Sentences about findings, for readers who do not have the numbers at hand."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from whosthere.inference.looks import ERROR
+from whosthere.inference.vocabulary import METRICS
+from whosthere.privacy.guarantees import HARDLY_ANY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from whosthere.auditing.policy import Floor, Limit
+    from whosthere.inference.finding import Finding
+    from whosthere.inference.looks import Look
+
+_FPR = 0.01
+FOUND = "tpr_at_fpr_1pct"
+"""The metric that says how many people would be found."""
+
+
+def broken(finding: Finding, limit: Limit, *, is_strongest: bool) -> str:
+    """Say that an attack is surely above a limit."""
+    title = " the strongest attack," if is_strongest else ""
+    # Where the lower end that decides is not the one that is shown.
+    by = ""
+    if finding.at_least != low_of(finding):
+        by = f"; lower bound that decides: {_number(finding.at_least, limit)}"
+    return (
+        f"For {finding.attack},{title} the {METRICS[limit.metric].words} is "
+        f"{_reached(finding, limit)}, above the limit of {limit.most:g}{by}."
+    )
+
+
+def kept(findings: Sequence[Finding], limit: Limit) -> str:
+    """Say how close attacks come to a limit that all of them keep."""
+    top = max(findings, key=estimate_of)
+    return (
+        f"The largest {METRICS[limit.metric].words} is {_number(estimate_of(top), limit)} "
+        f"({_span(top, limit)}; limit {limit.most:g}), by {top.attack}."
+    )
+
+
+def undecided(finding: Finding, limit: Limit) -> str:
+    """Say that an attack may be on either side of a limit."""
+    words = f"For {finding.attack}, the {METRICS[limit.metric].words}"
+    if low_of(finding) > limit.most:
+        return (
+            f"{words} is {_reached(finding, limit)}, above the limit of {limit.most:g}. To reject, "
+            f"the lower end that decides must be above it too, and that is "
+            f"{_number(finding.at_least, limit)}."
+        )
+    if _high(finding) <= limit.most:
+        return (
+            f"{words} is {_reached(finding, limit)}, within the limit of {limit.most:g}. To "
+            f"accept, the upper end that decides must be within it too, and that is "
+            f"{_number(finding.at_most, limit)}."
+        )
+    return f"{words} may be as high as {_number(finding.at_most, limit)} (limit {limit.most:g})."
+
+
+def unknown(attack: str, limit: Limit, finding: Finding | None = None) -> str:
+    """Say that an attack has no upper bound, and what its finding lacks."""
+    note = "" if finding is None or finding.note is None else f" ({finding.note})"
+    if finding is None:
+        what = "was not measured"
+    elif finding.estimate is None:
+        what = f"is not known{note}"
+    elif finding.low is None:
+        what = f"has no confidence interval{note}"
+    else:
+        what = f"is at least {_number(finding.low, limit)}, with no upper bound{note}"
+    return (
+        f"For {attack}, the {METRICS[limit.metric].words} {what}, so the audit cannot show that "
+        f"it is {limit.most:g} or less."
+    )
+
+
+def each_auc(findings: Iterable[Finding]) -> str:
+    """List mean AUCs with their attacks."""
+    return ", ".join(f"{one.estimate:.3f} for {one.attack}" for one in findings)
+
+
+def looks_before(look: Look) -> list[str]:
+    """Say that there were verdicts before, and what that means for errors."""
+    if look.number == 1:
+        return []
+    return [
+        f"This is look {look.number}: there were verdicts on other scores before. Over all looks, "
+        f"the chance of a wrong acceptance is at most {100 * ERROR:g} %, and so is that of a wrong "
+        f"rejection. This look may spend {100 * look.spends:.2g} %."
+    ]
+
+
+def below_floors(left: Mapping[str, float], floors: Iterable[Floor]) -> str:
+    """Say which floors are not reached; empty if all are, or nobody knows."""
+    return " and ".join(
+        f"the {METRICS[one.metric].words} is {left[one.metric]:.3f} (floor {one.least:g})"
+        for one in floors
+        if left.get(one.metric, 1.0) < one.least
+    )
+
+
+def guaranteed(found: Mapping[str, float], who: str | None) -> str:
+    """Say what the mechanism promises by itself: to everybody, and on average over some."""
+    if not {"auc", FOUND, "largest_auc"} <= found.keys():
+        return "The mechanism guarantees nothing about whether a person is in."
+    means = (
+        f"No attack exceeds a mean AUC of {rounded_up(found['auc'], 3):.3f} over "
+        f"{who or 'everybody'}, or an AUC of {rounded_up(found['largest_auc'], 3):.3f} for anybody"
+    )
+    odds, more = found.get("odds_factor"), found.get("chance_of_more")
+    if odds is None or odds > HARDLY_ANY:
+        return (
+            "For the person with most to lose, the release may multiply the odds of being in "
+            f"by more than {HARDLY_ANY:,.0f}, which promises next to nothing. {means}."
+        )
+    but = f", except with a chance of at most {chance_in_words(more)}" if more else ""
+    return (
+        "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
+        f"most {rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At a "
+        f"false-alarm rate of 1 %, nobody finds more than {rounded_up(found[FOUND], 3):.1%} of "
+        "the people."
+    )
+
+
+def meaning(
+    findings: Iterable[Finding],
+    prior: float,
+    group_size: int | None,
+    who: str | None,
+    knows: str | None,
+) -> list[str]:
+    """Say what the attack that finds most people would mean for them."""
+    known = [finding for finding in findings if finding.estimate is not None]
+    if not known:
+        return []
+    best = max(known, key=estimate_of)
+    tpr = estimate_of(best)
+    right = prior * tpr / max(prior * tpr + (1 - prior) * _FPR, 1e-300)
+    people = "people in a release" if who is None else f"{who} who are in a release"
+    # A release holds other people too, so that a number of them all would be made up.
+    many = "" if group_size is None or who is not None else f", {in_a_group(best, group_size)}"
+    by = best.attack if knows is None else f"{best.attack}, which knows {knows},"
+    span = ""
+    if best.low is not None and best.high is not None:
+        span = f" ({best.low:.1%} to {best.high:.1%})"
+    return [
+        f"At a false-alarm rate of 1 %, {by} finds {tpr:.1%}{span} of the {people}{many}. If "
+        f"{prior:.0%} of the people in question are in, {right:.0%} of those whom it names are."
+    ]
+
+
+def in_a_group(found: Finding, size: int) -> str:
+    """Write a share of people found as so many of a group, with its interval."""
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({found.low * size:,.0f} to {found.high * size:,.0f})"
+    return f"about {estimate_of(found) * size:,.0f}{span} of {size:,}"
+
+
+def chance_in_words(bound: float) -> str:
+    """Write a bound of a chance with two digits, rounded to the side on which it still holds."""
+    digits = 1 - math.floor(math.log10(bound))
+    return f"{math.ceil(bound * 10.0**digits * (1 - 1e-9)) / 10.0**digits:.2g}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does: a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def estimate_of(finding: Finding) -> float:
+    """Return an estimate to compare by; what has none is the smallest."""
+    return -math.inf if finding.estimate is None else finding.estimate
+
+
+def low_of(finding: Finding) -> float:
+    """Return the lower end to compare by; what has none is the smallest."""
+    return -math.inf if finding.low is None else finding.low
+
+
+def _high(finding: Finding) -> float:
+    return math.inf if finding.high is None else finding.high
+
+
+def rounded_up(bound: float, digits: int) -> float:
+    """Round a bound to the side on which it still holds; rounding errors aside."""
+    return math.ceil((bound - 1e-9) * 10.0**digits) / 10.0**digits
+
+
+def _reached(finding: Finding, limit: Limit) -> str:
+    if finding.estimate is None or finding.high is None:
+        return f"at least {_number(low_of(finding), limit)}"
+    return f"{_number(finding.estimate, limit)} ({_span(finding, limit)})"
+
+
+def _span(finding: Finding, limit: Limit) -> str:
+    return f"{_number(low_of(finding), limit)} to {_number(_high(finding), limit)}"
+
+
+def _number(value: float, limit: Limit) -> str:
+    """Write a number with three decimals, or with more if it would look like the limit."""
+    for digits in range(3, 9):
+        text = f"{value:.{digits}f}"
+        if value == limit.most or text != f"{limit.most:.{digits}f}":
+            return text
+    return str(value)
