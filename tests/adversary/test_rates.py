@@ -148,7 +148,6 @@ def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec)
     moved = rng.normal(0, 0.5, (12, 20)).astype(np.float32)
     found = made.residuals(release.counts, (rows, columns, np.zeros((1, 1))), moved)
     by_rate = np.arange(len(made.completed))
-    first, step = made.tables.first, made.tables.step
     for s, t in zip(*np.unravel_index(np.arange(0, 240, 7), (12, 20)), strict=True):
         base = rows[s] + columns[t]
         at_rate, at_base = (
