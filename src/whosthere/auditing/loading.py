@@ -78,7 +78,7 @@ def is_finished(folder: Path) -> bool:
 
 def tasks_done(folder: Path) -> tuple[int, int]:
     """Return how many tasks of an audit are kept in its folder, and how many it has."""
-    kept = sum(1 for _ in (folder / "tasks").glob("target-*.parquet"))
+    kept = sum(1 for _ in (folder / "tasks").glob("[!.]*.parquet"))
     return kept, n_tasks(_read(folder / "manifest.json", _manifest))
 
 
