@@ -64,7 +64,9 @@ def at_once(traces, tmp_path_factory):
 def small(traces, tmp_path_factory):
     """Give the folder of a small audit, which is not to be changed, and its plan."""
     folder = tmp_path_factory.mktemp("small") / "run"
-    return folder, prepared(traces, folder, **SMALL).run(what_if=False).plan
+    audit = prepared(traces, folder, **SMALL)
+    audit.run(what_if=False)
+    return folder, audit.plan
 
 
 @pytest.fixture

@@ -36,6 +36,14 @@ def city():
     return simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def enough_people():
+    """Look at everybody: sums over few people are hidden."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 400)
+        yield
+
+
 def plan_of(traces, **chosen):
     usual = {"mechanisms": "suppress(k=1)", "group_sizes": 40, "targets": 6, "releases": 4}
     usual |= {"attacks": "likelihood-ratio"}

@@ -46,7 +46,7 @@ def refused(plan):
     def run(**chosen):
         with pytest.raises(InputError) as error:
             plan(**chosen)
-        assert error.value.fix or "must be" in error.value.problem
+        assert error.value.fix or re.search("must be|is needed", error.value.problem)
         return str(error.value)
 
     return run
