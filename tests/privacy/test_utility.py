@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import FrozenInstanceError, astuple, fields, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
 from whosthere.errors import InputError
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.release import Release
 from whosthere.privacy.utility import UTILITY_WORDS, Utility, utility
 
 
@@ -222,10 +228,25 @@ def test_shown_in_notebooks_with_words_for_each_measure():
     assert list(UTILITY_WORDS) == [field.name for field in fields(Utility)]
     html = Utility(1.23456, 0.5, None, 0.25, 0.125, 1, 0.5, None)._repr_html_()
     assert "<td>mean absolute error, people per cell</td><td>1.235</td>" in html
-    assert "<td>share of visited cells published as 0</td><td>not defined</td>" in html
+    assert "<td>share of visited cells published as 0 or withheld</td><td>not defined</td>" in html
     assert html.count("<tr>") == 1 + len(UTILITY_WORDS)
 
 
 def test_other_shapes_are_refused():
     with pytest.raises(InputError, match=r"counts of shape \(2, 3\) against truth of \(3, 2\)"):
         utility(np.zeros((2, 3), dtype=np.int32), np.zeros((3, 2), dtype=np.int32))
+
+
+def test_a_withheld_cell_is_not_kept(rng):
+    """A release of marks keeps what the same release of zeros keeps."""
+    true = rng.poisson(4, (10, 12)).astype(np.int32)
+    found = []
+    for spec in ("suppress(k=3)", "suppress(k=3, shown=mark)"):
+        mechanism = Mechanism.parse(spec)
+        regions = Regions([f"r{i}" for i in range(10)])
+        epochs = Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), 12)
+        published = mechanism.apply(true, 50, rng)
+        release = Release(published, Facts(regions, epochs, 50, mechanism))
+        found.append(utility(release.counts, true))
+    assert found[0] == found[1]
+    assert found[0].cells_kept < 1

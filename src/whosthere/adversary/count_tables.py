@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import gammaln, softmax
@@ -83,45 +83,18 @@ class CountTables:
     ) -> NDArray[np.float64]:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
         one_each = np.arange(symbols.size), np.zeros((symbols.size, 1))
-        return self.log_ratios_at_nodes(symbols, log_rates, *one_each)[:, 0]
+        found = kernels.log_ratios_at_nodes(symbols, log_rates, *one_each, *self.of_ratios)
+        return np.asarray(found[:, 0])
 
-    def sum_log_chances(
-        self,
-        symbols: NDArray[np.int32],
-        log_rates: NDArray[np.float64],
-        nodes: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Add up the log chances of the cells of lines, as the kernel of this name does."""
-        return np.asarray(
-            kernels.sum_log_chances(symbols, log_rates, nodes, self._chance_by_bin, *self._scales)
-        )
+    @cached_property
+    def of_chances(self) -> tuple[Any, ...]:
+        """What kernels look log chances of symbols up by."""
+        return np.ascontiguousarray(self.log_chance.T), *self._scales
 
-    def log_ratios_at_nodes(
-        self,
-        symbols: NDArray[np.int32],
-        log_rates: NDArray[np.float64],
-        line: NDArray[np.int64],
-        nodes: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return log ratios of cells at the nodes of their lines, as the kernel does."""
-        looked_up = self._ratio_by_bin, *self._scales
-        return np.asarray(kernels.log_ratios_at_nodes(symbols, log_rates, line, nodes, *looked_up))
-
-    def scores_of_draws(
-        self,
-        symbols: NDArray[np.int32],
-        log_rates: NDArray[np.float64],
-        counted: NDArray[np.float64],
-        starts: NDArray[np.int64],
-        levels: tuple[NDArray[np.float64], NDArray[np.float64]],
-    ) -> NDArray[np.float64]:
-        """Return the scores of many draws of the same cells, as the kernel does."""
-        nodes, log_weight = levels
-        looked_up = self._chance_by_bin, self._ratio_by_bin, *self._scales
-        found = kernels.scores_of_draws(
-            symbols, log_rates, counted, starts, nodes, log_weight, *looked_up
-        )
-        return np.asarray(found)
+    @cached_property
+    def of_ratios(self) -> tuple[Any, ...]:
+        """What kernels look log ratios of symbols up by."""
+        return np.ascontiguousarray(self.log_ratio.T), *self._scales
 
     def information_on_levels(
         self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
@@ -135,14 +108,6 @@ class CountTables:
         beyond = 1 / self._normal_variance(log_rates)
         of_rate = np.where(log_rates > self._last, beyond, within)
         return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
-
-    @cached_property
-    def _chance_by_bin(self) -> NDArray[np.float64]:
-        return np.ascontiguousarray(self.log_chance.T)
-
-    @cached_property
-    def _ratio_by_bin(self) -> NDArray[np.float64]:
-        return np.ascontiguousarray(self.log_ratio.T)
 
     @property
     def _scales(self) -> tuple[NDArray[np.int32], float, float, float, float, int, int]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from whosthere import kernels
 from whosthere.data.cells import region_and_epoch
 
 if TYPE_CHECKING:
@@ -106,10 +107,11 @@ class Lines:
         fitted = rates.factors(axis)[used]
         top = float(rates.factors(axis).max())
         grid = np.arange(top - _GRID_BELOW, top + _GRID_ABOVE, _STEP)
-        log_chance = tables.sum_log_chances(
+        log_chance = kernels.sum_log_chances(
             np.ascontiguousarray(by_line[used]),
             rates.log_rates_of_lines(used, axis),
             grid - fitted[:, None],
+            *tables.of_chances,
         )
         return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
 
@@ -141,7 +143,7 @@ class Lines:
         middle = expected * (deviation / self.spread) ** 2
         for width in (_FAR, _NEAR):
             nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
-            log_weight = self.tables.sum_log_chances(symbols, log_rates, nodes)
+            log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *self.tables.of_chances)
             log_weight -= ((nodes - expected[:, None]) / self.spread) ** 2 / 2
             log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
             weight = np.exp(log_weight)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from scipy.special import logsumexp
 
-from whosthere import specs
+from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
     Answer,
     Attack,
@@ -337,7 +337,9 @@ class Null:
         published = facts.mechanism.alphabet(facts.most_count).symbols(drawn)
         symbols = np.vstack([self.release.symbols.reshape(-1)[cells], published])
         starts = np.searchsorted(place, np.arange(self.known.size + 1))
-        totals = self.lines.tables.scores_of_draws(symbols, log_rates, chance, starts, levels)
+        tables = self.lines.tables
+        by_draw = symbols, log_rates, chance, starts, *levels, tables.of_chances[0]
+        totals = kernels.scores_of_draws(*by_draw, *tables.of_ratios)
         seen, scores = totals[0], totals[1:]
         with np.errstate(over="ignore"):
             weight = np.where(scores >= seen - 1e-9, 2 / (1 + np.exp(scores)), 0.0)
@@ -349,8 +351,8 @@ class Null:
         """Return what the cells add to the score, at each node, shape (n_cells, n_nodes)."""
         symbols = self.release.symbols.reshape(-1)[self.cells]
         log_rates = self.lines.rates.log_rates(self.cells)
-        ratios = self.lines.tables.log_ratios_at_nodes(
-            symbols, log_rates, self.place, self.levels.nodes
+        ratios = kernels.log_ratios_at_nodes(
+            symbols, log_rates, self.place, self.levels.nodes, *self.lines.tables.of_ratios
         )
         return _counted(ratios, self.chance[:, None])
 
