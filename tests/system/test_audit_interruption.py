@@ -66,8 +66,9 @@ def traces(tmp_path_factory):
 def city(traces, tmp_path_factory):
     """Give traces, the plan, and the results of one process that nobody disturbed."""
     out = tmp_path_factory.mktemp("audit") / "undisturbed"
-    plan = run(traces, out).plan
-    return traces, plan, results(out)
+    prepared = prepare_audit(traces, OPTIONS, out)
+    prepared.run()
+    return traces, prepared.plan, results(out)
 
 
 @pytest.fixture(scope="module")
