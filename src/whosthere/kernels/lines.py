@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LOG_TWO_PI = float(np.log(2 * np.pi))
-# The part of a table's step that is left before its end.
-_JUST_BELOW = 1e-6
 
 
 @njit(cache=True, nogil=True)
@@ -58,21 +56,20 @@ def sum_log_chances(
             if symbol < 0:
                 continue
             row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
-            value, is_count = symbol + base, symbol >= marks
             for q in range(nodes.shape[1]):
                 log_rate = log_rates[line, i] + nodes[line, q]
                 place = (log_rate - first) / step
-                if place >= last and not is_count:
-                    place = last - _JUST_BELOW
-                if place >= last:
-                    rate = np.exp(log_rate)
-                    variance = rate + noise
-                    away = value - rate - shift
-                    sums[line, q] -= 0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
-                else:
+                if place < last:
                     # Below the table, chances are powers of the rate.
                     k = max(int(place), 0)
                     sums[line, q] += row[k] + (place - k) * (row[k + 1] - row[k])
+                elif symbol < marks:
+                    sums[line, q] += row[last]
+                else:
+                    rate = np.exp(log_rate)
+                    variance = rate + noise
+                    away = symbol + base - rate - shift
+                    sums[line, q] -= 0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
     return sums
 
 
@@ -100,21 +97,20 @@ def log_ratios_at_nodes(
     for i in range(symbols.size):
         symbol = symbols[i]
         row = log_ratio[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
-        value, is_count = symbol + base, symbol >= marks
         for q in range(nodes.shape[1]):
             log_rate = log_rates[i] + nodes[line[i], q]
             place = max((log_rate - first) / step, 0.0)
-            if place >= last and not is_count:
-                place = last - _JUST_BELOW
-            if place >= last:
-                rate = np.exp(log_rate)
-                found[i, q] = (value - rate - shift - 0.5) / (rate + noise)
-            else:
+            if place < last:
                 k = int(place)
                 below = row[k]
                 # Where the person cannot be at one rate, it is so at the next one, too.
                 rises = np.isfinite(below) and np.isfinite(row[k + 1])
                 found[i, q] = below + (place - k) * (row[k + 1] - below) if rises else below
+            elif symbol < marks:
+                found[i, q] = row[last]
+            else:
+                rate = np.exp(log_rate)
+                found[i, q] = (symbol + base - rate - shift - 0.5) / (rate + noise)
     return found
 
 
@@ -162,24 +158,23 @@ def scores_of_draws(
                 symbol = symbols[draw, i]
                 bin_ = bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]
                 chances, ratios = log_chance[bin_], log_ratio[bin_]
-                value, is_count = symbol + base, symbol >= marks
                 for q in range(n_nodes):
                     log_rate = log_rates[i] + nodes[line, q]
                     place = (log_rate - first) / step
-                    if place >= last and not is_count:
-                        place = last - _JUST_BELOW
-                    if place >= last:
-                        rate = np.exp(log_rate)
-                        variance = rate + noise
-                        away = value - rate - shift
-                        chance = -0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
-                        ratio = (away - 0.5) / variance
-                    else:
+                    if place < last:
                         k = max(int(place), 0)
                         chance = chances[k] + (place - k) * (chances[k + 1] - chances[k])
                         ratio = ratios[k]
                         if np.isfinite(ratio) and np.isfinite(ratios[k + 1]):
                             ratio += max(place - k, 0.0) * (ratios[k + 1] - ratio)
+                    elif symbol < marks:
+                        chance, ratio = chances[last], ratios[last]
+                    else:
+                        rate = np.exp(log_rate)
+                        variance = rate + noise
+                        away = symbol + base - rate - shift
+                        chance = -0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
+                        ratio = (away - 0.5) / variance
                     if counted[i] < 1.0:
                         ratio = np.log1p(counted[i] * np.expm1(ratio))
                     without[q] += chance
