@@ -101,7 +101,7 @@ def example(n_targets: int, n_releases: int, workers: int) -> pl.DataFrame:
     ]
     score = partial(_by_household, city, n_releases=n_releases)
     with ProcessPoolExecutor(workers) as pool:
-        found = [row for rows in pool.map(score, audit.plan.targets) for row in rows]
+        found = [row for rows in pool.map(score, audit.plan["targets"]) for row in rows]
     targets, labels, scores, calibrated = (np.array(column) for column in zip(*found, strict=True))
     _, aucs = auc_by_target(scores, labels, targets)
     truth = {
