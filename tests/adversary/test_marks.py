@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from whosthere import kernels
 from whosthere.adversary.attacks import Auxiliary, PastRelease, attack
 from whosthere.adversary.count_tables import count_tables, filled
 from whosthere.adversary.features import Features
@@ -176,3 +177,16 @@ def test_marks_do_not_rule_out_and_zeros_do(rng):
         knowledge = KnownVisits(np.array(cells, np.int32))
         fitted = rule.fit(release.facts, knowledge, Auxiliary(), seed=0)
         assert fitted.score(release).is_certain == certain
+
+
+def test_a_mark_beyond_the_tables_is_as_likely_as_at_their_end():
+    """A mark is no count, so that the normal law of large counts says nothing about it."""
+    tables = count_tables(Mechanism.parse("suppress(k=4, shown=mark)"), 1000)
+    mark, end = np.zeros(2, np.int32), np.log(tables.rates[-1])
+    near, far = tables.log_ratio_of(mark, np.array([end - 1e-9, end + 2.0]))
+    assert far == pytest.approx(near, abs=1e-6)
+    chances = kernels.sum_log_chances(
+        mark[:, None], np.array([[end - 1e-9], [end + 2.0]]), np.zeros((2, 1)), *tables.of_chances
+    )
+    assert chances[1, 0] == pytest.approx(chances[0, 0], abs=1e-4)
+    assert chances[0, 0] < -50
