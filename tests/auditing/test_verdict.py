@@ -22,8 +22,8 @@ from whosthere.inference.finding import Finding
 from whosthere.inference.looks import Look
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 
-AUC = Policy("only AUC", (Limit("auc", 0.6),))
-BOTH = Policy("two limits", (Limit("auc", 0.6), Limit("share_auc_90", 0.1)))
+AUC = Policy("only AUC", {"auc": 0.6})
+BOTH = Policy("two limits", {"auc": 0.6, "share_auc_90": 0.1})
 KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
 )
@@ -418,7 +418,7 @@ class TestReasons:
         assert len(only(findings).reasons) == 1
 
     def test_reject_without_an_upper_end(self):
-        policy = Policy("eps", (Limit("empirical_eps", 1),))
+        policy = Policy("eps", {"empirical_eps": 1})
         for estimate in (2.1, None):
             finding = found(estimate, 2.1, None, metric="empirical_eps")
             (reason,) = only([finding], policy).reasons
@@ -471,7 +471,7 @@ class TestReasons:
         ],
     )
     def test_few_targets(self, n, most, help_):
-        policy = Policy("share", (Limit("share_auc_90", most),))
+        policy = Policy("share", {"share_auc_90": most})
         findings = [
             found(0, 0, 0.2, metric="share_auc_90", attack="weak", n=n),
             found(0, 0, 0.308, metric="share_auc_90", attack="likelihood-ratio", n=n),
@@ -482,7 +482,7 @@ class TestReasons:
         )
 
     def test_few_targets_for_a_rate(self):
-        policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
+        policy = Policy("tpr", {"tpr_at_fpr_1pct": 0.01})
         (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
         assert reason.endswith(
             "50 targets are too few: the next look needs at least 505 to show 0.01 or less."
@@ -811,7 +811,7 @@ def some_findings(draw):
 @st.composite
 def some_policies(draw):
     limits = draw(st.dictionaries(METRIC_NAMES, LEVELS, min_size=1))
-    return Policy("p", tuple(Limit(metric, most) for metric, most in limits.items()))
+    return Policy("p", limits)
 
 
 FINDINGS = st.lists(some_findings(), min_size=1, max_size=12)
@@ -837,14 +837,12 @@ class TestMonotonicity:
 
     @given(FINDINGS, some_policies(), st.data())
     def test_tighter_limits(self, findings, policy, data):
-        tighter = tuple(
-            Limit(limit.metric, data.draw(LEVELS) * limit.most) for limit in policy.limits
-        )
+        tighter = {limit.metric: data.draw(LEVELS) * limit.most for limit in policy.limits}
         assert rank(findings, Policy("tighter", tighter)) >= rank(findings, policy)
 
     @given(FINDINGS, some_policies())
     def test_more_limits(self, findings, policy):
-        fewer = Policy("fewer", policy.limits[:1])
+        fewer = Policy("fewer", {one.metric: one.most for one in policy.limits[:1]})
         assert rank(findings, policy) >= rank(findings, fewer)
 
     @given(FINDINGS, some_policies())
@@ -928,7 +926,7 @@ class TestObstacles:
     def test_weak_attacks_and_hopeless_limits(self):
         (said,) = obstacles(Policy.default(), ["knock-knock"], **SIZES)
         assert STRONGEST in said
-        hopeless = Policy("x", (Limit("share_auc_90", 0), Limit("empirical_eps", 1)))
+        hopeless = Policy("x", {"share_auc_90": 0, "empirical_eps": 1})
         said = obstacles(hopeless, [STRONGEST], **SIZES)
         assert "exactly 0" in said[0]
         assert "never accept" in said[1]

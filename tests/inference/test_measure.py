@@ -14,9 +14,9 @@ from whosthere.data.cities import simulate
 from whosthere.game.population import Population
 from whosthere.game.scoring import score_task
 from whosthere.game.scoring import tests_and_controls as scores_by_kind
-from whosthere.inference.certified_eps import eps_ceiling
 from whosthere.inference.looks import Look
 from whosthere.inference.measure import control_holds, measure, per_target
+from whosthere.inference.metrics import eps_ceiling
 from whosthere.inference.scores import RELEASES_FOR_UTILITY, SCHEMA, shared_releases
 from whosthere.inference.vocabulary import (
     CEILING,

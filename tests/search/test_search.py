@@ -12,7 +12,7 @@ import pytest
 
 from whosthere.auditing.lock import only_one
 from whosthere.auditing.options import AuditOptions, merged
-from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.store import RunFolder
 from whosthere.auditing.work import LocalProcesses, Outcome, ThisProcess, Workers
@@ -35,7 +35,7 @@ SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round
 # With four targets who are all found as by a coin, the interval that decides ends at 0.88 for one
 # family, and at 0.904 for three.
 FLOORS = {"pattern_correlation": 0.1, "cells_kept": 0.01}
-POLICY = Policy("only accuracy", (Limit("accuracy", 0.92),), keep=FLOORS)
+POLICY = Policy("only accuracy", {"accuracy": 0.92}, keep=FLOORS)
 SEARCHER = str(SEARCHING_ATTACK)
 CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
@@ -602,7 +602,7 @@ class TestRunFolder:
 
     def test_other_searches_on_the_same_traces_share_their_trials(self, run):
         found, total = run()
-        again, done = run(policy=Policy("another", (Limit("accuracy", 0.95),)))
+        again, done = run(policy=Policy("another", {"accuracy": 0.95}))
         assert done == 0
         assert [one.mechanism for one in again.candidates] == [
             one.mechanism for one in found.candidates
@@ -727,7 +727,7 @@ def test_real_search(city, template, full, monkeypatch):
     if not full:
         limit, targets, releases = 0.85, 12, 4
         monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", releases)
-    policy = Policy("only accuracy", (Limit("accuracy", limit),), keep=FLOORS)
+    policy = Policy("only accuracy", {"accuracy": limit}, keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
     )
@@ -746,7 +746,7 @@ def test_real_search(city, template, full, monkeypatch):
 @pytest.fixture(scope="module")
 def quick_search(city):
     """Give a function that searches in earnest, with few people and an easy policy."""
-    policy = Policy("only accuracy", (Limit("accuracy", 0.9),), keep=FLOORS)
+    policy = Policy("only accuracy", {"accuracy": 0.9}, keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
     )
