@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import only_one
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
@@ -646,7 +646,7 @@ class TestRunFolder:
 
     def test_an_audit_is_no_search(self, file, tmp_path):
         RunFolder(tmp_path / "run").path.mkdir()
-        RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}})
+        RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}}, {})
         with pytest.raises(FileError, match="not the folder of a search"):
             prepare_search(file, OPTIONS, run=tmp_path / "run")
 
@@ -660,7 +660,7 @@ class TestRunFolder:
         with pytest.raises(FileError, match="other traces"):
             prepare_search(other, OPTIONS, run=folder)
         monkeypatch.setattr("whosthere.auditing.work.versions", lambda: {"numpy": "0"})
-        with pytest.raises(FileError, match="other versions"):
+        with pytest.raises(FileError, match="other software"):
             prepare_search(file, OPTIONS, run=folder)
 
     def test_two_searches_at_once_are_refused(self, file, tmp_path):

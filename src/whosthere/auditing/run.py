@@ -12,10 +12,11 @@ from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
 from whosthere.auditing.guaranteed import guaranteed
 from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.store import RunFolder, identity_of, write_json
+from whosthere.auditing.store import RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.population import Population
@@ -101,8 +102,8 @@ class PreparedAudit:
         with workers or ThisProcess() as at_work:
             identity = identity_of(self.plan, job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
-            with folder.alone():
-                folder.begin(identity, known=self._known(), extend=self._extend)
+            with only_one(folder.path):
+                folder.begin(identity, self._known(), extend=self._extend)
                 failed = do_what_is_left(
                     job, folder, at_work, partial(on_progress, "tasks"), on_failure
                 )

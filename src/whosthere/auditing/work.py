@@ -26,7 +26,7 @@ from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from whosthere.auditing.store import fingerprint, versions
+from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 from whosthere.game.leaks import leaks_of

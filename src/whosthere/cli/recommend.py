@@ -86,9 +86,9 @@ def recommend(
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
     --report choice.html`
     """
+    from whosthere.auditing.manifest import write_json
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.store import write_json
     from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.auditing.store import json_object
+from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
 from whosthere.errors import FileError
 from whosthere.paper.claims import CLAIMS, OURS, judged

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.manifest import number_of_look
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -194,7 +195,7 @@ def prepare_search(
         n_checks + 1,
         _cost(terms, n_checks) if estimate else None,
         Look(
-            1 if folder is None else folder.number_of_look(terms.seen),
+            1 if folder is None else number_of_look(folder.manifest, terms.seen),
             shared=terms.most_confirmations,
         ),
         terms,

@@ -10,6 +10,7 @@ import polars as pl
 
 from whosthere.auditing.guaranteed import guaranteed
 from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.manifest import note_look
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
@@ -187,7 +188,7 @@ class Tester:
         plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
         trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
         scores = self.trials.scores(plan, trial)
-        self.trials.note_look(self.terms.seen)
+        note_look(self.trials.folder.manifest, self.terms.seen)
         verdict, findings = self._judged(*scores, plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)

@@ -9,19 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import check_manifest, only_one, write_json
 from whosthere.auditing.run import do_what_is_left
-from whosthere.auditing.store import (
-    MANIFEST,
-    RunFolder,
-    identity_of,
-    json_object,
-    note_look,
-    number_of_look,
-    refuse_other_content,
-    write_json,
-)
-from whosthere.errors import FileError
+from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,44 +38,26 @@ class TrialsFolder:
     """Where a search keeps its trials: a run folder for each, by its plan.
 
     Other searches on the same traces can use it too: what they share is done once.
-
-    Parameters
-    ----------
-    path
-        The folder.
     """
 
     path: Path
 
     @property
-    def _manifest(self) -> Path:
+    def manifest(self) -> Path:
+        """The file that says on which traces the search is, by which software, and its looks."""
         return self.path / SEARCH_MANIFEST
 
     def check(self, job: Job) -> None:
         """Refuse a folder that holds anything but trials on the same traces."""
-        if self._manifest.exists():
-            self._check_same(json_object(self._manifest), _identity(job))
-        else:
-            refuse_other_content(self._manifest, "a search")
-
-    def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-        differs = [key for key in wanted if found.get(key) != wanted[key]]
-        if not differs:
-            return
-        problem = {
-            "format": "is of another format",
-            "traces": "holds a search on other traces, or the traces have changed since",
-            "versions": "holds a search by other versions of the software",
-        }[differs[0]]
-        raise FileError(problem, where=self.path, fix="Name a new folder")
+        check_manifest(self.manifest, _identity(job), "a search")
 
     @contextmanager
     def opened(self, job: Job) -> Iterator[None]:
         """Keep other processes out of the folder, and begin it if it is new."""
         with only_one(self.path, "search"):
             self.check(job)
-            if not self._manifest.exists():
-                write_json(self._manifest, _identity(job) | {"looks": []})
+            if not self.manifest.exists():
+                write_json(self.manifest, _identity(job) | {"looks": []})
             yield
 
     def begun(self) -> int:
@@ -97,14 +69,6 @@ class TrialsFolder:
         text = json.dumps(plan.to_json(), sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return RunFolder(self.path / "trials" / name)
-
-    def number_of_look(self, seen: object) -> int:
-        """Return which of the searches in the folder it is to confirm what is seen, from 1."""
-        return number_of_look(self._manifest, seen)
-
-    def note_look(self, seen: object) -> None:
-        """Keep in mind that a search confirms."""
-        note_look(self._manifest, seen)
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -140,7 +104,7 @@ class Trials:
         most: int,
         on_progress: Move,
     ) -> None:
-        self._folder, self._job, self._workers = folder, job, workers
+        self.folder, self._job, self._workers = folder, job, workers
         self._most, self._on_progress = most, on_progress
         self.number = 0
 
@@ -157,8 +121,8 @@ class Trials:
         """Do what is left of a trial; return the scores of test releases, and of the control."""
         self.number += 1
         title = f"trial {self.number} of at most {self.most}: {trial}"
-        folder = self._folder.of(plan)
-        folder.begin(identity_of(plan, self._job.traces_fingerprint), known=plan.about_json())
+        folder = self.folder.of(plan)
+        folder.begin(identity_of(plan, self._job.traces_fingerprint), plan.about_json())
         do_what_is_left(
             replace(self._job, plan=plan),
             folder,
@@ -167,10 +131,6 @@ class Trials:
             _fail,
         )
         return folder.collect(plan)
-
-    def note_look(self, seen: object) -> None:
-        """Keep in mind that a search confirms."""
-        self._folder.note_look(seen)
 
 
 def _fail(task: Task, why: str) -> NoReturn:
