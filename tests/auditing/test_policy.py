@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from whosthere.auditing.policy import Floor, Limit, Policy
-from whosthere.auditing.sample_size import least_sample
 from whosthere.errors import FileError, InputError
+from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import CEILING, CONTROL, GUARANTEE, METRICS, glossary
 
 AUC = Policy("only AUC", {"auc": 0.6})
@@ -43,7 +44,7 @@ class TestPolicy:
         assert set(tomllib.loads(text)["limits"]) <= set(LIMITABLE)
         for name in (*LIMITABLE, *WITH_FLOOR):
             assert name in text
-        assert f"At least {least_sample(0.1)} targets" in text
+        assert f"At least {least_people(0.1, FIRST_LOOK.error)} targets" in text
 
     def test_read(self, tmp_path):
         path = tmp_path / "strict.toml"

@@ -13,13 +13,13 @@ from scipy.stats import binomtest
 
 from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.reasons import chance_in_words
-from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
+from whosthere.auditing.prospects import obstacles
+from whosthere.auditing.reasons import chance_in_words, targets_needed
 from whosthere.auditing.verdict import Verdict
-from whosthere.errors import InputError
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import Look
+from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 
 AUC = Policy("only AUC", {"auc": 0.6})
@@ -710,23 +710,18 @@ class TestLeastSample:
         def upper(n):
             return binomtest(0, n).proportion_ci(1 - 0.05 / 2**look, method="exact").high
 
-        n = least_sample(limit, look=Look(look))
+        n = least_people(limit, Look(look).error)
         assert upper(n) <= limit
         assert n == 1 or upper(n - 1) > limit
 
     @pytest.mark.parametrize("n", [1, 2, 10, 36, 1000])
     def test_a_limit_that_is_just_reached(self, n):
-        assert abs(least_sample(1 - 0.0125 ** (1 / n)) - n) <= 1
+        assert abs(least_people(1 - 0.0125 ** (1 / n), 0.0125) - n) <= 1
 
     def test_known_values(self):
-        assert [least_sample(limit) for limit in (1, 0.9875, 0.1, 0.01)] == [1, 1, 42, 437]
-        assert [least_sample(0.1, look=Look(look)) for look in (1, 2, 3, 4)] == [42, 49, 55, 62]
-        assert least_sample(1e-12) == pytest.approx(-math.log(0.0125) * 1e12)
-
-    @pytest.mark.parametrize("limit", [0, -0.1, 1.1, math.nan])
-    def test_refusals(self, limit):
-        with pytest.raises(InputError, match="no sample shows"):
-            least_sample(limit)
+        assert [least_people(limit, 0.0125) for limit in (1, 0.9875, 0.1, 0.01)] == [1, 1, 42, 437]
+        assert [least_people(0.1, Look(look).error) for look in (1, 2, 3, 4)] == [42, 49, 55, 62]
+        assert least_people(1e-12, 0.0125) == pytest.approx(-math.log(0.0125) * 1e12)
 
 
 class TestChoiceOfTargets:
@@ -894,7 +889,7 @@ class TestTargetsNeeded:
         ],
     )
     def test_intervals_shrink_with_the_root_of_the_number(self, finding, needed):
-        assert targets_needed(finding, self.LIMIT) == needed
+        assert targets_needed(finding, self.LIMIT, look=Look()) == needed
 
     def test_the_number_is_said(self):
         verdict = only([found(0.55, 0.45, 0.65)])

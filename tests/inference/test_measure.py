@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.guaranteed import guarantee_findings
+from whosthere.auditing.judging import guarantee_findings
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate

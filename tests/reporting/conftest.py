@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.guaranteed import guarantee_findings
-from whosthere.auditing.judging import judge
+from whosthere.auditing.judging import guarantee_findings, judge
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import FORMAT_VERSION

@@ -6,6 +6,7 @@ nobody can hide not rejected. How wide they are is best asked of those who compu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -14,13 +15,16 @@ import numpy as np
 import polars as pl
 
 from whosthere.auditing.judging import judge
-from whosthere.auditing.sample_size import obstacles
+from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
 from whosthere.inference.looks import FIRST_LOOK
 from whosthere.inference.measure import measure
-from whosthere.inference.vocabulary import STRONGEST
+from whosthere.inference.metrics import least_people
+from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from whosthere.auditing.policy import Policy
@@ -94,6 +98,54 @@ def prospects(
             "ever lies above its limit. Give more targets."
         )
     return Prospects(accept, reject, tuple(why_not))
+
+
+def obstacles(
+    policy: Policy,
+    attacks: Collection[str],
+    *,
+    targets: int,
+    releases: int,
+    control_releases: int,
+    by_hand: bool = False,
+    look: Look = FIRST_LOOK,
+) -> list[str]:
+    """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
+
+    `attacks` are the names of those in a setting; there are so many releases for each target.
+    """
+    said = []
+    if by_hand:
+        said.append("The targets are named by hand. Let them be drawn at random.")
+    if STRONGEST not in attacks:
+        said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
+    if not control_releases:
+        said.append(
+            "There is no control, and without one every verdict is cannot tell. Give some control "
+            "releases."
+        )
+    if targets == 1:
+        said.append("1 target gives no confidence interval. Give more targets.")
+    for limit in policy.limits:
+        words = METRICS[limit.metric].words
+        if limit.metric == "empirical_eps":
+            said.append(f"A limit of the {words} can reject, but never accept. Leave it out.")
+        elif limit.most == 0:
+            said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
+        elif limit.metric in SHARES:
+            least = least_people(limit.most, look.error)
+            if targets < least:
+                said.append(
+                    f"{counted(targets, 'target')} cannot show that the {words} is {limit.most:g} "
+                    f"or less: at least {least} are needed."
+                )
+        fpr = RATES.get(limit.metric)
+        if fpr is not None and targets * (releases // 2) < 1 / fpr:
+            said.append(
+                f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "
+                f"and there are {targets * (releases // 2):,}: give more targets or releases."
+            )
+    return said
 
 
 def _sample(n_targets: int, releases: int) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
-from whosthere.auditing.guaranteed import guaranteed
-from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy

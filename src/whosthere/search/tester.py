@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.guaranteed import guaranteed
-from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import note_look
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
