@@ -28,8 +28,7 @@ from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import utility
 from whosthere.search.recommendation import SEARCHER as SEARCHING_ATTACK
 from whosthere.search.search import DEFAULT_FAMILIES, InterruptedSearch, prepare_search
-from whosthere.search.tester import MOST_CONFIRMATIONS
-from whosthere.search.trials import TrialFailedError
+from whosthere.search.tester import MOST_CONFIRMATIONS, TrialFailedError
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
 # With four targets who are all found as by a coin, the interval that decides ends at 0.88 for one

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, n_tasks
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
-from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import existing
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError

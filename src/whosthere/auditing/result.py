@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from whosthere.auditing.follow_up import WhatIf
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
-    from whosthere.auditing.what_if import WhatIf
     from whosthere.inference.finding import Finding
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")

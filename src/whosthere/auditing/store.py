@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.manifest import (
     check_manifest,
     json_object,
@@ -24,7 +25,6 @@ from whosthere.auditing.manifest import (
     versions,
     write_json,
 )
-from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import new_file, read_metadata, read_table, write_table
 from whosthere.errors import FileError
 from whosthere.game.scoring import NOTHING, Scored, tests_and_controls

@@ -93,7 +93,7 @@ def recommend(
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
-    from whosthere.search.trials import TrialFailedError
+    from whosthere.search.tester import TrialFailedError
 
     if report is not None:
         refuse_page(report, force=force)

@@ -10,8 +10,8 @@ from whosthere.display import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
     from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
 
 _HEADS = {

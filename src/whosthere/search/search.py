@@ -23,8 +23,14 @@ from whosthere.game.population import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.families import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
-from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, Tried, by_only
-from whosthere.search.trials import Trials, TrialsFolder
+from whosthere.search.tester import (
+    MOST_CONFIRMATIONS,
+    Terms,
+    Tester,
+    TrialsFolder,
+    Tried,
+    by_only,
+)
 
 if TYPE_CHECKING:
     import os
@@ -52,14 +58,11 @@ class PreparedSearch:
 
     Attributes
     ----------
-    families
-        What is searched.
     plan
         What some trial by all attacks does; the others differ in mechanism and attacks.
-    trials_to_search
-        How many trials the bisections take at most.
-    trials_at_last
-        How many checks and confirmations follow if none of them fails.
+    trials_to_search, trials_at_last
+        How many trials the bisections take at most, and how many checks and confirmations follow
+        if none of them fails.
     cost
         What all these are expected to cost; None if it was not asked for.
     look
@@ -119,7 +122,6 @@ class PreparedSearch:
             Called before each trial, and after each of its tasks, with the trial, how many of its
             tasks are done, and how many it has.
         """
-        judged_by = policy or Policy.default()
         with ExitStack() as stack:
             at_work = stack.enter_context(workers or ThisProcess())
             folder = self._folder
@@ -129,9 +131,10 @@ class PreparedSearch:
                 folder = TrialsFolder(Path(temporary) / "search")
             stack.enter_context(folder.opened(self._job))
             most = self.trials_to_search + self.trials_at_last
-            trials = Trials(folder, self._job, at_work, most, on_progress)
-            stack.enter_context(_explained(trials, kept=self._folder is not None))
-            return self._found(Tester(self._terms, judged_by, trials, self.look))
+            done_by = folder, self._job, at_work, most, on_progress
+            tester = Tester(self._terms, policy or Policy.default(), self.look, *done_by)
+            stack.enter_context(_explained(tester, kept=self._folder is not None))
+            return self._found(tester)
 
     def _found(self, tester: Tester) -> Recommendation:
         ladders = [_Ladder(tester, family) for family in self.families]
@@ -235,7 +238,7 @@ def _cost(terms: Terms, n_checks: int) -> Cost:
 
 
 @contextmanager
-def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
+def _explained(tester: Tester, *, kept: bool) -> Iterator[None]:
     """Tell a user who stops the search what is kept."""
     try:
         yield
@@ -245,7 +248,7 @@ def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
             if kept
             else "nothing is kept, because no run folder was given"
         )
-        where = f"in trial {trials.number} of at most {trials.most}"
+        where = f"in trial {tester.number} of at most {tester.most}"
         raise InterruptedSearch(f"interrupted {where}; {what}") from None
 
 
@@ -261,12 +264,10 @@ class _Ladder:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """All that were tried, from weak to strong."""
         return [self._tried[place].candidate for place in sorted(self._tried)]
 
     @property
     def best(self) -> Candidate | None:
-        """The weakest that passes, None where none does."""
         found = self._place < len(self._members)
         return self._tried[self._place].candidate if found else None
 
@@ -276,7 +277,6 @@ class _Ladder:
         return self.best is not None and not self.best.useless
 
     def pattern_kept(self) -> float:
-        """Return what the best one keeps of the pattern."""
         return 0.0 if self.best is None else self.best.pattern_kept
 
     def check(self) -> bool:
@@ -298,7 +298,7 @@ class _Ladder:
             self._place = len(self._members)
             return False
         # The next one is searched, checked and confirmed.
-        self._tester.trials.expect_more(3)
+        self._tester.most += 3
         while self._place < len(self._members) and not self._passes(self._place):
             self._place += 1
         return False
