@@ -171,7 +171,7 @@ class TestResult:
     def test_is_written_and_read(self, result):
         written = json.loads((result.folder / "what_if.json").read_text())
         assert written == [one.to_json() for one in result.what_if]
-        assert tuple(WhatIf.from_json(one) for one in written) == result.what_if
+        assert WhatIf.each(written) == result.what_if
         assert written[0].keys() == {
             "setting", "change", "metric", "before", "after", "utility_before", "utility_after"
         }  # fmt: skip

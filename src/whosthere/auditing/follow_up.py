@@ -101,10 +101,13 @@ class WhatIf:
         return asdict(self) | {"before": self.before._asdict(), "after": self.after._asdict()}
 
     @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        """Make what `to_json` described."""
-        intervals = {name: MeanOverTargets(**described[name]) for name in ("before", "after")}
-        return cls(**described | intervals)
+    def each(cls, described: list[dict[str, Any]]) -> tuple[Self, ...]:
+        """Make what `to_json` described, of each."""
+        mean = MeanOverTargets
+        return tuple(
+            cls(**one | {"before": mean(**one["before"]), "after": mean(**one["after"])})
+            for one in described
+        )
 
 
 @dataclass(frozen=True, eq=False)

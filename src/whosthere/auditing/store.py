@@ -186,8 +186,8 @@ class RunFolder:
     def read_what_if(self) -> tuple[WhatIf, ...]:
         """Read what `write_what_if` wrote; nothing where it is not there, or not whole."""
         try:
-            found = json.loads((self.path / "what_if.json").read_text(encoding="utf-8"))
-            return tuple(WhatIf.from_json(one) for one in found)
+            text = (self.path / "what_if.json").read_text(encoding="utf-8")
+            return WhatIf.each(json.loads(text))
         except (OSError, ValueError, TypeError, KeyError):
             return ()
 
