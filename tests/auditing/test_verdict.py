@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from whosthere.adversary.attacks import attack as attack_of
 from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.prospects import obstacles
 from whosthere.auditing.reasons import chance_in_words, targets_needed
 from whosthere.auditing.verdict import Verdict
+from whosthere.game.plan import Plan
 from whosthere.game.target_choice import TargetChoice
 from whosthere.inference.finding import Finding
-from whosthere.inference.looks import Look
+from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 
@@ -773,9 +775,8 @@ class TestChoiceOfTargets:
             )
 
     def test_beforehand(self):
-        asked = {"targets": 50, "releases": 20, "control_releases": 4}
-        assert obstacles(AUC, [STRONGEST], **asked) == []
-        (said,) = obstacles(AUC, [STRONGEST], **asked, by_hand=True)
+        assert obstacles_to(AUC) == []
+        (said,) = obstacles_to(AUC, choice=self.BY_HAND)
         assert "named by hand" in said
 
     @pytest.mark.parametrize("choice", [BY_HAND, FREQUENT, TargetChoice()])
@@ -898,12 +899,18 @@ class TestTargetsNeeded:
         assert "no number of targets within reach" in " ".join(verdict.reasons)
 
 
-SIZES = {"targets": 55, "releases": 20, "control_releases": 4}
+def obstacles_to(policy, attack=STRONGEST, look=FIRST_LOOK, **changed):
+    """What stands in the way of a plan of usual size, but for what is changed."""
+    sizes = {"targets": 55, "releases": 20, "control_releases": 4} | changed
+    usual = {"reference_size": 0, "past_releases": 0, "first_epoch": 0, "seed": 0}
+    targets = tuple(range(sizes.pop("targets")))
+    plan = Plan(contests=(), targets=targets, **usual | sizes)
+    return obstacles(plan, [attack_of(attack)], policy, look=look)
 
 
 class TestObstacles:
     def test_the_usual_audit_can_accept(self):
-        assert obstacles(Policy.default(), [STRONGEST], **SIZES) == []
+        assert obstacles_to(Policy.default()) == []
 
     @pytest.mark.parametrize(
         ("changed", "said"),
@@ -915,13 +922,13 @@ class TestObstacles:
         ],
     )
     def test_what_stands_in_the_way(self, changed, said):
-        (one, *_) = obstacles(Policy.default(), [STRONGEST], **SIZES | changed)
+        (one, *_) = obstacles_to(Policy.default(), **changed)
         assert said in one
 
     def test_weak_attacks_and_hopeless_limits(self):
-        (said,) = obstacles(Policy.default(), ["knock-knock"], **SIZES)
+        (said,) = obstacles_to(Policy.default(), "knock-knock")
         assert STRONGEST in said
         hopeless = Policy("x", {"share_auc_90": 0, "empirical_eps": 1})
-        said = obstacles(hopeless, [STRONGEST], **SIZES)
+        said = obstacles_to(hopeless)
         assert "exactly 0" in said[0]
         assert "never accept" in said[1]

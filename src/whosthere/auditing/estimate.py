@@ -28,14 +28,9 @@ SECONDS_TO_TRY = 15.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What an audit is expected to cost.
+    """What an audit is expected to cost: seconds of one processor, and the memory of each worker.
 
-    Attributes
-    ----------
-    seconds
-        Of one processor.
-    bytes_per_worker
-        The most memory that this process took until it had tried; 0 where nobody can tell.
+    The latter is the most that this process took until it had tried; 0 where nobody can tell.
     """
 
     seconds: float

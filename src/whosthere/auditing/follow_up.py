@@ -112,16 +112,10 @@ class WhatIf:
 
 @dataclass(frozen=True, eq=False)
 class FollowUp:
-    """What follows the scores, and what it needs to know of the traces.
+    """What follows the scores, and what it needs to know of the traces in the tested time.
 
-    Attributes
-    ----------
-    others
-        Whom to look at besides each target of the plan.
-    regions, epochs
-        Of the tested time.
-    hidden
-        Regions and hours of which no share of visits is told.
+    `others` are the people to look at besides each target of the plan, `hidden` the regions and
+    hours of which no share of visits is told.
     """
 
     others: tuple[tuple[int, ...], ...]

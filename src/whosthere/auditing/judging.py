@@ -150,21 +150,10 @@ def judge(
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
-    Parameters
-    ----------
-    trusted
-        Whether the controls were passed; None if there were none. Nothing is accepted or
-        rejected unless they were passed.
-    incomplete
-        Settings of which some tasks failed: these are not accepted.
-    group_sizes, knows
-        People in a release, and what the attacker knows of them, by setting.
-    choice
-        How the targets were chosen; if nobody knows, they are taken for a sample of everybody.
-    together
-        How many people share most of their visits with somebody else.
-    look
-        Which look at the audit this is; the findings must have been measured for it.
+    Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
+    were none). Settings are `incomplete` if some of their tasks failed; these are not accepted. If
+    nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
+    must have been measured for this look.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
     sizes, known = group_sizes or {}, knows or {}

@@ -70,16 +70,8 @@ def check_manifest(
 ) -> None:
     """Refuse a folder that holds anything but an audit or a search of the same identity.
 
-    To extend an audit, the same one with fewer targets or releases will do.
-
-    Parameters
-    ----------
-    manifest
-        The file, whether or not it is there.
-    wanted
-        What must be the same: format, traces, versions, and the plan of an audit.
-    what
-        What it is, such as ``an audit``.
+    `wanted` must be the same: format, traces, versions, and the plan of an audit. To extend an
+    audit, the same one with fewer targets or releases will do.
     """
     folder = manifest.parent
     if not manifest.exists():

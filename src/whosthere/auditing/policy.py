@@ -146,14 +146,7 @@ class Policy:
     def of(
         cls, policy: Policy | str | os.PathLike[str] | Mapping[str, float] | None = None
     ) -> Policy:
-        """Return a policy from whatever a caller may give for one.
-
-        Parameters
-        ----------
-        policy
-            A policy, the path of a policy file, or limits such as ``{"auc": 0.6}``; None for the
-            default policy.
-        """
+        """Return a policy from the path of its file, or limits; None for the default policy."""
         if policy is None:
             return cls.default()
         if isinstance(policy, Policy):

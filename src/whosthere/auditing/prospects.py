@@ -23,10 +23,11 @@ from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
     from whosthere.inference.looks import Look
@@ -40,15 +41,10 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class Prospects:
-    """What an audit can decide about a setting.
+    """What an audit can decide about a setting, and what stands in the way of mostly doing both.
 
-    Attributes
-    ----------
-    accept, reject
-        How often it does if the attacks find nobody, or find people as well as suits it best: 0 if
-        it cannot, 1 if always.
-    why_not
-        What stands in the way, and what would help; nothing if it mostly does both.
+    `accept` and `reject` are how often it does, from 0 to 1, if the attacks find nobody, or find
+    people as well as suits it best.
     """
 
     accept: float
@@ -69,19 +65,9 @@ def prospects(
     plan: Plan, setting: Setting, policy: Policy, *, look: Look = FIRST_LOOK
 ) -> Prospects:
     """Return what a plan can decide about one of its settings by a policy, at a look."""
-    attacks = plan.attacks_in(setting)
+    attacks, n_targets = plan.attacks_in(setting), len(plan.targets)
     releases = [plan.releases_by(attack) for attack in attacks]
-    by_hand = plan.choice is not None and plan.choice.by_hand
-    n_targets = len(plan.targets)
-    why_not = obstacles(
-        policy,
-        [attack.name for attack in attacks],
-        targets=n_targets,
-        releases=min(releases),
-        control_releases=plan.control_releases,
-        by_hand=by_hand,
-        look=look,
-    )
+    why_not = obstacles(plan, attacks, policy, look=look)
     sample = policy, len(attacks), n_targets
     accept = 0.0 if why_not else _how_often("accept", *sample, min(releases), look=look)
     reject = 0.0
@@ -101,25 +87,16 @@ def prospects(
 
 
 def obstacles(
-    policy: Policy,
-    attacks: Collection[str],
-    *,
-    targets: int,
-    releases: int,
-    control_releases: int,
-    by_hand: bool = False,
-    look: Look = FIRST_LOOK,
+    plan: Plan, attacks: Sequence[Attack], policy: Policy, *, look: Look = FIRST_LOOK
 ) -> list[str]:
-    """Return why an audit cannot accept anything by a policy, and what would help; mostly nothing.
-
-    `attacks` are the names of those in a setting; there are so many releases for each target.
-    """
-    said = []
-    if by_hand:
+    """Return why some attacks cannot show that a policy is kept, and what would help."""
+    said, targets = [], len(plan.targets)
+    without = targets * (min(map(plan.releases_by, attacks)) // 2)
+    if plan.choice is not None and plan.choice.by_hand:
         said.append("The targets are named by hand. Let them be drawn at random.")
-    if STRONGEST not in attacks:
+    if STRONGEST not in {attack.name for attack in attacks}:
         said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
-    if not control_releases:
+    if not plan.control_releases:
         said.append(
             "There is no control, and without one every verdict is cannot tell. Give some control "
             "releases."
@@ -140,10 +117,10 @@ def obstacles(
                     f"or less: at least {least} are needed."
                 )
         fpr = RATES.get(limit.metric)
-        if fpr is not None and targets * (releases // 2) < 1 / fpr:
+        if fpr is not None and without < 1 / fpr:
             said.append(
                 f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "
-                f"and there are {targets * (releases // 2):,}: give more targets or releases."
+                f"and there are {without:,}: give more targets or releases."
             )
     return said
 

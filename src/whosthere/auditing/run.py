@@ -70,15 +70,14 @@ class PreparedAudit:
     ) -> AuditResult:
         """Do all tasks that are not done yet, and measure.
 
+        By default, this process works, and the default policy judges.
+
         Parameters
         ----------
-        policy, workers
-            What is acceptable, and who does the work; by default the default policy, this process.
         leaks
-            Whether to find out where and when people are found. Without it, no changes are
-            tried either, whatever `what_if` says.
+            Whether to find out where and when people are found.
         what_if
-            Whether to try what larger regions and longer epochs would change for the riskiest
+            Whether to try then what larger regions and longer epochs would change for the riskiest
             settings that are not accepted.
         on_progress
             Called with "tasks", the number of tasks done and of all tasks, first before any work;
@@ -163,20 +162,14 @@ def prepare_audit(
 
     Parameters
     ----------
-    traces
-        File of the traces.
-    options
-        What the user chose.
     out
         Folder of the audit. If an audit by the same plan on the same traces has begun there, it
         is resumed; any other content is refused.
     extend
         Whether the folder may hold the same audit with fewer targets or releases, to which the
         others are added.
-    estimate
-        Whether to try each attack, to estimate time and memory.
-    seconds_to_try
-        How long that may take, about.
+    estimate, seconds_to_try
+        Whether to try each attack, to estimate time and memory, and how long that may take.
     """
     path, folder = Path(traces), RunFolder(Path(out))
     everybody = Traces.load(path)

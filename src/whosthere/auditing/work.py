@@ -154,19 +154,16 @@ class LocalProcesses(Workers):
 
     def _submitted(self, job: Job, task: Task) -> Future[Outcome]:
         """Give a task to the processes, or to new ones if one of these has died."""
-        try:
-            future: Future[Outcome] = self._started().submit(work_on, job, task)
-        except BrokenProcessPool:
-            self._pool = None
-            future = self._started().submit(work_on, job, task)
-        return future
-
-    def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self._n, initializer=_depend_on_parent, initargs=(os.getpid(),)
             )
-        return self._pool
+        try:
+            future: Future[Outcome] = self._pool.submit(work_on, job, task)
+        except BrokenProcessPool:
+            self._pool = None
+            return self._submitted(job, task)
+        return future
 
     def close(self) -> None:
         if self._pool is not None:

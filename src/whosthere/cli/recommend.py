@@ -143,22 +143,21 @@ def recommend(
 
 
 def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) -> None:
-    rows = []
-    for family in prepared.families:
+    rows, plan = [], prepared.terms.any_plan
+    for family in prepared.terms.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
         rows.append((family.template, f"{family.parameter}: {values}"))
-    chosen = f"{len(prepared.plan.targets)}, {prepared.plan.choice}"
+    chosen = f"{len(plan.targets)}, {plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
-    rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
+    rows.append(("attacks in the check", "\n".join(map(str, prepared.terms.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
-    for sentence in prepared.plan.cautions:
+    for sentence in plan.cautions:
         console.say(f"Note: {sentence}")
     if prepared.kept:
         console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
         return
-    tasks = len(prepared.plan.tasks)
-    time = console.expected(prepared.cost.seconds, tasks, workers, cluster)
+    time = console.expected(prepared.cost.seconds, len(plan.tasks), workers, cluster)
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "
@@ -171,7 +170,7 @@ def _show_obstacles(prepared: PreparedSearch, policy: Policy) -> None:
     """Say beforehand if nothing can be accepted, and what would help."""
     from whosthere.auditing.prospects import prospects
 
-    plan = prepared.plan
+    plan = prepared.terms.any_plan
     found = prospects(plan, plan.settings[0], policy, look=prepared.look)
     if not found.why_not:
         return

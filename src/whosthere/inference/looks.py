@@ -17,15 +17,10 @@ ERROR = 0.025
 
 @dataclass(frozen=True)
 class Look:
-    """One time at which scores are judged.
+    """One time at which scores are judged; its number counts from 1.
 
-    Attributes
-    ----------
-    number
-        Which look it is, from 1.
-    shared
-        Among how many verdicts its error is divided, of which the best is chosen: the confirmations
-        of a search. An audit gives a verdict on each of its settings, none of which is chosen.
+    Its error is shared by verdicts of which the best is chosen: the confirmations of a search. An
+    audit gives a verdict on each of its settings, none of which is chosen.
     """
 
     number: int = 1

@@ -58,21 +58,11 @@ def measure(
     look: Look = FIRST_LOOK,
     n_controls: int | None = None,
 ) -> list[Finding]:
-    """Measure everything.
+    """Measure everything, of scores as in `whosthere.inference.scores.SCHEMA`.
 
-    Parameters
-    ----------
-    tests, controls
-        Scores of test and of control releases, as in `whosthere.inference.scores.SCHEMA`.
-    seed
-        Of the bootstrap.
-    n_limits, n_attacks
-        How many limits and attacks a verdict will look at, which share the chance of a wrong
-        rejection; by default the attacks of each setting.
-    look
-        Which look at the scores this is, which says how much error the ends that decide may spend.
-    n_controls
-        How many controls share the chance of a false alarm; by default those given here.
+    The limits and attacks that a verdict will look at (by default the attacks of each setting)
+    share the chance of a wrong rejection at this look. All controls (by default those given here)
+    share the chance of a false alarm.
     """
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
@@ -207,11 +197,6 @@ class _Measured:
         return self.rows["target"].to_numpy()
 
     @cached_property
-    def says_in(self) -> NDArray[np.bool_]:
-        """The attacker's decisions, at its own threshold."""
-        return (self.rows["score"] > self.rows["threshold"]).to_numpy()
-
-    @cached_property
     def calibrated(self) -> NDArray[np.float64]:
         """Scores on the scale of the attacker's own null, which makes targets comparable."""
         return comparable_scores(self.rows)
@@ -223,8 +208,9 @@ class _Measured:
 
     @cached_property
     def accuracies(self) -> NDArray[np.float64]:
-        """Share of right decisions about each target, by ascending row."""
-        return metrics.accuracy_by_target(self.says_in, self.labels, self.targets)[1]
+        """Share of right decisions at the attacker's threshold, by target in ascending order."""
+        says_in = (self.rows["score"] > self.rows["threshold"]).to_numpy()
+        return metrics.accuracy_by_target(says_in, self.labels, self.targets)[1]
 
     @property
     def n_each(self) -> tuple[int, int]:

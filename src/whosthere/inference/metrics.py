@@ -202,15 +202,13 @@ def tpr_at_fpr(
     if out.size * fpr < 1 - 1e-9:
         return Estimate(None, None, None, _too_few(n, out.size, fpr))
     thresholds = np.unique(out)
-    levels = _Levels(
-        _above(thresholds, in_, place[label], n), _above(thresholds, out, place[~label], n)
-    )
-    value = float(levels.tpr(np.ones((1, n + 1)), fpr, unseen=None)[0])
+    above = _above(thresholds, in_, place[label], n), _above(thresholds, out, place[~label], n)
+    value = float(_weighted_tpr(*above, np.ones((1, n + 1)), fpr, unseen=None)[0])
     if n == 1:
         return Estimate(value, None, None, "no interval with 1 target")
     weights = _random_weights(n + 1, seed, n_resamples)
-    least = levels.tpr(weights, fpr, unseen=False)
-    most = levels.tpr(weights, fpr, unseen=True)
+    least = _weighted_tpr(*above, weights, fpr, unseen=False)
+    most = _weighted_tpr(*above, weights, fpr, unseen=True)
     low, low_to_decide = (
         min(_low_quantile(least, chance), value) if n >= least_people(fpr, chance) else 0.0
         for chance in (TAIL, errors.low)
@@ -270,35 +268,31 @@ def _eps_bounds(in_: Floats, out: Floats, thresholds: ArrayLike, tail: float) ->
     return np.log(sure / wrong, out=np.full(sure.shape, -np.inf), where=sure > 0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """How many IN and OUT releases of each target are above each threshold, as by `_above`."""
+def _weighted_tpr(
+    in_above: Floats, out_above: Floats, weights: Floats, fpr: float, *, unseen: bool | None
+) -> Floats:
+    """Return the TPR in each weighting of the targets, shape (n_weightings,).
 
-    in_above: Floats
-    out_above: Floats
-
-    def tpr(self, weights: Floats, fpr: float, *, unseen: bool | None) -> Floats:
-        """Return the TPR in each weighting of the targets, shape (n_weightings,).
-
-        Weights have the shape (n_weightings, n_targets + 1). The last is that of the person who
-        was not seen: there is none if `unseen` is None, else it tells whether they are found.
-        """
-        own, extra = weights[:, :-1], weights[:, -1] * (unseen is not None)
-        extra_out = extra * self.out_above[-1].mean()
-        allowed = fpr * (own @ self.out_above[-1] + extra_out) * (1 + 1e-9)
-        above_all = extra_out * (unseen is False)
-        least, most = np.zeros(extra.size, np.intp), np.full(extra.size, len(self.out_above) - 1)
-        # The share above grows from threshold to threshold: halve the range until one is left.
-        while (most > least).any():
-            middle = (least + most + 1) // 2
-            above = np.einsum("rt,rt->r", own, self.out_above[middle]) + above_all
-            fits = above <= allowed
-            least, most = np.where(fits, middle, least), np.where(fits, most, middle - 1)
-        hits = np.einsum("rt,rt->r", own, self.in_above[least])
-        people = self.in_above[-1]
-        unseen_in = extra * people.mean()
-        rates = (hits + unseen_in * (unseen is True)) / (own @ people + unseen_in)
-        return np.asarray(np.minimum(rates, 1.0))
+    How many releases of each target are above each threshold is as by `_above`. Weights have the
+    shape (n_weightings, n_targets + 1). The last is that of the person who
+    was not seen: there is none if `unseen` is None, else it tells whether they are found.
+    """
+    own, extra = weights[:, :-1], weights[:, -1] * (unseen is not None)
+    extra_out = extra * out_above[-1].mean()
+    allowed = fpr * (own @ out_above[-1] + extra_out) * (1 + 1e-9)
+    above_all = extra_out * (unseen is False)
+    least, most = np.zeros(extra.size, np.intp), np.full(extra.size, len(out_above) - 1)
+    # The share above grows from threshold to threshold: halve the range until one is left.
+    while (most > least).any():
+        middle = (least + most + 1) // 2
+        above = np.einsum("rt,rt->r", own, out_above[middle]) + above_all
+        fits = above <= allowed
+        least, most = np.where(fits, middle, least), np.where(fits, most, middle - 1)
+    hits = np.einsum("rt,rt->r", own, in_above[least])
+    people = in_above[-1]
+    unseen_in = extra * people.mean()
+    rates = (hits + unseen_in * (unseen is True)) / (own @ people + unseen_in)
+    return np.asarray(np.minimum(rates, 1.0))
 
 
 def _above(thresholds: Floats, scores: Floats, place: NDArray[np.intp], n_targets: int) -> Floats:

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
-    from whosthere.game.plan import Plan
     from whosthere.progress import Move
 
 DEFAULT_FAMILIES = (
@@ -58,8 +56,6 @@ class PreparedSearch:
 
     Attributes
     ----------
-    plan
-        What some trial by all attacks does; the others differ in mechanism and attacks.
     trials_to_search, trials_at_last
         How many trials the bisections take at most, and how many checks and confirmations follow
         if none of them fails.
@@ -69,21 +65,14 @@ class PreparedSearch:
         Which search in its folder it is; its confirmations share the error.
     """
 
-    families: tuple[Family, ...]
-    plan: Plan
+    terms: Terms
     trials_to_search: int
     trials_at_last: int
     cost: Cost | None
     look: Look
-    _terms: Terms
     _job: Job
     _folder: TrialsFolder | None
     _check_all: bool
-
-    @property
-    def attacks(self) -> tuple[Attack, ...]:
-        """Who attacks at last."""
-        return self._terms.attacks
 
     @property
     def kept(self) -> int:
@@ -95,10 +84,10 @@ class PreparedSearch:
         return {
             "families": {
                 family.template: [choice for choice, _ in family.members()]
-                for family in self.families
+                for family in self.terms.families
             },
-            "attacks": [str(attack) for attack in self.attacks],
-            "targets": len(self.plan.targets),
+            "attacks": [str(attack) for attack in self.terms.attacks],
+            "targets": len(self.terms.any_plan.targets),
             "most_trials_to_search": self.trials_to_search,
             "trials_to_check_and_confirm": self.trials_at_last,
             "trials_begun_before": self.kept,
@@ -112,15 +101,10 @@ class PreparedSearch:
         workers: Workers | None = None,
         on_progress: Move = lambda _what, _done, _total: None,
     ) -> Recommendation:
-        """Search, check and confirm.
+        """Search, check and confirm; policy and workers are as for an audit.
 
-        Parameters
-        ----------
-        policy, workers
-            As for an audit.
-        on_progress
-            Called before each trial, and after each of its tasks, with the trial, how many of its
-            tasks are done, and how many it has.
+        `on_progress` is called before each trial, and after each of its tasks, with the trial, how
+        many of its tasks are done, and how many it has.
         """
         with ExitStack() as stack:
             at_work = stack.enter_context(workers or ThisProcess())
@@ -128,16 +112,16 @@ class PreparedSearch:
             if folder is None:
                 # The one engine keeps all it does; here for as long as the search goes on.
                 temporary = stack.enter_context(TemporaryDirectory())
-                folder = TrialsFolder(Path(temporary) / "search")
-            stack.enter_context(folder.opened(self._job))
+                folder = TrialsFolder(Path(temporary) / "search", self._job)
+            stack.enter_context(folder.opened())
             most = self.trials_to_search + self.trials_at_last
-            done_by = folder, self._job, at_work, most, on_progress
-            tester = Tester(self._terms, policy or Policy.default(), self.look, *done_by)
+            done_by = folder, at_work, most, on_progress
+            tester = Tester(self.terms, policy or Policy.default(), self.look, *done_by)
             stack.enter_context(_explained(tester, kept=self._folder is not None))
             return self._found(tester)
 
     def _found(self, tester: Tester) -> Recommendation:
-        ladders = [_Ladder(tester, family) for family in self.families]
+        ladders = [_Ladder(tester, family) for family in self.terms.families]
         waiting = [ladder for ladder in ladders if ladder.is_useful]
         chosen = False
         while waiting:
@@ -152,7 +136,7 @@ class PreparedSearch:
             tuple(candidate for ladder in ladders for candidate in ladder.candidates),
             tuple(ladder.best for ladder in ladders if ladder.best is not None),
             tester.policy,
-            self._terms.confirmation_seed,
+            self.terms.confirmation_seed,
         )
 
 
@@ -169,9 +153,7 @@ def prepare_search(
 
     Parameters
     ----------
-    traces
-        File of the traces.
-    options
+    traces, options
         As for an audit; its mechanisms are not used, and its attacks are those of the last check.
     families
         Specs with ``?`` for the parameter to find.
@@ -187,13 +169,12 @@ def prepare_search(
     terms.check()
     plan = terms.any_plan
     job = Job.on(plan, path)
-    folder = None if run is None else TrialsFolder(Path(run))
+    folder = None if run is None else TrialsFolder(Path(run), job)
     if folder is not None:
-        folder.check(job)
+        folder.check()
     n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
     return PreparedSearch(
-        terms.families,
-        plan,
+        terms,
         sum(map(_most_bisections, terms.families)),
         n_checks + 1,
         _cost(terms, n_checks) if estimate else None,
@@ -201,7 +182,6 @@ def prepare_search(
             1 if folder is None else number_of_look(folder.manifest, terms.seen),
             shared=terms.most_confirmations,
         ),
-        terms,
         job,
         folder,
         check_all,

@@ -61,29 +61,35 @@ class TrialFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrialsFolder:
-    """Where a search keeps its trials: a run folder for each, by its plan.
+    """Where a search keeps its trials: a run folder for each, by its plan, on the traces of a job.
 
     Other searches on the same traces can use it too: what they share is done once.
     """
 
     path: Path
+    job: Job
 
     @property
     def manifest(self) -> Path:
         """The file that says on which traces the search is, by which software, and its looks."""
         return self.path / SEARCH_MANIFEST
 
-    def check(self, job: Job) -> None:
+    @property
+    def _identity(self) -> dict[str, Any]:
+        traces, versions = self.job.traces_fingerprint, self.job.versions
+        return {"format": FORMAT_VERSION, "traces": traces, "versions": versions}
+
+    def check(self) -> None:
         """Refuse a folder that holds anything but trials on the same traces."""
-        check_manifest(self.manifest, _identity(job), "a search")
+        check_manifest(self.manifest, self._identity, "a search")
 
     @contextmanager
-    def opened(self, job: Job) -> Iterator[None]:
+    def opened(self) -> Iterator[None]:
         """Keep other processes out of the folder, and begin it if it is new."""
         with only_one(self.path, "search"):
-            self.check(job)
+            self.check()
             if not self.manifest.exists():
-                write_json(self.manifest, _identity(job) | {"looks": []})
+                write_json(self.manifest, self._identity | {"looks": []})
             yield
 
     def begun(self) -> int:
@@ -95,14 +101,6 @@ class TrialsFolder:
         text = json.dumps(plan.to_json(), sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return RunFolder(self.path / "trials" / name)
-
-
-def _identity(job: Job) -> dict[str, Any]:
-    return {
-        "format": FORMAT_VERSION,
-        "traces": job.traces_fingerprint,
-        "versions": job.versions,
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,28 +192,15 @@ class Tried:
 class Tester:
     """Tries protections, one after the other, and counts the trials.
 
-    Parameters
-    ----------
-    terms, policy
-        What all trials have in common, and the limits to judge by.
-    look
-        Which search it is, whose error the confirmations share. Other trials are judged alike, so
-        that what passes is likely to be confirmed.
-    folder, job, workers
-        Where trials are kept, any job on the traces, and who does the tasks.
-    most
-        How many trials there will be at most, as far as is known.
-    on_progress
-        Called before each trial, and after each of its tasks, with the trial and its tasks.
-    number
-        How many trials were begun.
+    The confirmations share the error of the look. Other trials are judged alike, so that what
+    passes is likely to be confirmed. `number` trials were begun, of at most `most` as far as is
+    known.
     """
 
     terms: Terms
     policy: Policy
     look: Look
     folder: TrialsFolder
-    job: Job
     workers: Workers
     most: int
     on_progress: Move
@@ -263,11 +248,11 @@ class Tester:
         """Do what is left of a trial; return the scores of test releases, and of the control."""
         self.number += 1
         self.most = max(self.most, self.number)
-        folder = self.folder.of(plan)
-        folder.begin(identity_of(plan, self.job.traces_fingerprint), plan.about_json())
+        folder, job = self.folder.of(plan), replace(self.folder.job, plan=plan)
+        folder.begin(identity_of(plan, job.traces_fingerprint), plan.about_json())
         title = f"trial {self.number} of at most {self.most}: {trial}"
         moved = partial(self.on_progress, title)
-        do_what_is_left(replace(self.job, plan=plan), folder, self.workers, moved, _fail)
+        do_what_is_left(job, folder, self.workers, moved, _fail)
         return folder.collect(plan)
 
     def _judged(
