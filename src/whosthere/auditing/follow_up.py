@@ -73,19 +73,11 @@ class MeanOverTargets(NamedTuple):
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a change of regions or epochs would do to one setting.
+    """What a change of regions or epochs, in words, would do to one setting.
 
-    Attributes
-    ----------
-    change
-        What was changed, in words.
-    metric
-        What was measured, for the likelihood ratio.
-    before, after
-        As in the audit, and with the change.
-    utility_before, utility_after
-        What is left to publish, by the names of `OF_UTILITY`: means over the targets. Each is
-        measured against the true counts of its own regions and epochs.
+    The metric is that of the likelihood ratio, as in the audit and with the change. What is left to
+    publish is by the names of `OF_UTILITY`: means over the targets, each against the true counts of
+    its own regions and epochs.
     """
 
     setting: str

@@ -35,17 +35,11 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
     """Read the folder of a finished audit."""
     path = existing(Path(folder))
     if not is_audit(path):
-        raise FileError(
-            "is not the folder of an audit",
-            where=path,
-            fix="Name a folder that `whosthere audit --out` wrote",
-        )
+        fix = "Name a folder that `whosthere audit --out` wrote"
+        raise FileError("is not the folder of an audit", where=path, fix=fix)
     if not is_finished(path):
-        raise FileError(
-            "holds an audit that is not finished",
-            where=path,
-            fix="Repeat the command that began it, which resumes the audit",
-        )
+        fix = "Repeat the command that began it, which resumes the audit"
+        raise FileError("holds an audit that is not finished", where=path, fix=fix)
     judged = _read(path / "verdicts.json", _judged)
     there = [one for one in _IN_SOME if (path / f"{one}.parquet").is_file()]
     tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}

@@ -106,10 +106,7 @@ def _group_size(given: int) -> int:
 
 
 class _InBlocks(NamedTuple):
-    """What blocks have several of: how one is read, what it is called and what it looks like.
-
-    `parameter` is its name in `whosthere.audit`.
-    """
+    """How one of several is read, what it is called, an example, its name in `whosthere.audit`."""
 
     read: Callable[[Any], Mechanism | int | KnowledgeRule | Attack]
     words: str

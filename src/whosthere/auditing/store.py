@@ -78,10 +78,7 @@ class RunFolder:
         return json_object(self._manifest)
 
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
-        """Refuse a folder that holds anything but an audit with the same identity.
-
-        To extend it, the same audit with fewer targets or releases will do.
-        """
+        """Refuse a folder that holds anything but an audit with the same identity, or a part."""
         wanted = identity | {"format": FORMAT_VERSION}
         check_manifest(self._manifest, wanted, "an audit", extend=extend)
 

@@ -198,7 +198,6 @@ class _Measured:
 
     @cached_property
     def calibrated(self) -> NDArray[np.float64]:
-        """Scores on the scale of the attacker's own null, which makes targets comparable."""
         return comparable_scores(self.rows)
 
     @cached_property

@@ -119,8 +119,6 @@ class Recommendation:
         All protections that were tried, family by family, from weak to strong.
     best
         The weakest of each family that passes the policy, as far as it was tried.
-    policy
-        The limits that were judged by.
     confirmation_seed
         Of the fresh releases: an audit with this seed repeats the confirmation.
     """
