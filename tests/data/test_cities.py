@@ -13,8 +13,7 @@ import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
 from whosthere.data.city.places import Choices
-from whosthere.data.reading.friendships import among
-from whosthere.data.reading.partition.by_id import read_regions
+from whosthere.data.reading.tables import among, read_regions
 from whosthere.errors import FileError, InputError
 
 HOUR_MICROS = 3_600_000_000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.errors import GroupError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.data.reading.partition.by_id import read_regions
+from whosthere.data.reading.tables import read_regions
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
 

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.epochs import Epochs
-from whosthere.data.group import Group
 from whosthere.data.regions import Regions
-from whosthere.data.traces import Traces
+from whosthere.data.traces import Group, Traces
 from whosthere.errors import GroupError
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.guarantees import GuaranteeLedger

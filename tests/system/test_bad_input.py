@@ -6,7 +6,7 @@ import shutil
 import polars as pl
 import pytest
 
-from whosthere.data.reading.partition.by_id import RegionIds
+from whosthere.data.reading.partition import RegionIds
 from whosthere.data.reading.read import read_records
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish

@@ -208,8 +208,7 @@ def _names(sources: list[Source], below: Path) -> str:
 
 def _columns_used(source: Source) -> dict[str, str]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.layout import arrange
+    from whosthere.data.reading.columns import Columns, arrange
     from whosthere.errors import RecordsError
 
     found: dict[str, str] = {}

@@ -18,9 +18,8 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
+from whosthere.data.city.people import Residents, draw_events, draw_friends, draw_people, joined
 from whosthere.data.city.places import CityPlaces, check_regions, make_places
-from whosthere.data.city.records import draw_events
-from whosthere.data.city.residents import Residents, draw_friends, draw_people, joined
 from whosthere.data.epochs import Epochs, format_length, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+
 KIND = "traces"
 _MOST_CELLS = np.iinfo(np.int32).max
 _DAMAGES = (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.PolarsError)
@@ -349,3 +350,63 @@ def _friends(lists: pl.Series) -> Neighbours:
     if friend.size and not 0 <= friend.min() <= friend.max() < n:
         raise ValueError("a friend who is not there")
     return as_graph(np.column_stack([np.repeat(np.arange(n), np.diff(indptr)), friend]), n)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """People chosen from traces, in an order of their own.
+
+    An audit draws groups by the thousand, of which mostly the counts are asked for. They are
+    counted where they stand; ids and traces of their own are made for who asks.
+
+    Parameters
+    ----------
+    everybody
+        The people to choose from.
+    rows
+        Which of them are chosen, shape (n_users,).
+    """
+
+    everybody: Traces
+    rows: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", frozen(self.everybody.checked(self.rows), np.int64))
+
+    @classmethod
+    def all_of(cls, everybody: Traces) -> Self:
+        """Choose everybody, in the order of the traces."""
+        return cls(everybody, own(np.arange(everybody.n_users), np.int64))
+
+    @property
+    def n_users(self) -> int:
+        """How many people are chosen."""
+        return int(self.rows.size)
+
+    @property
+    def n_visits(self) -> int:
+        """How many visits they made together."""
+        indptr = self.everybody.indptr
+        return int((indptr[self.rows + 1] - indptr[self.rows]).sum())
+
+    @cached_property
+    def users(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple([self.everybody.users[row] for row in self.rows.tolist()])
+
+    @cached_property
+    def traces(self) -> Traces:
+        """Their traces, as a copy."""
+        return self.everybody.select(self.rows)
+
+    def trace(self, i: int) -> NDArray[np.int32]:
+        """Return the cells that person number i of the group visited, sorted."""
+        return self.everybody.trace(int(self.rows[i]))
+
+    def added(self, i: int) -> NDArray[np.int32] | int:
+        """Return what person number i of the group adds to the counts of the cells of `trace`."""
+        return self.everybody.added(int(self.rows[i]))
+
+    def counts(self) -> NDArray[np.int32]:
+        """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""
+        return self.everybody.counts(self.rows)

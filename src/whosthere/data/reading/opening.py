@@ -13,8 +13,7 @@ import polars as pl
 
 from whosthere.data.files import existing
 from whosthere.data.reading.delimited import open_delimited
-from whosthere.data.reading.formats import open_ndjson, open_parquet, open_workbook
-from whosthere.data.reading.geojson import open_geojson
+from whosthere.data.reading.formats import open_geojson, open_ndjson, open_parquet, open_workbook
 from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable
 from whosthere.errors import FileError, RecordsError
 

@@ -1,4 +1,4 @@
-"""Tables of who knows whom: a pair of user ids in each row."""
+"""Tables beside the records: the regions there are, and who knows whom."""
 
 from __future__ import annotations
 
@@ -11,20 +11,69 @@ import polars as pl
 
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
-from whosthere.data.reading.columns import refuse_data_as_names
-from whosthere.data.reading.layout import joined_ids
+from whosthere.data.reading.columns import (
+    Columns,
+    joined_ids,
+    parts_of,
+    refuse_data_as_names,
+    single_values,
+)
+from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.source import naming
-from whosthere.errors import EmptyError, RecordsError, listed
+from whosthere.data.regions import Regions
+from whosthere.errors import EmptyError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from whosthere.data.traces import Traces
+
 
 COLUMNS = ("user", "friend")
 _NOBODY = -1
+
+
+def read_regions(path: str | os.PathLike[str]) -> Regions:
+    """Read a table of regions: an id column and, if known, lon and lat."""
+    path = Path(path)
+    table = read_single(path)
+    found = table.columns
+    try:
+        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+        axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
+    except RecordsError as error:
+        raise RecordsError(error.problem, where=path, fix="Rename all but one of them") from error
+    if id_name is None:
+        refuse_data_as_names(found, where=path, header="region,lon,lat")
+        raise RecordsError(
+            f"has no region column (found {listed(found)})",
+            where=path,
+            fix="Name the column with the ids 'region'",
+        )
+    with naming(path):
+        expr = joined_ids(parts_of(id_name, found), table.schema)
+        ids = table.select(expr.cast(pl.String)).to_series()
+        if ids.null_count():
+            raise InputError(f"row {_first_null(ids) + 1} has no region id")
+        degrees = [None if name is None else _degrees(table, name) for name in axes]
+        return Regions(ids.to_list(), *degrees)
+
+
+def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
+    written = table.select(single_values(name, table.schema)).to_series()
+    degrees = degrees_of(written)
+    if degrees.null_count():
+        row = _first_null(degrees)
+        raise InputError(f"row {row + 1}, column {name!r}: {written[row]!r} is not a number")
+    return degrees.to_numpy()
+
+
+def _first_null(column: pl.Series) -> int:
+    return column.is_null().arg_max() or 0
 
 
 def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
