@@ -42,7 +42,7 @@ def test_the_callers_arrays_stay_theirs():
 
 def test_thousands_of_regions_show_in_one_line():
     many = Regions([f"<{i}>" for i in range(5000)])
-    assert repr(many) == "<Regions: 5,000 without positions>"
+    assert repr(many) == "<Regions: 5,000 regions, without positions>"
     assert "5,000" in many._repr_html_()
     assert "<1>" not in many._repr_html_()
 

@@ -20,10 +20,10 @@ from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.people import Residents, draw_events, draw_friends, draw_people, joined
 from whosthere.data.city.places import CityPlaces, check_regions, make_places
-from whosthere.data.epochs import Epochs, format_length, to_micros, zone
+from whosthere.data.epochs import Epochs, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ RECORDS_FILE = "records.parquet"
 REGIONS_FILE = "regions.csv"
 FRIENDS_FILE = "friends.csv"
 FILES = (RECORDS_FILE, REGIONS_FILE, FRIENDS_FILE)
-_MICROS_A_SECOND = 1_000_000
 # Keeps the draws of the social graph apart from those of the city itself.
 _FRIENDS = 1
 _HOURS_A_DAY = 24
@@ -51,8 +50,8 @@ _MEMORY_IF_UNKNOWN = 1 << 36
 _MOST_DAYS = 36_500
 
 
-@dataclass(frozen=True, eq=False)
-class City:
+@dataclass(frozen=True, eq=False, repr=False)
+class City(Shown):
     """The records of a simulated city, as columns sorted by time, then user.
 
     Attributes
@@ -86,32 +85,17 @@ class City:
     lat: NDArray[np.float64]
     people: Residents
 
-    def __repr__(self) -> str:
-        return in_one_line(
-            "City",
-            self.name,
-            f"seed {self.seed}",
-            f"{len(self.people):,} people",
-            f"{self.user.size:,} records",
-            f"{len(self.regions):,} regions",
-            f"{self.epochs.n:,} epochs of {format_length(self.epochs.length)}",
-        )
-
-    def _repr_html_(self) -> str:
-        return facts_table(
-            "City",
-            {
-                "model": self.name,
-                "seed": self.seed,
-                "people": len(self.people),
-                "records": int(self.user.size),
-                "regions": len(self.regions),
-                "epochs": str(self.epochs),
-            },
-        )
+    def _facts(self) -> dict[str, object]:
+        return {
+            "model": f"{self.name}, seed {self.seed}",
+            "people": len(self.people),
+            "records": int(self.user.size),
+            "regions": len(self.regions),
+            "epochs": str(self.epochs),
+        }
 
     def user_ids(self) -> pl.Series:
-        """Return the id of every person, those without any record included, in order."""
+        """Return everybody's id, in order, also of those without any record."""
         digits = max(5, len(str(len(self.people) - 1)))
         number = pl.int_range(len(self.people), eager=True).cast(pl.String)
         return ("u" + number.str.zfill(digits)).alias("user")
@@ -225,7 +209,7 @@ def simulate(
         regions=places.regions,
         epochs=epochs,
         user=own(user[order], np.int32),
-        micros=own(to_micros(midnight) + second[order] * _MICROS_A_SECOND, np.int64),
+        micros=own(to_micros(midnight) + second[order] * 1_000_000, np.int64),
         region=own(region[order], np.int32),
         lon=own(lon, np.float64),
         lat=own(lat, np.float64),

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from whosthere.arrays import own
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def from_micros(micros: int) -> datetime:
     return _UNIX_ORIGIN + micros * _MICROSECOND
 
 
-@dataclass(frozen=True)
-class Epochs:
+@dataclass(frozen=True, repr=False)
+class Epochs(Shown):
     """Consecutive time slots of one length.
 
     The length is elapsed time: across a change to or from summer time an epoch of one day
@@ -205,18 +205,10 @@ class Epochs:
         )
 
     def __str__(self) -> str:
-        return f"{self.n} epochs of {format_length(self.length)} from {self.local_start}"
+        return f"{self.n:,} epochs of {format_length(self.length)} from {self.local_start}"
 
-    def __repr__(self) -> str:
-        return in_one_line(
-            "Epochs", f"{self.n:,} of {format_length(self.length)} from {self.local_start}"
-        )
-
-    def _repr_html_(self) -> str:
-        return facts_table(
-            "Epochs",
-            {"epochs": self.n, "length": format_length(self.length), "from": self.local_start},
-        )
+    def _facts(self) -> dict[str, object]:
+        return {"epochs": str(self)}
 
     @property
     def local_start(self) -> str:

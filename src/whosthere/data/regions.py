@@ -14,7 +14,7 @@ import polars as pl
 from whosthere.arrays import frozen, own
 from whosthere.data.files import new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Regions:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Regions(Shown):
     """Places with an id each and, where known, a position.
 
     Parameters
@@ -85,13 +85,9 @@ class Regions:
     def __hash__(self) -> int:
         return hash(self.ids)
 
-    def __repr__(self) -> str:
+    def _facts(self) -> dict[str, object]:
         positions = "with" if self.have_positions else "without"
-        return in_one_line("Regions", f"{len(self):,} {positions} positions")
-
-    def _repr_html_(self) -> str:
-        positions = "known" if self.have_positions else "not known"
-        return facts_table("Regions", {"regions": len(self), "positions": positions})
+        return {"regions": len(self), "positions": f"{positions} positions"}
 
     @property
     def have_positions(self) -> bool:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from whosthere.data.city.models import CityModel
     from whosthere.data.city.places import CityPlaces
 
+    _Sessions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 _SATURDAY = 5
+_DAY_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,9 @@ def draw_people(
         home=home,
         work=work,
         favourites=_favourites(model, home, work, places, rng),
-        n_favourites=_numbers_of_favourites(model, n, rng),
+        n_favourites=np.minimum(
+            1 + rng.poisson(model.favourites - 1, n), model.most_favourites
+        ).astype(np.int32),
         roaming=rng.beta(
             model.roaming * model.roaming_spread, (1 - model.roaming) * model.roaming_spread, n
         ),
@@ -119,21 +123,11 @@ def _favourites(
     return places.leisure.draw(seen_from.reshape(-1), rng).reshape(shape)
 
 
-def _numbers_of_favourites(model: CityModel, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    further = rng.poisson(model.favourites - 1, size=n)
-    return np.minimum(1 + further, model.most_favourites).astype(np.int32)
-
-
 def draw_friends(people: Residents, *, mean_friends: float, rng: np.random.Generator) -> Neighbours:
-    """Join people to others who share a home region, a workplace or a favourite place.
+    """Return a graph over people who share a home region, a workplace or a favourite place.
 
     Each person makes half of `mean_friends` acquaintances on average: one of the person's own
-    places is chosen at random, then one of the people who belong there. Friendship goes both
-    ways.
-
-    Returns
-    -------
-    A graph over person numbers.
+    places is chosen at random, then one of the people who belong there.
     """
     person, place = _belonging(people)
     by_place = np.argsort(place, kind="stable")
@@ -166,33 +160,6 @@ def _pick(
     return start + (rng.random(start.size) * (stop - start)).astype(np.int64)
 
 
-DAY_SECONDS = 24 * 60 * 60
-_HOUR_SECONDS = 60 * 60
-_SATURDAY = 5
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Sessions:
-    """Bursts of records, one row each.
-
-    Attributes
-    ----------
-    person
-        Row in the people, int64.
-    day
-        Day since the first, int64.
-    body_hour
-        Hour of the day, 0 to 24, by the person's own clock.
-    second
-        Second of the day by the wall clock, int64.
-    """
-
-    person: NDArray[np.int64]
-    day: NDArray[np.int64]
-    body_hour: NDArray[np.float64]
-    second: NDArray[np.int64]
-
-
 def draw_events(
     model: CityModel, days: int, people: Residents, places: CityPlaces, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
@@ -202,22 +169,27 @@ def draw_events(
     -------
     The person, the second since the first midnight, and the region of each record.
     """
-    sessions = _sessions(model, days, people, rng)
-    stay_region = _regions_of_stays(model, sessions, people, places, rng)
-    size = rng.geometric(1 / model.records_a_session, size=sessions.person.size)
+    person, day, body_hour = _sessions(model, days, people, rng)
+    stay_region = _regions_of_stays(model, (person, day, body_hour), people, places, rng)
+    size = rng.geometric(1 / model.records_a_session, size=person.size)
     session = np.repeat(np.arange(size.size), size)
     first = np.cumsum(size) - size
     gap = rng.exponential(model.gap_minutes * 60, size=session.size).astype(np.int64)
     gap[first] = 0
     since_start = np.cumsum(gap)
     since_start -= since_start[first][session]
-    second = (sessions.day * DAY_SECONDS + sessions.second)[session] + since_start
+    wall_hour = (body_hour + people.clock_shift[person]) % 24.0
+    begin = np.minimum((wall_hour * 3600).astype(np.int64), _DAY_SECONDS - 1)
+    second = (day * _DAY_SECONDS + begin)[session] + since_start
     region = _strayed(model, stay_region[session], places, rng)
-    inside = second < days * DAY_SECONDS
-    return sessions.person[session][inside].astype(np.int32), second[inside], region[inside]
+    inside = second < days * _DAY_SECONDS
+    return person[session][inside].astype(np.int32), second[inside], region[inside]
 
 
-def _sessions(model: CityModel, days: int, people: Residents, rng: np.random.Generator) -> Sessions:
+def _sessions(
+    model: CityModel, days: int, people: Residents, rng: np.random.Generator
+) -> _Sessions:
+    """Draw bursts of records: the person, the day, and the hour by the person's own clock."""
     weekend = _weekday(model, np.arange(days)) >= _SATURDAY
     level = np.where(weekend, model.weekend_level, 1.0)
     level /= (DAYS_A_WEEK - 2) + 2 * model.weekend_level
@@ -231,9 +203,7 @@ def _sessions(model: CityModel, days: int, people: Residents, rng: np.random.Gen
     )
     hours = Choices(np.array([model.working_hours, model.free_hours]))
     body_hour = hours.draw(weekend[day].astype(np.int64), rng) + rng.random(day.size)
-    wall_hour = (body_hour + people.clock_shift[person]) % 24.0
-    second = np.minimum((wall_hour * _HOUR_SECONDS).astype(np.int64), DAY_SECONDS - 1)
-    return Sessions(person, day, body_hour, second)
+    return person, day, body_hour
 
 
 def _fill_empty_weeks(number: NDArray[np.int64], rng: np.random.Generator) -> None:
@@ -246,25 +216,26 @@ def _fill_empty_weeks(number: NDArray[np.int64], rng: np.random.Generator) -> No
 
 def _regions_of_stays(
     model: CityModel,
-    sessions: Sessions,
+    sessions: _Sessions,
     people: Residents,
     places: CityPlaces,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
     """Return where each session takes place; sessions in one part of a day share a place."""
-    parts = np.array([part.start for part in model.day_parts])
-    part = np.searchsorted(parts, sessions.body_hour, side="right") - 1
-    n_days = int(sessions.day.max(initial=0)) + 1
-    key = (sessions.person * n_days + sessions.day) * parts.size + part
+    person, day, body_hour = sessions
+    starts, home, work, home_when_free = np.array(model.day_parts).T
+    part = np.searchsorted(starts, body_hour, side="right") - 1
+    n_days = int(day.max(initial=0)) + 1
+    key = (person * n_days + day) * starts.size + part
     stay, stay_of_session = np.unique(key, return_inverse=True)
-    stay, part = np.divmod(stay, parts.size)
+    stay, part = np.divmod(stay, starts.size)
     person, day = np.divmod(stay, n_days)
 
-    works = (people.work[person] >= 0) & ~_is_day_off(model, people, person, day)
-    home_share, work_share = _shares(model)
+    day_off = (_weekday(model, day) - people.first_day_off[person]) % DAYS_A_WEEK < 2
+    works = (people.work[person] >= 0) & ~day_off
     chance = rng.random(person.size)
-    at_home = chance < home_share[works.astype(np.int64), part]
-    at_work = ~at_home & (chance < (home_share + work_share)[works.astype(np.int64), part])
+    at_home = chance < np.where(works, home[part], home_when_free[part])
+    at_work = ~at_home & works & (chance < (home + work)[part])
     region = np.where(at_work, people.work[person], people.home[person])
     out = np.flatnonzero(~at_home & ~at_work)
     region[out] = _elsewhere(model, person[out], people, places, rng)
@@ -295,20 +266,6 @@ def _strayed(
     choice = rng.integers(places.nearest.shape[1], size=strays.size)
     strayed[strays] = places.nearest[region[strays], choice]
     return strayed
-
-
-def _shares(model: CityModel) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares of stays at home and at work, shape (2, n_parts): on free and on working days."""
-    home = [[p.home_when_free for p in model.day_parts], [p.home for p in model.day_parts]]
-    work = [[0.0] * len(model.day_parts), [p.work for p in model.day_parts]]
-    return np.array(home), np.array(work)
-
-
-def _is_day_off(
-    model: CityModel, people: Residents, person: NDArray[np.int64], day: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    since_off = (_weekday(model, day) - people.first_day_off[person]) % DAYS_A_WEEK
-    return since_off < 2
 
 
 def _weekday(model: CityModel, day: NDArray[np.int64]) -> NDArray[np.int64]:
