@@ -107,7 +107,7 @@ class TableReader:
         Counts and marks that the mechanism cannot have published are refused.
         """
         with naming(Path(path)):
-            source = only_table(open_sources(path).sources, Path(path))
+            source = only_table(open_sources(path)[0], Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"

@@ -489,7 +489,7 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 
 
 def test_batches_show_no_user(records, tmp_path):
-    opened = opening.open_sources(_write_parquet(records, tmp_path))
-    layout = arrange(opened.sources[0], Columns(), ("user", "time", "point"))
+    (table,), _ = opening.open_sources(_write_parquet(records, tmp_path))
+    layout = arrange(table, Columns(), ("user", "time", "point"))
     [batch] = RecordTable(layout, TimeReader(), learns_regions=False, drop_invalid=False).batches()
     assert "u0" not in repr(batch)

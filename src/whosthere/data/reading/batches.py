@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from whosthere.data.reading.times import Moments, TimeReader
 
 
+_Item = TypeVar("_Item")
+
+_OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
+_MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
+_LONGEST_MISSING = max(map(len, _MISSING))
 _DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
 _TIME_FIX = (
     "Correct it, say how times are written (`time_format`), or have invalid rows dropped "
@@ -46,69 +52,59 @@ _TIMES = {
 }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Rejects:
-    """The rows of one batch that cannot be used: refused at once, or collected to be dropped.
+    """The rows of one batch that cannot be used: refused at once or, if `drops`, counted.
 
-    Parameters
-    ----------
-    layout
-        What the columns of the table hold that the batch is from.
-    frame
-        The batch.
-    first_row
-        Index in the table of its first row.
-    drop
-        Whether rows are dropped, and counted in `reasons`, instead of refused.
+    `frame` is the batch, whose first row has the index `first_row` in the table.
     """
 
-    def __init__(self, layout: Layout, frame: pl.DataFrame, first_row: int, *, drop: bool) -> None:
-        self.reasons: Counter[str] = Counter()
-        self._layout = layout
-        self._frame = frame
-        self._first_row = first_row
-        self._drops = drop
-        self._bad = np.zeros(frame.height, dtype=bool)
+    layout: Layout
+    frame: pl.DataFrame
+    first_row: int
+    drops: bool
+    reasons: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def good(self) -> NDArray[np.bool_] | None:
-        """Which rows are left, None for all."""
-        return ~self._bad if self._bad.any() else None
+    @cached_property
+    def bad(self) -> NDArray[np.bool_]:
+        """Which rows are to be dropped."""
+        return np.zeros(self.frame.height, dtype=bool)
 
     def add(
         self,
         role: str,
         marked: pl.Series,
         reason: str,
-        problem: str,
+        problem: str = "",
         *,
         fix: str = _DROP_FIX,
         drop: bool = False,
     ) -> None:
         """Note the marked rows as bad; those that are bad already keep their first reason."""
-        bad = self._newly_bad(marked)
-        if bad is None:
+        if not marked.any() and not marked.null_count():
             return
-        if not (drop or self._drops):
+        bad = marked.fill_null(value=True).to_numpy() & ~self.bad
+        if bad.any() and not (drop or self.drops):
             index = int(np.argmax(bad))
-            complaint = _complaint(self._frame[role][index], problem)
-            self._refuse(index, f"column {self._layout.names[role]!r}: {complaint}", fix)
-        self._drop(marked, reason)
+            said = self.frame[role][index]
+            if role != RAGGED:
+                said = f"column {self.layout.names[role]!r}: {_complaint(said, problem)}"
+            where = self.layout.source.place(self.first_row + index)
+            raise RecordsError(said, where=where, fix=fix)
+        self.reasons[reason] += int(bad.sum())
+        np.logical_or(self.bad, bad, out=self.bad)
 
     def add_ragged(self) -> None:
         """Note rows that hold nothing, and rows that could not be split into fields."""
-        if RAGGED in self._frame.columns:
-            ragged = self._frame[RAGGED]
-            broken = ragged.is_not_null()
-            if broken.any() and not self._drops:
-                index = broken.arg_max() or 0
-                self._refuse(index, ragged[index], _DROP_FIX)
-            self._drop(ragged.eq_missing(CONTROL), "with a control character")
-            self._drop(broken, "with too many fields or an open quote")
-        roles = list(self._layout.exprs)
-        lines = self._layout.source.row_word == "line"
-        if lines and all(self._frame[role].null_count() for role in roles):
-            empty = self._frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
-            self._drop(empty, "empty lines")
+        if RAGGED in self.frame.columns:
+            ragged = self.frame[RAGGED]
+            self.add(RAGGED, ragged.eq_missing(CONTROL), "with a control character")
+            self.add(RAGGED, ragged.is_not_null(), "with too many fields or an open quote")
+        roles = list(self.layout.exprs)
+        lines = self.layout.source.row_word == "line"
+        if lines and all(self.frame[role].null_count() for role in roles):
+            empty = self.frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
+            self.add(RAGGED, empty, "empty lines", drop=True)
 
     def add_times(self, moments: Moments, times: TimeReader) -> None:
         """Note times that could not be understood, or not be used."""
@@ -120,23 +116,6 @@ class Rejects:
         missing = moments.micros.is_null()
         self.add("time", missing, "without a valid time", "is not a time", fix=_TIME_FIX)
 
-    def _newly_bad(self, marked: pl.Series) -> NDArray[np.bool_] | None:
-        """Return the marked rows that were good so far, None where there is none."""
-        if not marked.any() and not marked.null_count():
-            return None
-        bad: NDArray[np.bool_] = marked.fill_null(value=True).to_numpy() & ~self._bad
-        return bad if bad.any() else None
-
-    def _drop(self, marked: pl.Series, reason: str) -> None:
-        bad = self._newly_bad(marked)
-        if bad is not None:
-            self.reasons[reason] += int(bad.sum())
-            self._bad |= bad
-
-    def _refuse(self, index: int, problem: str, fix: str) -> NoReturn:
-        where = self._layout.source.place(self._first_row + index)
-        raise RecordsError(problem, where=where, fix=fix)
-
 
 def _complaint(value: object, problem: str) -> str:
     if value is None:
@@ -144,13 +123,6 @@ def _complaint(value: object, problem: str) -> str:
     if isinstance(value, bytes):
         return f"a value {problem}"
     return f"{quote(value)} {problem}" if isinstance(value, str) else f"{value} {problem}"
-
-
-_Item = TypeVar("_Item")
-
-_OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
-_MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
-_LONGEST_MISSING = max(map(len, _MISSING))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,10 +136,8 @@ class Batch:
         in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
     first_row
         Index in the file of the batch's first row.
-    good
-        Which rows of the file the records are, true for each; None for all of them.
-    invalid
-        How many rows were left out, by reason.
+    bad, invalid
+        Which rows of the file were left out, and how many by reason.
     resolved
         How many local times of a clock change were read, by problem.
     """
@@ -175,9 +145,9 @@ class Batch:
     source: Source
     records: pl.DataFrame
     first_row: int
-    good: NDArray[np.bool_] | None
+    bad: NDArray[np.bool_]
     invalid: Counter[str]
-    resolved: Counter[str] = field(default_factory=Counter)
+    resolved: Counter[str]
 
     def __len__(self) -> int:
         return self.records.height
@@ -190,28 +160,18 @@ class Batch:
     @property
     def rows_read(self) -> int:
         """Rows that the batch was made from, invalid ones included."""
-        return len(self) + self.invalid.total()
+        return self.bad.size
 
     def place(self, index: int) -> str:
         """Name the row of a record as the user would find it."""
-        row = index if self.good is None else int(np.flatnonzero(self.good)[index])
-        return self.source.place(self.first_row + row)
+        return self.source.place(self.first_row + int(np.flatnonzero(~self.bad)[index]))
 
 
 @dataclass(frozen=True, eq=False)
 class RecordTable:
     """A file with all that is known of how it is read.
 
-    Parameters
-    ----------
-    layout
-        What its columns hold.
-    times
-        How its times are read.
-    learns_regions
-        Whether any id names a region; then one that stands for a missing value is none.
-    drop_invalid
-        Leave out rows that cannot be used, instead of refusing the file.
+    `learns_regions` where any id names a region; then one that stands for a missing value is none.
     """
 
     layout: Layout
@@ -233,7 +193,7 @@ class RecordTable:
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
         source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, drop=self.drop_invalid)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid)
         rejects.add_ragged()
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:
@@ -243,11 +203,10 @@ class RecordTable:
         rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
         records = places.with_columns(moments.micros.alias("micros"), *users)
-        good = rejects.good
-        if good is not None:
-            records = records.filter(pl.Series(good))
+        if rejects.bad.any():
+            records = records.filter(pl.Series(~rejects.bad))
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return Batch(source, records, first_row, good, rejects.reasons, resolved)
+        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:

@@ -13,6 +13,7 @@ from whosthere import kernels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    # Distinct visits as compressed rows, of users up to the last who made one of them.
     _Run = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
@@ -23,19 +24,17 @@ class Labels:
     chance of 1e-21; comparing the texts themselves takes several times as long. Whole numbers
     are compared exactly.
 
-    Parameters
-    ----------
-    dtype
-        Int64 for labels that are all whole numbers, else String.
+    The type is Int64 for labels that are all whole numbers, else String. `texts` has the labels
+    as text, in the order of their numbers.
     """
 
     def __init__(self, dtype: type[pl.Int64 | pl.String]) -> None:
         self._dtype = dtype
         self._table = kernels.empty_key_table()
-        self._texts: list[str] = []
+        self.texts: list[str] = []
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self.texts)
 
     def encode(self, column: pl.Series) -> NDArray[np.int32]:
         """Return the number of each label, shape (n,); the column must hold no nulls."""
@@ -48,12 +47,8 @@ class Labels:
                 self._table, len(self), first[unknown], second[unknown]
             )
             # As a list: a series would keep the whole batch that its texts are parts of.
-            self._texts += labels.gather(unknown[new]).cast(pl.String).to_list()
+            self.texts += labels.gather(unknown[new]).cast(pl.String).to_list()
         return numbers
-
-    def texts(self) -> list[str]:
-        """Return the labels as text, in the order of their numbers."""
-        return list(self._texts)
 
     def _keys(self, labels: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         if self._dtype == pl.String:

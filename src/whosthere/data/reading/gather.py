@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -43,26 +43,15 @@ class Fate(IntEnum):
 _LEAN = np.array([0, -1, -1, 1], dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Gathering:
     """Visits, and what became of every record and user, while records stream by.
 
-    Parameters
-    ----------
-    locator
-        Finds the region of a place.
-    epochs, window
-        The epochs, of which the last may reach past the time window.
-    box
-        Records outside it are dropped.
-    user_dtype
-        Int64 for users that are all whole numbers, else String.
-    drop
-        Leave out records in a region that is not known, instead of refusing them.
+    The last of the epochs may reach past the time window. Records in a region that is not known
+    are refused unless `drop`.
 
     Attributes
     ----------
-    locator, epochs
-        As given.
     users
         Everybody who was seen, kept or not.
     records
@@ -71,29 +60,26 @@ class Gathering:
         Rows that were not valid, and local times of a clock change that were read, by reason.
     n_unknown
         How many records lie in a region that is not known.
+    visits
+        Those kept.
+    furthest, balance
+        By user: the last `Fate` of a record, and records of the time window inside the regions
+        less those outside.
     """
 
-    def __init__(
-        self,
-        *,
-        locator: Locator,
-        epochs: Epochs,
-        window: Window,
-        box: Box,
-        user_dtype: type[pl.Int64 | pl.String],
-        drop: bool,
-    ) -> None:
-        self.locator, self.epochs = locator, epochs
-        self._window, self._box = window, box
-        self.users = Labels(user_dtype)
-        self.records: NDArray[np.int64] = np.zeros(len(Fate), dtype=np.int64)
-        self.invalid: Counter[str] = Counter()
-        self.resolved: Counter[str] = Counter()
-        self.n_unknown = 0
-        self._drop = drop
-        self._furthest = np.zeros(0, dtype=np.int8)
-        self._balance = np.zeros(0, dtype=np.int64)
-        self._visits = Visits()
+    locator: Locator
+    epochs: Epochs
+    window: Window
+    box: Box
+    users: Labels
+    drop: bool
+    records: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Fate), np.int64))
+    invalid: Counter[str] = field(default_factory=Counter)
+    resolved: Counter[str] = field(default_factory=Counter)
+    n_unknown: int = 0
+    furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    visits: Visits = field(default_factory=Visits)
 
     @property
     def records_read(self) -> int:
@@ -106,18 +92,18 @@ class Gathering:
         self.resolved.update(batch.resolved)
         users = self.users.encode(batch.records["user"])
         fates, cells = self._located(batch)
-        self._furthest = _grown(self._furthest, len(self.users))
-        self._balance = _grown(self._balance, len(self.users))
-        kernels.count_fates(users, fates, _LEAN, self._furthest, self._balance, self.records)
-        self._visits.add(users if cells.size == users.size else users[fates == Fate.KEPT], cells)
+        self.furthest = _grown(self.furthest, len(self.users))
+        self.balance = _grown(self.balance, len(self.users))
+        kernels.count_fates(users, fates, _LEAN, self.furthest, self.balance, self.records)
+        self.visits.add(users if cells.size == users.size else users[fates == Fate.KEPT], cells)
 
     def _located(self, batch: Batch) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return the fate of every record, and the cells of those kept."""
         epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-        if self._box is not WORLD:
-            fates[~self._box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
-        fates[(epoch < 0) | ~self._window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
+        if self.box is not WORLD:
+            fates[~self.box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
+        fates[(epoch < 0) | ~self.window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
         places, kept = batch.records, fates == Fate.KEPT
         if not kept.all():
             places, epoch = places.filter(pl.Series(kept)), epoch[kept]
@@ -126,25 +112,13 @@ class Gathering:
         if lost.any():
             at = np.flatnonzero(kept)[lost]
             unknown = region[lost] == UNKNOWN
-            if unknown.any() and not self._drop:
+            if unknown.any() and not self.drop:
                 raise _unknown_region(batch, int(at[np.argmax(unknown)]))
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
         return fates, cell_at(region, epoch, self.epochs.n)
-
-    def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return each user's distinct cells as compressed rows, once all records are in."""
-        return self._visits.rows(len(self.users))
-
-    def users_lost_to(self, fate: Fate) -> int:
-        """Count the users none of whose records got further than this."""
-        return int(np.count_nonzero(self._furthest == fate))
-
-    def mostly_inside(self) -> NDArray[np.bool_]:
-        """Tell who made more than half of the records of the time window inside the regions."""
-        return self._balance > 0
 
 
 def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinteger]:
@@ -175,21 +149,9 @@ def assembled(
     not_read: tuple[str, ...],
     columns: dict[str, str],
 ) -> Traces:
-    """Make traces, users sorted by id, with a ledger.
-
-    Parameters
-    ----------
-    gathering
-        All records.
-    filters
-        Which users to keep.
-    only_visited
-        Leave regions out that nobody visited.
-    notes, not_read, columns
-        For the ledger, which adds notes on the ids.
-    """
-    ids = gathering.users.texts()
-    indptr, cells = gathering.visits()
+    """Make traces of all records, users sorted by id, with a ledger that adds notes on the ids."""
+    ids = gathering.users.texts
+    indptr, cells = gathering.visits.rows(len(ids))
     steps = [Entry(reason, count, 0) for reason, count in sorted(gathering.invalid.items())]
     steps += _dropped_records(gathering)
     steps.append(
@@ -227,7 +189,7 @@ def assembled(
 def _dropped_records(gathering: Gathering) -> Iterator[Entry]:
     unknown = gathering.n_unknown
     for fate, reason in _REASONS.items():
-        records, users = int(gathering.records[fate]), gathering.users_lost_to(fate)
+        records, users = int(gathering.records[fate]), int((gathering.furthest == fate).sum())
         if fate == Fate.OUT_OF_REGIONS and unknown:
             # A user may have had both; they are listed under the last.
             both = records > unknown
@@ -241,7 +203,7 @@ def _user_filters(
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield, for each filter of users that is on, the reason it gives and the users it keeps."""
     if filters.mostly_inside:
-        yield "of users mostly outside", gathering.mostly_inside()
+        yield "of users mostly outside", gathering.balance > 0
     if filters.min_visits > 1:
         few = f"of users with fewer than {filters.min_visits} visits"
         yield few, rows.visits_per_user() >= filters.min_visits

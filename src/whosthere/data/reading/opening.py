@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
@@ -36,31 +36,22 @@ _EXPECTED = ", ".join((*_TEXTS, *_OPENERS, _ZIP))
 _HIDDEN = (".", "_")
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """What was opened, and the files of a folder that were not.
-
-    Attributes
-    ----------
-    sources
-        The tables, in the order of their names.
-    not_read
-        Names of the files in the folder whose extension is unknown, relative to it.
-    """
-
-    sources: list[Source]
-    not_read: tuple[str, ...] = ()
-
-
-def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -> Opened:
+def open_sources(
+    path: str | os.PathLike[str], *, encoding: str | None = None
+) -> tuple[list[Source], list[str]]:
     """Open a file, or every readable file of a folder and its subfolders in name order.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
+
+    Returns
+    -------
+    The tables, and the names of the files in the folder whose extension is unknown.
     """
     path = existing(Path(path))
     if not path.is_dir():
-        return Opened(_open(path, encoding))
-    sources, not_read = [], []
+        return _open(path, encoding), []
+    sources: list[Source] = []
+    not_read = []
     for file in sorted(path.rglob("*")):
         below = file.relative_to(path)
         known, hidden = _ending(file.name) is not None, file.name.startswith(_HIDDEN)
@@ -77,7 +68,7 @@ def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -
             where=path,
             fix=f"Expected extensions: {_EXPECTED}",
         )
-    return Opened(sources, tuple(not_read))
+    return sources, not_read
 
 
 def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -127,11 +118,8 @@ def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
 
 def _open_zip(path: Path, encoding: str | None) -> list[Source]:
     """Open all tables in an archive."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if not m.is_dir()]
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise _damaged(path) from error
+    with zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if not m.is_dir()]
     if any(member.flag_bits & 1 for member in members):
         raise RecordsError("is locked by a password", where=path, fix="Unpack it first")
     sources = []
@@ -148,14 +136,7 @@ def _open_zip(path: Path, encoding: str | None) -> list[Source]:
 
 
 def _open_member(path: Path, name: str) -> IO[bytes]:
-    try:
-        return zipfile.ZipFile(path).open(name)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise _damaged(path) from error
-
-
-def _damaged(path: Path) -> RecordsError:
-    return RecordsError("is no whole zip file", where=path, fix="Copy it again")
+    return zipfile.ZipFile(path).open(name)
 
 
 def _partition_keys(file: Path) -> dict[str, str | None]:

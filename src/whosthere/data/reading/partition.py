@@ -120,7 +120,7 @@ class RegionIds(Partition):
             return _locator(table, np.arange(len(table), dtype=np.int32), lambda: table)
         labels = Labels(pl.String)
         return Locator(
-            lambda places: labels.encode(places["region"]), lambda: Regions(labels.texts())
+            lambda places: labels.encode(places["region"]), lambda: Regions(labels.texts)
         )
 
 
@@ -322,7 +322,7 @@ class H3Cells(Partition):
             return labels.encode(pl.Series(np.fromiter(cells, np.int64, lon.size)))
 
         def regions() -> Regions:
-            cells = [int(cell) for cell in labels.texts()]
+            cells = [int(cell) for cell in labels.texts]
             lat, lon = zip(*map(h3.cell_to_latlng, cells), strict=True)
             return Regions([h3.int_to_str(cell) for cell in cells], list(lon), list(lat))
 

@@ -77,15 +77,7 @@ def _first_null(column: pl.Series) -> int:
 
 
 def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a table of pairs of user ids.
-
-    The ids stand in the columns user and friend or, where these names are missing, in the first
-    two columns.
-
-    Returns
-    -------
-    Columns user and friend, text, a row for each row of the table.
-    """
+    """Read pairs of user ids from the columns user and friend or else the first two, as text."""
     path = Path(path)
     table = read_single(path)
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
@@ -109,15 +101,7 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
-    """Make a graph over the given users of the pairs that join two of them.
-
-    Parameters
-    ----------
-    pairs
-        What `read_pairs` returned.
-    users
-        Distinct ids; their order numbers the graph's vertices.
-    """
+    """Make a graph over users, in their order, of the pairs that join two of them."""
     ids = pl.Series(users, dtype=pl.String)
     rows = pl.int_range(ids.len(), dtype=pl.Int32, eager=True)
     edges = np.column_stack(
@@ -138,7 +122,7 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
     return graph, entry
 
 
-def added(traces: Traces, pairs: pl.DataFrame) -> Traces:
+def add_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:
     """Return traces with the friendships among their users, and an account of them."""
     graph, entry = among(pairs, traces.users)
     ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)
