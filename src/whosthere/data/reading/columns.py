@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -91,9 +91,12 @@ class Columns:
                         refuse_data_as_names(found)
                         raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
             return named
-        if role == "region":
-            return self._guess_region(found)
-        return guess(role, found)
+        name = guess(role, found)
+        if role != "region" or name is not None:
+            return name
+        # Two columns may number areas, and cells within them.
+        area, cell = guess("area code", found), guess("cell in area", found)
+        return cell if cell is None or area is None else f"{area}{TOGETHER}{cell}"
 
     def require(self, role: str, found: Sequence[str]) -> str:
         """Return the name of the column for a role, refusing a table that lacks one."""
@@ -101,15 +104,6 @@ class Columns:
         if name is None:
             raise missing(role, found)
         return name
-
-    def _guess_region(self, found: Sequence[str]) -> str | None:
-        """Return a column of regions, or the two that number cells within areas."""
-        name = guess("region", found)
-        cell = guess("cell in area", found) if name is None else None
-        if cell is None:
-            return name
-        area = guess("area code", found)
-        return cell if area is None else f"{area}{TOGETHER}{cell}"
 
 
 def guess(role: str, found: Sequence[str]) -> str | None:
@@ -204,8 +198,6 @@ class Layout:
 
     Attributes
     ----------
-    source
-        The table.
     names
         The columns of each role as messages name them, several joined by ``+``.
     exprs
@@ -217,7 +209,7 @@ class Layout:
     source: Source
     names: dict[str, str]
     exprs: dict[str, pl.Expr]
-    times: pl.Series | None
+    times: pl.Series | None = None
 
     @property
     def chosen(self) -> list[pl.Expr]:
@@ -234,18 +226,8 @@ def arrange(
 ) -> Layout:
     """Find the columns for some of user, time, region, point and count.
 
-    A table that lacks one of them is refused.
-
-    Parameters
-    ----------
-    source
-        The table.
-    columns
-        Names of the columns, or guesses where None.
-    roles
-        What is to be found.
-    time_format
-        How times are written, see `TimeReader`; None where that is to be found out.
+    A table that lacks one of them is refused. `time_format` says how times are written, see
+    `TimeReader`; None where that is to be found out.
     """
     finder = _Finder(source, columns, has_pattern=time_format is not None and "%" in time_format)
     found: dict[str, tuple[str, pl.Expr]] = {}
@@ -254,10 +236,10 @@ def arrange(
             found |= finder.find(role)
     names = {role: name for role, (name, _) in found.items()}
     exprs = {role: expr for role, (_, expr) in found.items()}
-    layout = Layout(source, names, exprs, None)
+    layout = Layout(source, names, exprs)
     if "time" not in exprs or isinstance(layout.kind("time"), pl.Datetime | pl.Date):
         return layout
-    return Layout(source, names, exprs, finder.sample.select(exprs["time"]).to_series())
+    return replace(layout, times=finder.sample.select(exprs["time"]).to_series())
 
 
 @dataclass(frozen=True)
@@ -305,10 +287,11 @@ class _Finder:
         name = self._name("time") or date or self._name("date")
         if name is None:
             raise missing("time", found)
-        if self._holds_clocks(name):
+        is_whole = isinstance(self.source.schema[name], pl.Datetime)
+        if not is_whole and holds_clocks(self.sample[name]):
             date = date or self._name("date")
         else:
-            clock = self._clock_beside(name, date)
+            clock = None if is_whole else self._clock_beside(name, date)
             if clock is None:
                 if date not in {None, name}:
                     raise RecordsError(
@@ -326,13 +309,11 @@ class _Finder:
 
     def _clock_beside(self, name: str, date: str | None) -> str | None:
         """Return the column of times of day that goes with a column of dates, None without one."""
-        is_whole = isinstance(self.source.schema[name], pl.Datetime)
-        if is_whole or self.columns.time is not None or not holds_dates(self.sample[name]):
+        if self.columns.time is not None or not holds_dates(self.sample[name]):
             return None
-        clock = guess(
-            "clock", [other for other in self.source.columns if other not in {name, date}]
-        )
-        return clock if clock is not None and self._holds_clocks(clock) else None
+        others = [other for other in self.source.columns if other not in {name, date}]
+        clock = guess("clock", others)
+        return clock if clock is not None and holds_clocks(self.sample[clock]) else None
 
     def _date_and_clock(self, date: str, clock: str) -> pl.Expr:
         if not holds_dates(self.sample[date]):
@@ -352,20 +333,13 @@ class _Finder:
             dates = dates.str.replace(r"^(\d{4})(\d{2})(\d{2})$", "$1-$2-$3")
         return pl.concat_str([dates, clocks], separator=" ")
 
-    def _holds_clocks(self, name: str) -> bool:
-        if isinstance(self.source.schema[name], pl.Datetime):
-            return False
-        return holds_clocks(self.sample[name])
-
 
 def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
-    parts = [
-        single_values(name, schema).bin.encode("hex")
-        if schema[name] == pl.Binary
-        else single_values(name, schema)
-        for name in names
-    ]
+    parts = []
+    for name in names:
+        values = single_values(name, schema)
+        parts.append(values.bin.encode("hex") if schema[name] == pl.Binary else values)
     if len(parts) == 1:
         return parts[0]
     return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")

@@ -6,13 +6,12 @@ Points in Parquet files are well-known binary (WKB), as GeoParquet and PostGIS w
 from __future__ import annotations
 
 import json
-import zlib
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.source import FrameSource, Stored, empty
+from whosthere.data.reading.source import FrameSource, Stored, empty, readable
 from whosthere.errors import EmptyError, MissingExtraError, RecordsError
 
 if TYPE_CHECKING:
@@ -106,9 +105,7 @@ def open_geojson(stored: Stored) -> FrameSource:
     features = enumerate(geojson_features(stored), start=1)
     rows = [_row(feature, f"{path}, feature {number:,}") for number, feature in features]
     names = dict.fromkeys(name for row in rows for name in row)
-    table = pl.DataFrame(
-        {name: _column([row.get(name) for row in rows]) for name in names}, strict=False
-    )
+    table = pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
     return FrameSource(
         path=path, schema=table.schema, rows=table.height, row_word="feature", frame=table.lazy()
     )
@@ -116,11 +113,11 @@ def open_geojson(stored: Stored) -> FrameSource:
 
 def geojson_features(stored: Stored) -> list[dict[str, Any]]:
     """Read the features of a GeoJSON FeatureCollection."""
+    with readable(stored.path):
+        written = stored.read()
     try:
-        found = list(json.loads(stored.read().decode("utf-8-sig"))["features"])
-    except (
-        *(ValueError, KeyError, TypeError, EOFError, RecursionError, OSError, zlib.error),
-    ) as error:
+        found = list(json.loads(written.decode("utf-8-sig"))["features"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecordsError("is not a GeoJSON FeatureCollection", where=stored.path) from error
     if not found or not all(isinstance(feature, dict) for feature in found):
         raise EmptyError("has no features", where=stored.path)
@@ -135,6 +132,9 @@ def _row(feature: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(geometry, dict):
         geometry = next(_points_in(properties), None)
     row = {name: value for name, value in properties.items() if isinstance(value, _SCALARS)}
+    for name, value in row.items():
+        if isinstance(value, int) and value.bit_length() > 63:
+            row[name] = str(value)
     return {**row, **_point(geometry, where)}
 
 
@@ -162,19 +162,6 @@ def _point(geometry: dict[str, Any] | None, where: str) -> dict[str, float]:
             "a Point without longitude and latitude", where=where, fix="Write it like [9.19, 45.46]"
         )
     return {"lon": float(coordinates[0]), "lat": float(coordinates[1])}
-
-
-def _column(values: list[Any]) -> pl.Series:
-    """Return values as a column of one type: as text where they differ in type."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {bool} or kinds <= {str} or kinds <= {int, float}:
-        try:
-            return pl.Series(values, strict=True) if kinds != {int, float} else pl.Series(
-                values, dtype=pl.Float64, strict=False
-            )  # fmt: skip
-        except (pl.exceptions.PolarsError, OverflowError, TypeError):
-            pass
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
 _POINT = 1

@@ -305,9 +305,7 @@ class H3Cells(Partition):
         if not 0 <= self.resolution <= 15:
             raise InputError(f"H3 resolution {self.resolution}", fix="Give a number from 0 to 15")
 
-    @property
-    def is_open(self) -> bool:
-        return True
+    is_open = True
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
         try:
