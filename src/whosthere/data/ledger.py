@@ -17,18 +17,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class FriendEntry:
-    """What became of the rows of a table of friends.
+    """What became of the rows of a table of friends: pairs of users in the traces are kept, once.
 
-    Attributes
-    ----------
-    rows_read
-        All rows of the table.
-    unknown
-        Rows of which one or both ids belong to nobody in the traces.
-    repeated
-        Rows that name a pair again, either way round, or a user as their own friend.
-    kept
-        Friendships that were left: pairs of users in the traces, each once.
+    Of an `unknown` row one or both ids belong to nobody in the traces; a `repeated` one names a
+    pair again, either way round, or a user as their own friend.
     """
 
     rows_read: int

@@ -80,7 +80,7 @@ class Regions(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Regions):
             return NotImplemented
-        return self.ids == other.ids and _same(self.lon, other.lon) and _same(self.lat, other.lat)
+        return self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash(self.ids)
@@ -130,12 +130,8 @@ class Regions(Shown):
     def merged(self, new: ArrayLike) -> Regions:
         """Return larger regions, given the number of the new region that each becomes a part of.
 
-        A region of several has their ids, joined by ``+``, and the mean of their positions.
-
-        Parameters
-        ----------
-        new
-            Shape (n,), numbered from 0 without gaps.
+        They are numbered from 0 without gaps. A region of several has their ids, joined by ``+``,
+        and the mean of their positions.
         """
         number = np.asarray(new, dtype=np.int64)
         if number.shape != (len(self),):
@@ -173,9 +169,3 @@ class Regions(Shown):
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the regions that `to_json` described."""
         return cls(described["ids"], described["lon"], described["lat"])
-
-
-def _same(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(a, b))

@@ -32,15 +32,10 @@ class Residents:
 
     Attributes
     ----------
-    home
-        Region of the home, int32.
-    work
-        Region of the workplace, -1 without one, int32.
-    favourites
-        Regions of the favourite places, best first, shape (n, most), int32; only the first
-        `n_favourites` are in use.
-    n_favourites
-        How many favourite places each person has, at least 1, int32.
+    home, work
+        Regions of the home and the workplace, -1 without one.
+    favourites, n_favourites
+        Regions of favourite places, best first, shape (n, most), and how many are in use, from 1.
     roaming
         Share of stays elsewhere that lead to a new place instead of a favourite one.
     clock_shift

@@ -34,6 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
+_SEPARATORS = ",;\t|"
+_HEAD_BYTES = 1 << 16
+_BLOCK_CHARS = 1 << 24
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
+# Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
+_FEW_NULS = 0.1
+_ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
+_WHOLE_FIX = "Is the file whole and its extension right?"
+_ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 # A quoted field may go over a few lines; more are a quote that was never closed.
 _MOST_LINES_A_ROW = 20
 
@@ -94,31 +104,9 @@ def cut(text: str) -> tuple[str, str]:
     return text[:end], text[end:]
 
 
-_SEPARATORS = ",;\t|"
-_HEAD_BYTES = 1 << 16
-_BLOCK_CHARS = 1 << 24
-_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
-_CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
-# Every other byte of UTF-16 is NUL where the text is Latin; fewer are damage to single rows.
-_FEW_NULS = 0.1
-_ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
-_WHOLE_FIX = "Is the file whole and its extension right?"
-_ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DelimitedSource(Source):
-    """A text table with a header.
-
-    Attributes
-    ----------
-    stored
-        Its bytes.
-    separator, encoding
-        How it is written; the encoding is None where it is UTF-8 or still to be found out.
-    by_polars
-        Whether polars can read the file by itself.
-    """
+    """A text table with a header; its encoding is None where it is still to be found out."""
 
     stored: Stored
     separator: str
@@ -128,23 +116,15 @@ class DelimitedSource(Source):
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         done = 0
         if self.by_polars:
-            try:
+            with suppress(pl.exceptions.ComputeError):
                 # With all columns: polars overlooks surplus fields where it reads only some.
-                for frame in (
-                    self._scan()
-                    .select(chosen)
-                    .collect_batches(
-                        chunk_size=rows,
-                        maintain_order=True,
-                        engine="streaming",
-                        optimizations=pl.QueryOptFlags(projection_pushdown=False),
-                    )
+                whole = pl.QueryOptFlags(projection_pushdown=False)
+                wanted = self._scan().select(chosen)
+                for frame in wanted.collect_batches(
+                    chunk_size=rows, maintain_order=True, engine="streaming", optimizations=whole
                 ):
                     done += frame.height
                     yield frame
-            except pl.exceptions.ComputeError:
-                pass
-            else:
                 return
         for frame in self._careful_frames():
             if done >= frame.height:
@@ -155,10 +135,8 @@ class DelimitedSource(Source):
 
     def head(self, n: int) -> pl.DataFrame:
         if self.by_polars:
-            try:
+            with suppress(pl.exceptions.ComputeError):
                 return self._scan().head(n).collect()
-            except pl.exceptions.ComputeError:
-                pass
         first = next(self._careful_frames(), None)
         if first is None:
             return pl.DataFrame(schema=dict(self.schema))
@@ -176,38 +154,23 @@ class DelimitedSource(Source):
         frame = pl.scan_csv(self.path, separator=self.separator, infer_schema=False, glob=False)
         return frame.with_columns(self.literals)
 
-    @property
-    def _own(self) -> dict[str, pl.DataType]:
-        """The columns of the file itself."""
-        return {name: kind for name, kind in self.schema.items() if name not in self.constants}
-
     def _careful_frames(self) -> Iterator[pl.DataFrame]:
         """Read in blocks, all columns as text and `RAGGED`."""
         with readable(self.path):
             for block in self._blocks():
-                frame = self._parsed(block)
-                if frame is not None:
-                    frame = frame.with_columns(pl.lit(None, pl.String).alias(RAGGED))
-                else:
-                    frame = self._repaired(block)
-                yield frame.with_columns(self.literals)
+                yield self._parsed(block).with_columns(self.literals)
 
-    def _parsed(self, block: str) -> pl.DataFrame | None:
-        if "\0" in block:
-            return None
-        try:
-            return pl.read_csv(
-                io.BytesIO(block.encode("utf-8", "surrogatepass")),
-                has_header=False,
-                schema=self._own,
-                separator=self.separator,
-            )
-        except pl.exceptions.PolarsError:
-            return None
-
-    def _repaired(self, block: str) -> pl.DataFrame:
-        n = len(self._own)
-        rows: list[list[str | None]] = []
+    def _parsed(self, block: str) -> pl.DataFrame:
+        own = {name: kind for name, kind in self.schema.items() if name not in self.constants}
+        if "\0" not in block:
+            with suppress(pl.exceptions.PolarsError):
+                return pl.read_csv(
+                    io.BytesIO(block.encode("utf-8", "surrogatepass")),
+                    has_header=False,
+                    schema=own,
+                    separator=self.separator,
+                ).with_columns(pl.lit(None, pl.String).alias(RAGGED))
+        n, rows = len(own), []
         for _, line in rows_of(io.StringIO(block, newline="\n"), self.separator):
             fields, wrong = fields_of(line, self.separator), None
             if "\0" in line:
@@ -218,7 +181,7 @@ class DelimitedSource(Source):
                 wrong = f"has {len(fields)} fields where the header has {n}"
             kept = [] if fields is None or wrong else [text or None for text in fields]
             rows.append([*kept, *[None] * (n - len(kept)), wrong])
-        return pl.DataFrame(rows, schema={**self._own, RAGGED: pl.String()}, orient="row")
+        return pl.DataFrame(rows, schema={**own, RAGGED: pl.String()}, orient="row")
 
     def _blocks(self) -> Iterator[str]:
         """Yield the text after the header, cut where a row ends."""
@@ -258,15 +221,7 @@ class DelimitedSource(Source):
 
 
 def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedSource:
-    """Open a text table.
-
-    Parameters
-    ----------
-    stored
-        Its bytes.
-    encoding
-        The encoding where it cannot be told: UTF-8, UTF-16 with a mark, and Latin-1 can.
-    """
+    """Open a text table; UTF-8, UTF-16 with a mark and Latin-1 are told without `encoding`."""
     path = stored.path
     head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)

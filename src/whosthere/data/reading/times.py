@@ -43,6 +43,22 @@ CLOCK_CHANGES: tuple[ClockChange, ...] = get_args(ClockChange)
 
 SKIPPED, TWICE, IMPLAUSIBLE = "skipped", "twice", "implausible"
 
+SAMPLE_ROWS = 1_000
+DAY_OR_MONTH = "day or month first"
+"""The form of dates such as 01/02/2024 until it is known which part is the day."""
+
+_SHAPES = {
+    UNIX: r"^[+-]?\d+(?:\.\d*)?$",
+    ISO: r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|^\d{8}[T ]\d",
+    DAY_OR_MONTH: r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}\b",
+}
+_CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
+_DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
+_HOUR_OF_DAY = r"^(?:[01]?\d|2[0-4])$"
+# Dates in digits, by the number of these.
+_COMPACT = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+_OPTION_FIX = "Say how times are written (`time_format`)"
+
 
 def clock_change(text: str) -> ClockChange:
     """Read how the hours of a clock change are to be taken."""
@@ -73,18 +89,11 @@ def time_form(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """A column of times that was read.
+    """Times in microseconds since 1970 UTC, null where one cannot be understood or used.
 
-    Attributes
-    ----------
-    micros
-        Microseconds since 1970 UTC, null where a time cannot be understood or used.
-    problems
-        What is wrong with some that could be understood, true where it is: `SKIPPED` and `TWICE`
-        for local times that a change of the clock skipped or repeated, `IMPLAUSIBLE` for Unix
-        times of another age.
-    resolved
-        Which local times of a clock change were read nevertheless, by problem.
+    `problems` marks those that could be understood: local times that a change of the clock
+    `SKIPPED` or repeated (`TWICE`), and `IMPLAUSIBLE` Unix times, of another age. `resolved` marks
+    the local times of a clock change that were read nevertheless.
     """
 
     micros: pl.Series
@@ -92,23 +101,14 @@ class Moments:
     resolved: dict[str, pl.Series] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TimeReader:
     """How times are read.
 
-    Parameters
-    ----------
-    timezone
-        IANA name of the zone that times without a zone were recorded in; without it such times
-        are refused.
-    form
-        How times are written: one of `FORMS`, or a pattern as `strftime` has it. Datetimes and
-        dates need none.
-    at_clock_change
-        What becomes of local times that do not exist or exist twice. `earlier` and `later` read
-        one of the two possible moments; `refuse` and `drop` make them null.
-    any_age
-        Whether Unix times of any age are taken, for numbers that are known to be Unix times.
+    Those without a zone are local times of `timezone`, and refused without one. `form` is one of
+    `FORMS`, or a pattern as `strftime` has it; datetimes and dates need none. Local times that do
+    not exist or exist twice are read as the `earlier` or `later` of the two possible moments, or
+    made null (`refuse` and `drop`). Unix times must be plausible unless `any_age`.
     """
 
     timezone: str | None = None
@@ -212,21 +212,17 @@ def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
 
     Times that cannot be understood become null, and so do local times that a change of the clock
     skipped. Of two moments with the same local time the earlier is meant.
-
-    Returns
-    -------
-    Int64 series of the same length.
     """
     if timezone is not None:
         zone(timezone)
-    numbers = column if column.dtype.is_numeric() else None
+    is_unix = column.dtype.is_numeric()
     if column.dtype == pl.String:
         numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
-    is_unix = numbers is not None and numbers.null_count() == column.null_count()
-    form = UNIX if is_unix else ISO
-    moments = TimeReader(
-        timezone=timezone, form=form, at_clock_change="earlier", any_age=True
-    ).read(column)
+        is_unix = numbers.null_count() == column.null_count()
+    reader = TimeReader(
+        timezone, form=UNIX if is_unix else ISO, at_clock_change="earlier", any_age=True
+    )
+    moments = reader.read(column)
     skipped = moments.resolved.get(SKIPPED)
     return moments.micros if skipped is None else _null_where(moments.micros, skipped)
 
@@ -311,28 +307,6 @@ def _placed(moments: pl.Series, timezone: str, end: Literal["earliest", "latest"
 
 def _null_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     return pl.select(pl.when(~mask).then(values)).to_series()
-
-
-SAMPLE_ROWS = 1_000
-DAY_OR_MONTH = "day or month first"
-"""The form of dates such as 01/02/2024 until it is known which part is the day."""
-
-_SHAPES = {
-    UNIX: r"^[+-]?\d+(?:\.\d*)?$",
-    ISO: r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|^\d{8}[T ]\d",
-    DAY_OR_MONTH: r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}\b",
-}
-_CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
-_DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
-_HOUR_OF_DAY = r"^(?:[01]?\d|2[0-4])$"
-# Dates in digits, with how messages write them.
-_COMPACT = {
-    "%Y%m%d": "%Y-%m-%d",
-    "%Y%m%d%H": "%Y-%m-%d %H:00",
-    "%Y%m%d%H%M": "%Y-%m-%d %H:%M",
-    "%Y%m%d%H%M%S": "%Y-%m-%d %H:%M:%S",
-}
-_OPTION_FIX = "Say how times are written (`time_format`)"
 
 
 def shape_of(sample: pl.Series) -> str:
@@ -448,11 +422,11 @@ def _in_digits(numbers: pl.Series) -> tuple[str | None, str]:
     whole = numbers.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
     text = whole.cast(pl.String)
     years = text.str.slice(0, 4).cast(pl.Int32, strict=False)
-    for n_digits, (pattern, shown) in zip((8, 10, 12, 14), _COMPACT.items(), strict=True):
+    for n_digits, pattern in _COMPACT.items():
         alike = (text.str.len_bytes() == n_digits) & years.is_between(1900, 2099)
         dates = (text + "0" * (14 - n_digits)).str.to_datetime("%Y%m%d%H%M%S", strict=False)
         if alike.all() and not dates.null_count():
-            return pattern, f"{dates[0]:{shown}}"
+            return pattern, str(dates[0])
     return None, ""
 
 
