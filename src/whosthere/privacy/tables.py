@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.numbers import whole_numbers_of
+from whosthere.data.reading.columns import Columns, whole_numbers_of
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
+from whosthere.data.reading.columns import degrees_of
 from whosthere.data.reading.formats import points_of
-from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
 from whosthere.errors import RecordsError, quote

@@ -1,10 +1,15 @@
-"""What the columns of a table hold: as given, or by usual names and a look at the first rows."""
+"""What the columns of a table hold: as given, or by usual names and a look at the first rows.
+
+And numbers as people write them in these: with decimal commas, and marks between thousands.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,33 +33,15 @@ if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
 
 
-# Compared without case and without anything but letters and digits: Cell-ID is cell_id.
-USUAL_NAMES = {
-    "user": ("user", "user_id", "uid", "msisdn", "imsi", "subscriber", "subscriber_id",
-             "caller", "caller_id", "calling_number", "a_number", "party_a", "imei", "device",
-             "device_id", "member", "person", "person_id", "customer_id", "client_id", "phone",
-             "phone_number", "id"),
-    "time": ("timestamp", "datetime", "date_time", "time", "event_time", "event_timestamp",
-             "start_time", "call_time", "start_datetime", "record_time", "epoch_start", "hour",
-             "date", "call_date", "event_date", "start_date", "created", "created_at", "ts", "t"),
-    "date": ("date", "call_date", "event_date", "start_date", "record_date", "day"),
-    "clock": ("time", "call_time", "event_time", "start_time", "record_time", "time_of_day",
-              "clock", "hour", "hh"),
-    "lon": ("lon", "lng", "long", "longitude", "x"),
-    "lat": ("lat", "latitude", "y"),
-    "geometry": ("geometry", "geom", "wkb_geometry", "wkb", "point"),
-    "region": ("region", "region_id", "cell", "cell_id", "antenna", "antenna_id", "station",
-               "station_id", "bts", "bts_id", "site", "site_id", "tower", "tower_id", "cgi",
-               "ecgi", "roi", "zone", "zone_id", "area", "area_id", "location", "location_id"),
-    "area code": ("lac", "tac"),
-    "cell in area": ("ci", "cid", "eci"),
-    "count": ("count", "counts", "n", "value", "total", "people", "persons", "users",
-              "subscribers", "visits"),
-}  # fmt: skip
-
+USUAL_NAMES: dict[str, list[str]] = tomllib.loads(
+    (files("whosthere.data.reading") / "usual_names.toml").read_text("utf-8")
+)
 TOGETHER = "+"
 """Between the names of columns that make one id together, as in LAC+CI."""
 
+# Between thousands; the last two are a narrow and an ordinary space that breaks no line.
+_SURE_MARKS = r"[ '\u2019\u202f\u00a0]"
+THOUSANDS = (",", ".", " ", "'")
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
@@ -376,3 +363,49 @@ def find_forms(layouts: Sequence[Layout], given: str | None) -> list[str]:
             for frame in layout.source.batches([layout.exprs["time"].alias("time")])
         )
     return [order if form == DAY_OR_MONTH else form for form in forms]
+
+
+def degrees_of(column: pl.Series) -> pl.Series:
+    """Read degrees, with a decimal point or comma; null where there is no number."""
+    degrees = column.cast(pl.Float64, strict=False)
+    if column.dtype == pl.String and degrees.null_count() > column.null_count():
+        text = column.str.strip_chars().str.replace(",", ".", literal=True)
+        degrees = text.cast(pl.Float64, strict=False)
+    return degrees
+
+
+def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
+    """Read whole numbers, Int64; null where there is none.
+
+    A comma or point between thousands can also be one before decimals: ``1,234``. It is taken for
+    the former where `thousands` says so, or where a number with two of them proves it, and refused
+    otherwise.
+    """
+    plain = _whole(text)
+    if plain.null_count() == text.null_count():
+        return plain
+    spaced = text.str.replace_all(_SURE_MARKS, "")
+    for mark in (",", "."):
+        group = rf"^-?\d{{1,3}}(?:\{mark}\d{{3}})+$"
+        grouped = spaced.str.contains(group).fill_null(value=False)
+        if not grouped.any() or (mark == "." and thousands is None and not _several(spaced, mark)):
+            continue
+        if thousands != mark and not _several(spaced, mark):
+            raise RecordsError(
+                f"{text.filter(grouped)[0]!r} can be a whole number with a mark between thousands, "
+                "or one with decimals",
+                fix="Say that it stands between thousands (`thousands`), or use whole numbers",
+            )
+        without = spaced.str.replace_all(mark, "", literal=True)
+        spaced = without.zip_with(grouped, spaced)
+    return _whole(spaced)
+
+
+def _several(text: pl.Series, mark: str) -> bool:
+    return bool(text.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$").any())
+
+
+def _whole(text: pl.Series) -> pl.Series:
+    numbers = text.cast(pl.Float64, strict=False)
+    whole = pl.select(pl.when(numbers == numbers.round()).then(numbers)).to_series()
+    return whole.cast(pl.Int64, strict=False)

@@ -113,7 +113,12 @@ class Gathering:
             at = np.flatnonzero(kept)[lost]
             unknown = region[lost] == UNKNOWN
             if unknown.any() and not self.drop:
-                raise _unknown_region(batch, int(at[np.argmax(unknown)]))
+                index = int(at[np.argmax(unknown)])
+                raise RecordsError(
+                    f"region {batch.records['region'][index]!r} is not in the regions table",
+                    where=batch.place(index),
+                    fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
+                )
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
@@ -123,14 +128,6 @@ class Gathering:
 
 def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinteger]:
     return array if size == array.size else np.pad(array, (0, size - array.size))
-
-
-def _unknown_region(batch: Batch, index: int) -> RecordsError:
-    return RecordsError(
-        f"region {batch.records['region'][index]!r} is not in the regions table",
-        where=batch.place(index),
-        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
-    )
 
 
 _REASONS = {

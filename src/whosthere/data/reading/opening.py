@@ -58,8 +58,7 @@ def open_sources(
         if any(part.startswith(_HIDDEN) for part in below.parts[:-1]) or not file.is_file():
             continue
         if known and not hidden:
-            keys = _partition_keys(below)
-            sources += [_with_keys(source, keys) for source in _open(file, encoding)]
+            sources += [_with_keys(source, below) for source in _open(file, encoding)]
         elif known or not hidden:
             not_read.append(str(below))
     if not sources:
@@ -139,16 +138,14 @@ def _open_member(path: Path, name: str) -> IO[bytes]:
     return zipfile.ZipFile(path).open(name)
 
 
-def _partition_keys(file: Path) -> dict[str, str | None]:
-    """Return the columns that the names of folders give, as in ``day=2024-03-30``."""
-    pairs = (part.split("=", 1) for part in file.parts[:-1] if "=" in part)
-    missing = "__HIVE_DEFAULT_PARTITION__"
-    return {
-        unquote(name): None if value == missing else unquote(value) for name, value in pairs if name
-    }
-
-
-def _with_keys(source: Source, keys: dict[str, str | None]) -> Source:
-    constants = {name: value for name, value in keys.items() if name not in source.schema}
+def _with_keys(source: Source, file: Path) -> Source:
+    """Add the columns that the names of folders give, as in ``day=2024-03-30``."""
+    constants: dict[str, str | None] = {}
+    for folder in file.parts[:-1]:
+        name, is_key, value = folder.partition("=")
+        name = unquote(name)
+        if is_key and name and name not in source.schema:
+            missing = value == "__HIVE_DEFAULT_PARTITION__"
+            constants[name] = None if missing else unquote(value)
     schema = {**source.schema, **dict.fromkeys(constants, pl.String())}
     return replace(source, schema=schema, constants=constants)

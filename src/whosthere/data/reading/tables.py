@@ -13,12 +13,12 @@ from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
     Columns,
+    degrees_of,
     joined_ids,
     parts_of,
     refuse_data_as_names,
     single_values,
 )
-from whosthere.data.reading.numbers import degrees_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
