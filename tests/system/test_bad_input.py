@@ -131,7 +131,11 @@ WRONG = [
     ("release none.parquet -M raw -o out.parquet", "none.parquet", "Check the path"),
     ("release hollow -M raw -o out.parquet", "hollow", "Name a file"),
     ("release records.csv -M raw -o out.parquet", "records.csv: is not a traces", INGEST_FIRST),
-    ("release others.parquet -M raw -o out.csv", "others.parquet: is a Parquet file", INGEST_FIRST),
+    (
+        "release others.parquet -M raw -o out.csv",
+        "others.parquet: is a file of another program",
+        INGEST_FIRST,
+    ),
     ("release empty.parquet -M raw -o out.parquet", "empty.parquet", "Write or copy it again"),
     ("target records.csv -o out.csv", "records.csv: is not a traces", INGEST_FIRST),
     ("audit records.csv -m 5 -M raw -o run", "records.csv: is not a traces", INGEST_FIRST),

@@ -70,7 +70,6 @@ class Ledger:
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the account that `to_json` described."""
         entries = tuple(Entry(**entry) for entry in described["entries"])
-        friends = described.get("friends")
-        entry = None if friends is None else FriendEntry(**friends)
-        lists = {name: tuple(described.get(name, ())) for name in ("notes", "not_read")}
-        return cls(**{**described, "entries": entries, "friends": entry, **lists})
+        friends = described["friends"] and FriendEntry(**described["friends"])
+        lists = {name: tuple(described[name]) for name in ("notes", "not_read")}
+        return cls(**{**described, "entries": entries, "friends": friends, **lists})

@@ -26,12 +26,7 @@ _COLLINEAR = 1e-9
 class Neighbours:
     """An undirected graph: vertex i is next to ``indices[indptr[i]:indptr[i + 1]]``, sorted.
 
-    Parameters
-    ----------
-    indptr
-        Shape (n_vertices + 1,), int32.
-    indices
-        Shape (2 * n_edges,), int32: each edge stands with both of its ends.
+    Shapes (n_vertices + 1,) and (2 * n_edges,): each edge stands with both of its ends.
     """
 
     indptr: NDArray[np.int32]
@@ -114,29 +109,21 @@ def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
     from scipy.spatial import Delaunay, QhullError  # noqa: PLC0415 - slow to import
 
     centred = places - places.mean(axis=0)
-    if len(places) < 3 or _is_line(centred):
-        return _path(centred)
+    _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    # Joins each point to the next along the direction in which they are spread most.
+    order = np.argsort(centred @ directions[0], kind="stable")
+    path = np.column_stack([order[:-1], order[1:]])
+    if len(places) < 3 or spread[1] <= _COLLINEAR * spread[0]:
+        return path
     try:
         triangulation = Delaunay(centred)
     except QhullError:
-        return _path(centred)
+        return path
     corners = triangulation.simplices
     edges = [corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]
     # Points that Qhull could not tell from a facet are joined to the vertex nearest to them.
     edges.append(triangulation.coplanar[:, [0, 2]])
     return np.concatenate(edges).astype(np.int64)
-
-
-def _is_line(centred: NDArray[np.float64]) -> bool:
-    spread = np.linalg.svd(centred, compute_uv=False)
-    return bool(spread[1] <= _COLLINEAR * spread[0])
-
-
-def _path(centred: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Join each point to the next along the direction in which they are spread most."""
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    order = np.argsort(centred @ directions[0], kind="stable")
-    return np.column_stack([order[:-1], order[1:]])
 
 
 def _spread_over_members(

@@ -48,11 +48,6 @@ _ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
 _MOST_LINES_A_ROW = 20
 
 
-def unquoted(line: str) -> str:
-    """Return a line without its quoted fields."""
-    return "".join(line.split('"')[::2])
-
-
 def rows_of(lines: Iterable[str], separator: str | None = None) -> Iterator[tuple[int, str]]:
     """Put lines together that a quoted field goes over; yield each row and its line, from 1.
 
@@ -234,7 +229,8 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
         raise InputError(f"there is no encoding {encoding!r}", fix=_ENCODING_FIX) from error
     _refuse_binary(text, stored)
     _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
-    separator = max(_SEPARATORS, key=unquoted(header).count)
+    unquoted = "".join(header.split('"')[::2])
+    separator = max(_SEPARATORS, key=unquoted.count)
     fields = fields_of(header, separator)
     if not header.strip() or not fields:
         raise EmptyError(

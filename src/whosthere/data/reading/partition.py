@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-NOWHERE = -1
-UNKNOWN = -2
-"""For a place whose id means nothing: an error in the records."""
+NOWHERE, UNKNOWN = -1, -2
 
 
 @dataclass(frozen=True)
@@ -59,12 +57,8 @@ def lon_lat(places: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float
 class Locator:
     """Finds the region of each place: points in columns lon and lat, or ids in a column region.
 
-    Parameters
-    ----------
-    locate
-        Returns the region of each place, `NOWHERE` where there is none, or `UNKNOWN`.
-    regions
-        Returns the regions, those learned so far where they are learned from the places.
+    `locate` returns `NOWHERE` for a place in none, and `UNKNOWN` for an id that means nothing.
+    `regions` returns those learned so far where they are learned from the places.
     """
 
     locate: Callable[[pl.DataFrame], NDArray[np.int32]]
@@ -74,12 +68,8 @@ class Locator:
 class Partition(ABC):
     """A way to make regions, before any data is seen.
 
-    Attributes
-    ----------
-    uses_points
-        Whether places are longitudes and latitudes, not ids.
-    needs_box
-        Whether the regions depend on the box that surrounds the data.
+    Places are longitudes and latitudes where it `uses_points`, and else ids. The regions depend on
+    the box that surrounds the data where it `needs_box`.
     """
 
     uses_points: bool = True

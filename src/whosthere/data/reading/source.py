@@ -69,14 +69,10 @@ class Source(ABC):
 
     Attributes
     ----------
-    path
-        The file, as messages name it.
-    schema
-        The type of each column. All columns of a CSV file are text.
-    rows
-        How many rows there are, where that is known without reading them.
-    about_rows
-        A guess of the same, for estimates of time.
+    path, schema
+        The file, as messages name it, and the type of each column.
+    rows, about_rows
+        How many rows there are, where that is known without reading them, or a guess.
     row_word, first_row
         How a message counts rows: "line" 2 is the first record of a CSV file.
     notes
