@@ -124,28 +124,22 @@ def draw_friends(people: Residents, *, mean_friends: float, rng: np.random.Gener
     Each person makes half of `mean_friends` acquaintances on average: one of the person's own
     places is chosen at random, then one of the people who belong there.
     """
-    person, place = _belonging(people)
+    # Pairs of a person and a region that the person keeps coming back to.
+    everybody = np.arange(len(people))
+    workers = everybody[people.work >= 0]
+    in_use = np.arange(people.favourites.shape[1]) < people.n_favourites[:, None]
+    person = np.concatenate([everybody, workers, np.nonzero(in_use)[0]])
+    place = np.concatenate([people.home, people.work[workers], people.favourites[in_use]])
     by_place = np.argsort(place, kind="stable")
     place_start = np.searchsorted(place[by_place], np.arange(place.max() + 2))
     by_person = np.argsort(person, kind="stable")
     person_start = np.searchsorted(person[by_person], np.arange(len(people) + 1))
 
-    someone = np.repeat(np.arange(len(people)), rng.poisson(mean_friends / 2, len(people)))
+    someone = np.repeat(everybody, rng.poisson(mean_friends / 2, len(people)))
     own = _pick(person_start[someone], person_start[someone + 1], rng)
     shared = place[by_person[own]]
     other = person[by_place[_pick(place_start[shared], place_start[shared + 1], rng)]]
     return as_graph(np.column_stack([someone, other]), len(people))
-
-
-def _belonging(people: Residents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of a person and a region that the person keeps coming back to."""
-    everybody = np.arange(len(people))
-    workers = everybody[people.work >= 0]
-    rank = np.arange(people.favourites.shape[1])
-    in_use = rank < people.n_favourites[:, None]
-    person = np.concatenate([everybody, workers, np.nonzero(in_use)[0]])
-    place = np.concatenate([people.home, people.work[workers], people.favourites[in_use]])
-    return person, place.astype(np.int64)
 
 
 def _pick(
@@ -160,9 +154,7 @@ def draw_events(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Let the people live for some days and note what they leave behind, in no given order.
 
-    Returns
-    -------
-    The person, the second since the first midnight, and the region of each record.
+    Returns the person, the second since the first midnight, and the region of each record.
     """
     person, day, body_hour = _sessions(model, days, people, rng)
     stay_region = _regions_of_stays(model, (person, day, body_hour), people, places, rng)

@@ -120,9 +120,8 @@ class Rejects:
 def _complaint(value: object, problem: str) -> str:
     if value is None:
         return "is empty"
-    if isinstance(value, bytes):
-        return f"a value {problem}"
-    return f"{quote(value)} {problem}" if isinstance(value, str) else f"{value} {problem}"
+    shown = "a value" if isinstance(value, bytes) else value
+    return f"{quote(value) if isinstance(value, str) else shown} {problem}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

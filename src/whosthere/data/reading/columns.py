@@ -72,11 +72,10 @@ class Columns:
         """
         named: str | None = getattr(self, role, None)
         if named is not None:
-            if named not in found:
-                for part in named.split(TOGETHER):
-                    if part not in found:
-                        refuse_data_as_names(found)
-                        raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
+            for part in parts_of(named, found):
+                if part not in found:
+                    refuse_data_as_names(found)
+                    raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
             return named
         name = guess(role, found)
         if role != "region" or name is not None:
@@ -98,34 +97,24 @@ def guess(role: str, found: Sequence[str]) -> str | None:
 
     Several columns that would serve equally well are refused.
     """
-    fitting = _fitting(role, found)
+    by_letters: dict[str, list[str]] = {}
+    for name in found:
+        # The reader numbers names that came before.
+        written = re.sub(r"_duplicated_\d+$", "", name)
+        by_letters.setdefault(letters(written if written in found else name), []).append(name)
+    usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
+    if usual is None:
+        return None
+    fitting = by_letters[usual]
+    if role == "user" and usual == "id":
+        fitting += [name for name in found if any(one in letters(name) for one in _OF_PEOPLE)]
     if len(fitting) > 1:
         words = _ROLE_IN_WORDS.get(role, role)
         raise RecordsError(
             f"has several columns that may hold the {words}: {listed(fitting)}",
             fix=f"Say which column holds the {words} (`columns.{words}`), or rename the others",
         )
-    return fitting[0] if fitting else None
-
-
-def _fitting(role: str, found: Sequence[str]) -> list[str]:
-    """Return the columns that have the most usual name for a role, in any spelling."""
-    by_letters: dict[str, list[str]] = {}
-    for name in found:
-        by_letters.setdefault(letters(_as_written(name, found)), []).append(name)
-    usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
-    if usual is None:
-        return []
-    fitting = by_letters[usual]
-    if role == "user" and usual == "id":
-        fitting += [name for name in found if any(one in letters(name) for one in _OF_PEOPLE)]
-    return fitting
-
-
-def _as_written(name: str, found: Sequence[str]) -> str:
-    """Return a name without the number that the reader gave it because it came before."""
-    written = re.sub(r"_duplicated_\d+$", "", name)
-    return written if written in found else name
+    return fitting[0]
 
 
 def parts_of(name: str, found: Sequence[str]) -> list[str]:
