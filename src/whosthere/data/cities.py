@@ -34,13 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CITIES", "City", "CityModel", "simulate"]
 
-RECORDS_FILE = "records.parquet"
-REGIONS_FILE = "regions.csv"
-FRIENDS_FILE = "friends.csv"
-FILES = (RECORDS_FILE, REGIONS_FILE, FRIENDS_FILE)
+FILES = ("records.parquet", "regions.csv", "friends.csv")
 # Keeps the draws of the social graph apart from those of the city itself.
 _FRIENDS = 1
-_HOURS_A_DAY = 24
 # Residents are drawn in groups of about this many person-days, which bounds the working memory.
 # Part of what a seed means: another value gives other cities.
 _GROUP_PERSON_DAYS = 2_000_000
@@ -56,10 +52,8 @@ class City(Shown):
 
     Attributes
     ----------
-    name
-        Name of the model that it was made from.
-    seed
-        What it was drawn from.
+    name, seed
+        The model that it was made from, and what it was drawn from.
     regions, epochs
         What the records lie in.
     user
@@ -133,13 +127,13 @@ class City(Shown):
             friends=self.friends(),
         )
 
-    def friends(self, *, seed: int | None = None, mean_friends: float = 12.0) -> Neighbours:
+    def friends(self, *, seed: int | None = None) -> Neighbours:
         """Return a seeded social graph over the rows of `traces`: friends share places.
 
         `seed` is the city's own unless another is given.
         """
         rng = np.random.default_rng([self.seed if seed is None else seed, _FRIENDS])
-        graph = draw_friends(self.people, mean_friends=mean_friends, rng=rng)
+        graph = draw_friends(self.people, rng)
         return graph.select(np.flatnonzero(self._seen()))
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -193,16 +187,22 @@ def simulate(
     if seed < 0:
         raise InputError(f"the seed must be a whole number from 0, not {seed}")
     check_regions(model, n_regions)
-    check_cell_space(n_regions, n_days * _HOURS_A_DAY)
+    check_cell_space(n_regions, n_days * 24)
     _check_size(n_users, n_regions, n_days)
 
     places_seed, people_seed, positions_seed = np.random.SeedSequence(seed).spawn(3)
     places = make_places(model, n_regions, np.random.default_rng(places_seed))
     people, user, second, region = _live(model, n_users, n_days, places, people_seed)
     order = np.lexsort((region, user, second))
-    lon, lat = _positions(places, region[order], np.random.default_rng(positions_seed))
+    lon, lat = (axis[region[order]] for axis in places.regions.degrees)
+    if model.layout == "grid":
+        # Anywhere in its square; calls are where the antenna is.
+        rng = np.random.default_rng(positions_seed)
+        half_lon, half_lat = places.half_width
+        lon = lon + rng.uniform(-half_lon, half_lon, region.size)
+        lat = lat + rng.uniform(-half_lat, half_lat, region.size)
     midnight = datetime.combine(model.first_day, time(), tzinfo=zone(model.timezone))
-    epochs = Epochs(midnight, timedelta(hours=1), n_days * _HOURS_A_DAY, model.timezone)
+    epochs = Epochs(midnight, timedelta(hours=1), n_days * 24, model.timezone)
     return City(
         name=model.name,
         seed=seed,
@@ -231,20 +231,6 @@ def _live(
     persons, seconds, regions = zip(*events, strict=True)
     user = np.concatenate([part + np.int32(i) for i, part in zip(starts, persons, strict=True)])
     return joined(people), user, np.concatenate(seconds), np.concatenate(regions)
-
-
-def _positions(
-    places: CityPlaces, region: NDArray[np.int32], rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a longitude and latitude per record: anywhere in its square, or the antenna's."""
-    lon, lat = places.regions.degrees
-    half_lon, half_lat = places.half_width
-    if half_lon == 0:
-        return lon[region], lat[region]
-    return (
-        lon[region] + rng.uniform(-half_lon, half_lon, region.size),
-        lat[region] + rng.uniform(-half_lat, half_lat, region.size),
-    )
 
 
 def _size(what: str, asked: int | None, usual: int) -> int:

@@ -44,8 +44,7 @@ class Ledger:
     friends
         What became of a table of friends, where one was read.
     notes
-        What else should be known of the reading, in short sentences: encodings, local times of a
-        clock change that were read.
+        What else should be known of the reading, in short sentences, such as encodings.
     not_read
         Names of files in the folder whose extension is unknown.
     columns

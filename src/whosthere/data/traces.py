@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-
 KIND = "traces"
 _MOST_CELLS = np.iinfo(np.int32).max
 _DAMAGES = (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.PolarsError)

@@ -118,11 +118,11 @@ def _favourites(
     return places.leisure.draw(seen_from.reshape(-1), rng).reshape(shape)
 
 
-def draw_friends(people: Residents, *, mean_friends: float, rng: np.random.Generator) -> Neighbours:
+def draw_friends(people: Residents, rng: np.random.Generator) -> Neighbours:
     """Return a graph over people who share a home region, a workplace or a favourite place.
 
-    Each person makes half of `mean_friends` acquaintances on average: one of the person's own
-    places is chosen at random, then one of the people who belong there.
+    A person makes 6 acquaintances on average, which is 12 friends: one of the person's own places
+    is chosen at random, then one of the people who belong there.
     """
     # Pairs of a person and a region that the person keeps coming back to.
     everybody = np.arange(len(people))
@@ -135,7 +135,7 @@ def draw_friends(people: Residents, *, mean_friends: float, rng: np.random.Gener
     by_person = np.argsort(person, kind="stable")
     person_start = np.searchsorted(person[by_person], np.arange(len(people) + 1))
 
-    someone = np.repeat(everybody, rng.poisson(mean_friends / 2, len(people)))
+    someone = np.repeat(everybody, rng.poisson(6.0, len(people)))
     own = _pick(person_start[someone], person_start[someone + 1], rng)
     shared = place[by_person[own]]
     other = person[by_place[_pick(place_start[shared], place_start[shared + 1], rng)]]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import Moments, TimeReader
 
-
 _Item = TypeVar("_Item")
 
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
@@ -120,8 +119,11 @@ class Rejects:
 def _complaint(value: object, problem: str) -> str:
     if value is None:
         return "is empty"
-    shown = "a value" if isinstance(value, bytes) else value
-    return f"{quote(value) if isinstance(value, str) else shown} {problem}"
+    if isinstance(value, bytes):
+        value = "a value"
+    elif isinstance(value, str):
+        value = quote(value)
+    return f"{value} {problem}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

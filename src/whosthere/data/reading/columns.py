@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.source import Source
 
-
 USUAL_NAMES: dict[str, list[str]] = tomllib.loads(
     (files("whosthere.data.reading") / "usual_names.toml").read_text("utf-8")
 )

@@ -33,7 +33,6 @@ from whosthere.errors import EmptyError, InputError, RecordsError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-
 _SEPARATORS = ",;\t|"
 _HEAD_BYTES = 1 << 16
 _BLOCK_CHARS = 1 << 24
@@ -132,10 +131,8 @@ class DelimitedSource(Source):
         if self.by_polars:
             with suppress(pl.exceptions.ComputeError):
                 return self._scan().head(n).collect()
-        first = next(self._careful_frames(), None)
-        if first is None:
-            return pl.DataFrame(schema=dict(self.schema))
-        return first.drop(RAGGED).head(n)
+        nothing = pl.DataFrame(schema={**self.schema, RAGGED: pl.String()})
+        return next(self._careful_frames(), nothing).drop(RAGGED).head(n)
 
     def place(self, index: int) -> str:
         with suppress(InputError), readable(self.path), self._open_text() as stream:
@@ -275,12 +272,12 @@ def _refuse_binary(text: str, stored: Stored) -> None:
     has_nuls = text.count("\0") > _FEW_NULS * len(text)
     if not has_nuls and sum(ord(char) in _CONTROLS for char in text) <= len(text) / 50:
         return
+    problem, fix = "is no table of text", _ENCODING_FIX if has_nuls else _WHOLE_FIX
     packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
     if packing is not None and not stored.magic.startswith((GZIP, ZSTD)):
+        fix = _WHOLE_FIX
         problem = f"is not compressed by {packing}, as its extension says, and is no table of text"
-        raise RecordsError(problem, where=path, fix=_WHOLE_FIX)
-    fix = _ENCODING_FIX if has_nuls else _WHOLE_FIX
-    raise RecordsError("is no table of text", where=path, fix=fix)
+    raise RecordsError(problem, where=path, fix=fix)
 
 
 def _head(stored: Stored) -> bytes:

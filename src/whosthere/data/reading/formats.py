@@ -6,6 +6,7 @@ Points in Parquet files are well-known binary (WKB), as GeoParquet and PostGIS w
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -36,12 +37,10 @@ def open_ndjson(stored: Stored) -> FrameSource:
 def _first_bad_line(stored: Stored) -> str:
     with stored.open() as lines:
         for number, line in enumerate(lines, start=1):
-            try:
-                good = not line.strip() or isinstance(json.loads(line), dict)
-            except (ValueError, RecursionError):
-                good = False
-            if not good:
-                return f"{stored.path}, line {number:,}"
+            with suppress(ValueError, RecursionError):
+                if not line.strip() or isinstance(json.loads(line), dict):
+                    continue
+            return f"{stored.path}, line {number:,}"
     return str(stored.path)
 
 
@@ -147,21 +146,16 @@ def _points_in(values: dict[str, Any], depth: int = 2) -> Iterator[dict[str, Any
 
 
 def _point(geometry: dict[str, Any] | None, where: str) -> dict[str, float]:
-    if geometry is None:
-        raise RecordsError("a missing geometry where a Point was expected", where=where)
-    if geometry.get("type") != "Point":
-        found = str(geometry.get("type"))
-        raise RecordsError(f"a {found[:40]} where a Point was expected", where=where)
-    coordinates = geometry.get("coordinates")
-    if (
-        not isinstance(coordinates, list)
-        or len(coordinates) < 2
-        or not all(isinstance(degrees, int | float) for degrees in coordinates[:2])
-    ):
+    found = "missing geometry" if geometry is None else str(geometry.get("type"))[:40]
+    if geometry is None or found != "Point":
+        raise RecordsError(f"a {found} where a Point was expected", where=where)
+    try:
+        lon, lat = map(float, geometry["coordinates"][:2])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RecordsError(
             "a Point without longitude and latitude", where=where, fix="Write it like [9.19, 45.46]"
-        )
-    return {"lon": float(coordinates[0]), "lat": float(coordinates[1])}
+        ) from error
+    return {"lon": lon, "lat": lat}
 
 
 _POINT = 1

@@ -56,12 +56,9 @@ class Gathering:
         Everybody who was seen, kept or not.
     records
         How many records had each `Fate`.
-    invalid, resolved
-        Rows that were not valid, and local times of a clock change that were read, by reason.
-    n_unknown
-        How many records lie in a region that is not known.
-    visits
-        Those kept.
+    invalid, resolved, n_unknown
+        Rows that were not valid, and local times of a clock change that were read, by reason;
+        records in a region that is not known.
     furthest, balance
         By user: the last `Fate` of a record, and records of the time window inside the regions
         less those outside.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 NOWHERE, UNKNOWN = -1, -2
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Traces
 
-
 COLUMNS = ("user", "friend")
 _NOBODY = -1
 

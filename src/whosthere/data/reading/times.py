@@ -19,7 +19,6 @@ from whosthere.errors import InputError, RecordsError, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 # A number is taken for seconds, milliseconds, microseconds or nanoseconds by its size: each
 # bound is the year 5138 in its own unit and 1973 in the next.
 _LARGEST_SECONDS = 1e11
@@ -141,11 +140,8 @@ class TimeReader:
             whole = text.cast(pl.Int64, strict=False)
             exact = whole.null_count() == text.null_count()
             return self._read_numbers(whole if exact else text.cast(pl.Float64, strict=False))
-        if self.form == DAY_FIRST:
-            text = text.str.replace(_DAY_AND_MONTH, "$3-$2-$1")
-        elif self.form == MONTH_FIRST:
-            text = text.str.replace(_DAY_AND_MONTH, "$3-$1-$2")
-        return self._read_iso(text)
+        turned = {DAY_FIRST: "$3-$2-$1", MONTH_FIRST: "$3-$1-$2"}.get(self.form)
+        return self._read_iso(text.str.replace(_DAY_AND_MONTH, turned) if turned else text)
 
     def _read_numbers(self, column: pl.Series) -> Moments:
         if self.form != UNIX:
