@@ -9,7 +9,7 @@ from scipy.stats import binom
 import whosthere as wt
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.game import checks, scoring
 from whosthere.game.checks import MOMENTS, ROLES, Checks, fingerprints, places
 from whosthere.game.population import Population

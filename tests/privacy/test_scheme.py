@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.errors import InputError
 from whosthere.game.population import Population
 from whosthere.privacy.layout import ORDINARY, Layout

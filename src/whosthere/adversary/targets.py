@@ -11,8 +11,7 @@ import polars as pl
 from whosthere.adversary.knowledge import GUESSES, Guess, Knowledge, KnownRegions, KnownVisits
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import new_file
-from whosthere.data.reading.columns import Columns, parts_of
-from whosthere.data.reading.layout import joined_ids
+from whosthere.data.reading.columns import Columns, joined_ids, parts_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.errors import FileError, InputError, RecordsError, quote, suggestion

@@ -30,7 +30,7 @@ from whosthere.privacy.probability import log_probability, log_withheld
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.data.group import Group
+    from whosthere.data.traces import Group
     from whosthere.game.rounds import GameRound
     from whosthere.game.target import TargetTable
     from whosthere.privacy.facts import Facts

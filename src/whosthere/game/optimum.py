@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.data.group import Group
+    from whosthere.data.traces import Group
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
 

@@ -14,7 +14,7 @@ from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelea
 from whosthere.adversary.attacks.base import View
 from whosthere.arrays import own
 from whosthere.data.floor import rounded_up
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_score
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
