@@ -9,10 +9,9 @@ import pytest
 
 import whosthere as wt
 from whosthere import display, progress
-from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
-from whosthere.adversary.synthetic import UnicityModel
+from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
     ATTACKS,
     Auxiliary,

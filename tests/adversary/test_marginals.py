@@ -12,14 +12,13 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from whosthere.adversary import marginals as module
-from whosthere.adversary.activity import Constant, Exponential, Lognormal
 from whosthere.adversary.marginals import (
     LEAST_MEAN,
     empirical,
     estimate_marginals,
     estimate_mean,
 )
-from whosthere.adversary.synthetic import UnicityModel
+from whosthere.adversary.synthetic import Constant, Exponential, Lognormal, UnicityModel
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import Attack, LikelihoodRatio, ZeroKnowledge
-from whosthere.adversary.knowledge_rules import AllVisits, ShareOfVisits
+from whosthere.adversary.knowledge import AllVisits, ShareOfVisits
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.options import (
     DEFAULT_ATTACKS,

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
-from whosthere.adversary.knowledge_rules import KnowledgeRule
+from whosthere.adversary.knowledge import KnowledgeRule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate

@@ -1,14 +1,13 @@
-"""Labelled aggregates that an attacker makes up to learn from."""
+"""Labelled aggregates that an attacker makes up, and what a classifier sees of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.features import Features
 from whosthere.arrays import own
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.kernels.stages import Stages
 
+    _Counts: TypeAlias = NDArray[np.unsignedinteger]
+
 Sampling: TypeAlias = Literal["paired", "independent"]
 SAMPLINGS: tuple[str, ...] = get_args(Sampling)
 _Made = TypeVar("_Made")
@@ -31,17 +32,59 @@ _Made = TypeVar("_Made")
 class Aggregates:
     """Published symbols of groups with and without the target.
 
-    Attributes
-    ----------
-    counts
-        A row for each group, a column for each cell.
-    labels
-        Whether the target is in each group, shape (n_groups,), bool. Groups with the target and
-        without it take turns; of pairs, the one with the target comes first.
+    A row of `counts` for each group, a column for each cell. `labels` tells whether the target is
+    in each group, shape (n_groups,). Groups with the target and without it take turns; of pairs,
+    the one with the target comes first.
     """
 
     counts: CountMatrix
     labels: NDArray[np.bool_]
+
+
+class Features(NamedTuple):
+    """What a classifier sees of a group: its symbols, which are counts as long as none is withheld.
+
+    Where counts may be withheld, there are two features for each cell: the count, 0 if withheld,
+    and after those of all cells whether it is withheld.
+    """
+
+    n_cells: int
+    withholds: bool
+
+    def matrix(self, symbols: CountMatrix) -> CountMatrix:
+        """Return all features of groups, given the symbols of all cells."""
+        if not self.withholds:
+            return symbols
+        base, copies, bounds, changed, changes = symbols
+        pair = np.repeat(np.arange(base.shape[1]), np.diff(bounds))
+        before = base[changed, pair].astype(np.int32)
+        # Counts and then marks of all changed cells, in the order of their pairs again.
+        after = _both(before + changes) - _both(before)
+        order = np.argsort(np.tile(pair, 2), kind="stable")
+        twice = np.concatenate([changed, changed + self.n_cells]).astype(np.int32)
+        return kernels.CountMatrix(_both(base), copies, 2 * bounds, twice[order], after[order])
+
+    def cells(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the cells that some features are of, in ascending order."""
+        return np.unique(chosen % self.n_cells) if self.withholds else chosen
+
+    def of(self, symbols: NDArray[np.integer], chosen: NDArray[np.int64]) -> NDArray[np.integer]:
+        """Return some features, shape (n, k), given the symbols of their `cells`."""
+        if not self.withholds:
+            return symbols
+        place = np.searchsorted(self.cells(chosen), chosen % self.n_cells)
+        both = np.stack([_counts(symbols), symbols == 0], axis=-1)
+        return both[:, place, chosen // self.n_cells]
+
+
+def _counts(symbols: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return counts above the lowest, 0 where withheld, given symbols that may be withheld."""
+    return np.asarray(symbols - (symbols > 0).astype(symbols.dtype))
+
+
+def _both(symbols: NDArray[np.integer]) -> NDArray[Any]:
+    """Return counts, and whether each is withheld, one after the other along the first axis."""
+    return np.concatenate([_counts(symbols), (symbols == 0).astype(symbols.dtype)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,15 +141,15 @@ class GroupSampler:
         if stages is not None:
             counts = make(people, n, self.group_size, stages, key)
         else:
-            true = make(people, n, self.group_size, _nothing(self.group_size), key)
+            as_they_are = cast("Stages", Mechanism().tabulated(self.group_size))
+            true = make(people, n, self.group_size, as_they_are, key)
             counts = _published(true, self.mechanism, self.group_size, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
 
     @property
     def features(self) -> Features:
         """What a classifier sees of its groups."""
-        withholds = self.mechanism.withheld is not None
-        return Features(self.reference.n_cells, withholds)
+        return Features(self.reference.n_cells, self.mechanism.withheld is not None)
 
     def _people(self, cells: NDArray[np.int64] | None) -> _People:
         """Return everybody's visits to some cells, numbered anew from 0, or to all."""
@@ -140,71 +183,53 @@ class _People(NamedTuple):
 
 def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups, each on its own, with the target and without it in turns."""
-    indptr, cells, target, n_cells = people
-    lane = _lane_type(people)
+    indptr, cells, target, _ = people
 
-    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> bool | None:
-        lanes = _lanes(people, lane)
-        return (
-            kernels.publish_groups(
-                indptr, cells, target, m, stages, key, first, stop, lanes, counts
-            )
-            or None
+    def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> bool:
+        return kernels.publish_groups(
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts
         )
 
-    counts, _ = _in_smallest_type(n_cells, n, kernels.LINE // lane.itemsize, make)
+    counts, _ = _in_smallest_type(people, n, make)
     return kernels.CountMatrix.single(counts)
 
 
 def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups in pairs: the target is in the first and one other person in the second."""
-    indptr, cells, target, n_cells = people
+    indptr, cells, target, _ = people
     most = target.size + int(np.diff(indptr).max(initial=0))
-    lane = _lane_type(people)
 
-    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> _Changes | None:
+    def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> _Changes | None:
         found = _Changes.room_for(stop - first, most)
-        lanes = _lanes(people, lane)
         fits = kernels.publish_pairs(
             indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
         return found if fits else None
 
-    counts, parts = _in_smallest_type(n_cells, n // 2, kernels.LINE // lane.itemsize, make)
+    counts, parts = _in_smallest_type(people, n // 2, make)
     return kernels.CountMatrix(counts, 2, *_Changes.joined(parts))
 
 
-def _lane_type(people: _People) -> np.dtype[np.unsignedinteger]:
-    """Return the smallest type that counts everybody in a cell, the target too."""
-    counts = np.bincount(people.cells, minlength=1)
-    return np.min_scalar_type(int(counts.max()) + 1)
-
-
-def _lanes(people: _People, lane: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    return np.empty((people.indptr.size - 1, kernels.LINE // lane.itemsize), lane)
-
-
 def _in_smallest_type(
-    n_cells: int,
-    n: int,
-    n_lanes: int,
-    make: Callable[[NDArray[np.unsignedinteger], int, int], _Made | None],
-) -> tuple[NDArray[np.unsignedinteger], list[_Made]]:
+    people: _People, n: int, make: Callable[[_Counts, _Counts, int, int], _Made | None]
+) -> tuple[_Counts, list[_Made]]:
     """Fill in counts of the smallest type that they fit into, ranges of groups side by side.
 
-    `make` fills in some columns, of which the first one's number is a multiple of `n_lanes`, and
-    returns what else it has made, or None if they do not fit.
+    `make` fills in some columns, which begin with a whole line of lanes, and returns what else it
+    has made, or nothing if they do not fit.
     """
+    # The smallest type that counts everybody in a cell, the target too.
+    lane = np.min_scalar_type(int(np.bincount(people.cells, minlength=1).max()) + 1)
+    n_lanes = kernels.LINE // lane.itemsize
     for width in (np.uint8, np.uint16, np.uint32):
-        counts = np.empty((n_cells, n), width)
+        counts = np.empty((people.n_cells, n), width)
 
-        def make_lines(
-            first: int, stop: int, counts: NDArray[np.unsignedinteger] = counts
-        ) -> _Made | None:
-            return make(counts, first * n_lanes, min(stop * n_lanes, n))
+        def make_lines(first: int, stop: int, counts: _Counts = counts) -> _Made | None:
+            lanes = np.empty((people.indptr.size - 1, n_lanes), lane)
+            return make(counts, lanes, first * n_lanes, min(stop * n_lanes, n))
 
         parts = kernels.in_parts(make_lines, -(-n // n_lanes))
-        made = [part for part in parts if part is not None]
+        made = [part for part in parts if part]
         if len(made) == len(parts):
             return counts, made
     raise AssertionError("counts of people fit into 32 bits")
@@ -233,13 +258,6 @@ class _Changes(NamedTuple):
             np.concatenate([part.changed[: part.bounds[-1]] for part in parts]),
             np.concatenate([part.changes[: part.bounds[-1]] for part in parts]),
         )
-
-
-def _nothing(m: int) -> Stages:
-    """Return the tables that leave counts as they are."""
-    stages = Mechanism().tabulated(m)
-    assert stages is not None  # noqa: S101 - no step, so none without tables
-    return stages
 
 
 def _published(

@@ -9,8 +9,13 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere import kernels
-from whosthere.adversary.completion import Completion, completion
-from whosthere.adversary.components import find_components, log_share, no_components
+from whosthere.adversary.components import (
+    Completion,
+    completion,
+    find_components,
+    log_share,
+    no_components,
+)
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.arrays import frozen
@@ -78,7 +83,9 @@ class Rates:
         """Return the logarithms of the factors of regions (0) or of epochs (1)."""
         return self.rows if axis == 0 else self.columns
 
-    def log_rates_of_lines(self, lines: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+    def log_rates_of_lines(
+        self, lines: NDArray[np.int64] | slice, axis: int
+    ) -> NDArray[np.float64]:
         """Return logarithms of the rates of all cells of regions (0) or epochs (1), a row each."""
         sides = (self.rows, self.left, self.shape), (self.columns, self.right, self.shape.T)
         (own, left, shape), (along, right, _) = sides if axis == 0 else sides[::-1]
@@ -91,10 +98,7 @@ class Rates:
 
     def dense(self) -> NDArray[np.float64]:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
-        base = self.rows[:, None] + self.columns + self.shape
-        if not self.n_components:
-            return np.asarray(np.exp(base))
-        return np.asarray(np.exp(self._with_components(base, self.left @ self.right.T)))
+        return np.asarray(np.exp(self.log_rates_of_lines(slice(None), 0)))
 
     def _with_components(
         self, base: NDArray[np.float64], extra: NDArray[np.float32]
@@ -102,16 +106,19 @@ class Rates:
         """Return logarithms of rates, given those of base rates and what components add."""
         return np.asarray(base + log_share(extra, self.completion.deviations(base) / np.exp(base)))
 
+    @property
+    def _is_plain(self) -> bool:
+        return self.shape.size == 1 and not self.n_components
+
     def total(self) -> float:
         """Return how many visits to expect in all."""
-        if self.shape.size == 1 and not self.n_components:
+        if self._is_plain:
             return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
         return float(self.dense().sum())
 
     def time_marginal(self) -> NDArray[np.float64]:
         """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
-        plain = self.shape.size == 1 and not self.n_components
-        by_epoch = np.exp(self.columns) if plain else self.dense().sum(axis=0)
+        by_epoch = np.exp(self.columns) if self._is_plain else self.dense().sum(axis=0)
         return np.asarray(by_epoch / by_epoch.sum())
 
 

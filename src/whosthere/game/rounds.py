@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 class Task:
     """A piece of work by itself: a block of rounds under one scheme.
 
-    Parameters
-    ----------
-    number
-        Which block of the game it is; where each target has a block, the row of the target.
-    scheme
-        What is published.
-    what
-        What the number is of, for messages and names of files.
+    `number` says which block of the game it is; where each target has a block, it is the row of the
+    target. `what` says what the number is of, for messages and names of files.
     """
 
     number: int
@@ -49,13 +43,9 @@ class Task:
 class GameRound:
     """One draw of a game, whose labels are known to the audit alone.
 
-    Attributes
-    ----------
-    publication
-        What was published and how; attacks see its releases only.
-    labels
-        By the row of each person whose membership is asked, whether that one is in. In a control
-        nobody is: it is whether somebody was put in the place of that one.
+    Attacks see only the releases of what was published. `labels` says by the row of each person
+    whose membership is asked whether that one is in. In a control nobody is: it is whether somebody
+    was put in the place of that one.
     """
 
     publication: Publication
@@ -64,15 +54,7 @@ class GameRound:
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """An attack in a setting that is ready to score rounds.
-
-    Attributes
-    ----------
-    contest
-        The attack and the setting.
-    fitted
-        By the row of each person whose membership is asked, the attack on that one.
-    """
+    """An attack in a setting, fitted to each person whose membership is asked, by row."""
 
     contest: Contest
     fitted: Mapping[int, FittedAttack]
@@ -87,13 +69,6 @@ class Rounds(ABC):
 
     Every random draw belongs to what it is for: a round with the same number is the same, whoever
     attacks it and whatever is known.
-
-    Parameters
-    ----------
-    population
-        Everybody.
-    plan, task
-        What is to be done, and the part of it that is done here.
     """
 
     def __init__(self, population: Population, plan: Plan, task: Task) -> None:

@@ -13,7 +13,7 @@ from whosthere.adversary.attacks.base import (
     NotApplicableError,
     needed,
 )
-from whosthere.adversary.bounding import may_be_dropped
+from whosthere.adversary.knowledge import may_be_dropped
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
     """
     if knowledge is None or not knowledge.certain.size:
         return False
-    if may_be_dropped(knowledge.certain, facts).any():
-        return False
-    return float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
+    dropped = may_be_dropped(knowledge.certain, facts).any()
+    return not dropped and float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
 
 
 def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
@@ -90,22 +89,14 @@ class _Rule(FittedAttack):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RuleFirst(FittedAttack):
-    """The rule, and another attack for the releases that it leaves open.
+class _RuleFirst(FittedAttack):
+    """The rule by the target's visits, and another attack for the releases that it leaves open."""
 
-    Parameters
-    ----------
-    cells
-        The target's visits, where the rule is sound; None leaves every release to the other.
-    otherwise
-        The other attack.
-    """
-
-    cells: NDArray[np.int32] | None
+    cells: NDArray[np.int32]
     otherwise: FittedAttack
 
     def score(self, release: Release) -> Answer:
-        if self.cells is not None and contradicts(self.cells, release):
+        if contradicts(self.cells, release):
             return Answer(RULED_OUT, 0.0)
         return self.otherwise.score(release)
 
@@ -113,5 +104,5 @@ class RuleFirst(FittedAttack):
 def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
     if knowledge is not None and is_sound(facts, knowledge):
-        return RuleFirst(knowledge.certain, attack)
+        return _RuleFirst(knowledge.certain, attack)
     return attack
