@@ -24,7 +24,7 @@ from whosthere.attacks import (
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.mechanisms import PRESETS, Family, Suppress

@@ -64,11 +64,8 @@ class Completion:
 
     Attributes
     ----------
-    tables
-        What the mechanism makes of cells, by the same rates.
     completed
-        What counts are completed to, by rate and bin of the published symbol, shape
-        (n_rates, n_bins).
+        What counts are completed to, shape (n_rates, n_bins).
     bin_of_symbol
         Bin of each published symbol from 0; larger ones are taken as they are, less `shift`.
     precision
@@ -101,17 +98,9 @@ class Completion:
         """Return by how many deviations completed counts lie above base rates.
 
         With their variances at the base rates, if there is nothing but chance, added up by row and
-        by column.
-
-        Parameters
-        ----------
-        symbols
-            Published, shape (n_regions, n_epochs).
-        base
-            Logarithms of rates by row, by column and by cell, as in `rates.Rates`.
-        moved
-            How many times larger than the base the rates assumed so far are, as logarithms, shape
-            (n_regions, n_epochs), or (1, 1) where they are the base rates.
+        by column. `base` are logarithms by row, by column and by cell, as in `rates.Rates`. `moved`
+        says how many times larger the rates assumed so far are, as logarithms, shape (n_regions,
+        n_epochs), or (1, 1) where they are the base rates.
         """
         tables, alphabet = self.tables, self.tables.alphabet
         return kernels.standardised_residuals(
@@ -162,21 +151,17 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     )
 
 
-def no_components(symbols: NDArray[np.int32]) -> Components:
-    """Return factors of nothing, shapes (n_regions, 0) and (n_epochs, 0)."""
-    n_regions, n_epochs = symbols.shape
-    return np.zeros((n_regions, 0), np.float32), np.zeros((n_epochs, 0), np.float32)
-
-
 def find_components(
     symbols: NDArray[np.int32], base: Base, completion: Completion, rounds: int
 ) -> Components:
     """Return what rates differ by from base rates, in deviations, as two factors.
 
     `base` are their logarithms by row, by column and by cell. Hidden counts are completed by the
-    rates found so far in so many rounds.
+    rates found so far in so many rounds; without any, nothing is found. Shapes (n_regions, k) and
+    (n_epochs, k).
     """
-    found, moved, relative = no_components(symbols), np.zeros((1, 1), np.float32), None
+    found = np.zeros((symbols.shape[0], 0), np.float32), np.zeros((symbols.shape[1], 0), np.float32)
+    moved, relative = np.zeros((1, 1), np.float32), None
     for round_ in range(rounds):
         residuals, by_row, by_column = completion.residuals(symbols, base, moved)
         edge = math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND

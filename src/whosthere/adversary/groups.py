@@ -91,17 +91,8 @@ def _both(symbols: NDArray[np.integer]) -> NDArray[Any]:
 class GroupSampler:
     """Makes aggregates of m people out of reference traces, as the publisher would.
 
-    Parameters
-    ----------
-    reference
-        Traces to choose others from; the target must not be among them. They are taken as
-        they are: bound them first where the mechanism does.
-    target
-        The cells that the target is thought to have visited.
-    group_size
-        People in a group, m; the reference needs at least as many.
-    mechanism
-        What is done to the counts.
+    The target must not be in the reference, which is taken as it is: bound it first where the
+    mechanism does. `target` holds the cells that the target is thought to have visited.
     """
 
     reference: Traces
@@ -125,15 +116,12 @@ class GroupSampler:
         *,
         cells: NDArray[np.int64] | None = None,
     ) -> Aggregates:
-        """Make `n` aggregates, half of them with the target, of some cells or (default) all.
+        """Make `n` aggregates, an even number, half of them with the target.
 
-        Cells are given in ascending order.
-
-        Pairs share m - 1 people and the same noise draw: they differ in the target and one
-        other person alone. Independent aggregates share nothing.
+        They are of all cells, or of some that are given in ascending order. Pairs share m - 1
+        people and the same noise draw: they differ in the target and one other person alone.
+        Independent aggregates share nothing.
         """
-        if n < 2 or n % 2:
-            raise GroupError(f"{n} aggregates cannot be balanced", fix="Give an even number")
         people = self._people(cells)
         make = _pairs if sampling == "paired" else _singles
         key = rng.integers(0, 2**64, dtype=np.uint64)
@@ -158,8 +146,6 @@ class GroupSampler:
             return _People(
                 reference.indptr, reference.cells, own(target, np.int32), reference.n_cells
             )
-        if (np.diff(cells) <= 0).any():
-            raise GroupError("cells to count must ascend")
         place = np.full(reference.n_cells, -1, np.int32)
         place[cells] = np.arange(cells.size)
         indptr, visits = kernels.restrict_rows(reference.indptr, reference.cells, place)
@@ -200,7 +186,8 @@ def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> C
     most = target.size + int(np.diff(indptr).max(initial=0))
 
     def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> _Changes | None:
-        found = _Changes.room_for(stop - first, most)
+        bounds, room = np.zeros(stop - first + 1, np.int64), (stop - first) * most
+        found = _Changes(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
         fits = kernels.publish_pairs(
             indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
@@ -241,13 +228,6 @@ class _Changes(NamedTuple):
     bounds: NDArray[np.int64]
     changed: NDArray[np.int32]
     changes: NDArray[np.int32]
-
-    @classmethod
-    def room_for(cls, n_pairs: int, most: int) -> Self:
-        """Return room for the changes of some pairs, so many in each."""
-        room = n_pairs * most
-        bounds = np.zeros(n_pairs + 1, np.int64)
-        return cls(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

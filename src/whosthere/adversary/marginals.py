@@ -60,7 +60,6 @@ class Marginals:
 def estimate_marginals(
     release: Release,
     *,
-    correct: bool = True,
     activity: Activity | None = None,
     rng: np.random.Generator,
 ) -> Marginals:
@@ -68,11 +67,10 @@ def estimate_marginals(
 
     The marginals are corrected as the mechanism asks for: stretched after noise, compressed after
     suppression alone. The mean is found by imitation, with visits that are spread over people as in
-    `activity` (its mean is not used), exponentially by default. Raw counts are taken as they are,
-    and so are all if they are not to be corrected.
+    `activity` (its mean is not used), exponentially by default. Raw counts are taken as they are.
     """
     found = empirical(release)
-    if not correct or not filled(release).any() or not release.mechanism.changes_counts:
+    if not filled(release).any() or not release.mechanism.changes_counts:
         return found
     undo = _CORRECTIONS[release.mechanism.correction]
     space, time = undo(found.space), undo(found.time)

@@ -14,7 +14,7 @@ from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.plan import Plan, TargetChoice
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator

@@ -87,7 +87,7 @@ class Checks:
         published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
         everywhere, within, without = self._tallies
-        everywhere.add_many(counts, published)
+        everywhere.add(counts, published)
         (within if holds_target else without).add(counts[own], published[own])
         # Not the noise that the same people must get again.
         drawn_for = zip(self._mechanism.random_steps, publication.noise, strict=False)
@@ -248,21 +248,17 @@ class _Tally:
         self._parts: list[tuple[NDArray[np.integer], ...]] = []
 
     def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
-        """Add what was seen in some cells."""
-        self._parts.append((true, published, np.ones(true.size, np.int64)))
-        if sum(part[0].size for part in self._parts) > _MANY:
-            self._parts = [self.counted()]
-
-    def add_many(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
-        """Add what was seen in many cells, counted at once where few pairs can occur."""
+        """Add what was seen in some cells, counted at once where few pairs can occur."""
         width = int(published.max(initial=0)) + 1
         span = (int(true.max(initial=0)) + 1) * width
         if span > _MOST_SPAN * true.size:
-            self.add(true, published)
-            return
-        times = kernels.count_pairs(true, published, width, span)
-        seen = np.flatnonzero(times)
-        self._parts.append((seen // width, seen % width, times[seen]))
+            self._parts.append((true, published, np.ones(true.size, np.int64)))
+        else:
+            times = kernels.count_pairs(true, published, width, span)
+            seen = np.flatnonzero(times)
+            self._parts.append((seen // width, seen % width, times[seen]))
+        if sum(part[0].size for part in self._parts) > _MANY:
+            self._parts = [self.counted()]
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the true and the published count of each pair, and how often it was seen."""

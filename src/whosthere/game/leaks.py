@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.game.population import Population
+    from whosthere.game.rounds import Population
 
     Floats = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[in
     `MARGINALS` as well, which are null in all others.
     """
     tasks = [task, *(Task(row, task.scheme) for row in others)]
-    rounds = [TargetRounds(population, plan, one) for one in tasks]
+    rounds = (TargetRounds(population, plan, one) for one in tasks)
     return pl.concat([_leaks_of_one(one, whole=one.task is task) for one in rounds], how="diagonal")
 
 

@@ -111,18 +111,9 @@ class Plan:
         Past releases with known membership, for attacks that learn from these.
     first_epoch
         Where the tested time begins; all before it is the past.
-    seed
-        Of all random draws.
-    game
-        Who is in the releases.
-    cautions
-        What a reader of the results must know beforehand, a sentence each; decides nothing.
-    choice
-        How the targets were chosen; None where nobody knows. The scores depend on who they are,
-        and not on this.
-    together
-        How many people share most of their visits with somebody else; None where nobody has
-        measured it. It decides nothing.
+    cautions, choice, together
+        What a reader of the results must know, in sentences; how the targets were chosen; how many
+        people share most of their visits with somebody else. None of them decides a score.
     """
 
     contests: tuple[Contest, ...]

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Attack
     from whosthere.game.plan import Contest, Plan
-    from whosthere.game.population import Population
-    from whosthere.game.rounds import GameRound, Player, Rounds, Task
+    from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
-    from whosthere.game.population import Population
+    from whosthere.game.rounds import Population
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release

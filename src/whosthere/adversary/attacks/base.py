@@ -206,7 +206,12 @@ class Attack(ABC):
                     fix=f"Give them (`{part}`), or use another attack",
                 )
         for part in sorted(self.uses & {"reference", "friends"}):
-            _check_alike(facts, getattr(auxiliary, part), WORDS[part])
+            traces = getattr(auxiliary, part)
+            if traces.regions.ids != facts.regions.ids or traces.epochs != facts.epochs:
+                raise NotApplicableError(
+                    f"the {WORDS[part]} lie over other regions or epochs than the release",
+                    fix="Read them with the release's own regions, epochs and time zone",
+                )
         if "reference" in self.uses:
             self._check_reference(facts.group_size, auxiliary.real_traces.n_users)
 
@@ -296,11 +301,3 @@ def check_same_facts(release: Release, facts: Facts) -> None:
     """Refuse a release that an attack was not prepared for."""
     if release.facts != facts:
         raise InputError("the release has other regions, epochs, group size or mechanism")
-
-
-def _check_alike(facts: Facts, traces: Traces, what: str) -> None:
-    if traces.regions.ids != facts.regions.ids or traces.epochs != facts.epochs:
-        raise NotApplicableError(
-            f"the {what.removeprefix('the ')} lie over other regions or epochs than the release",
-            fix="Read them with the release's own regions, epochs and time zone",
-        )

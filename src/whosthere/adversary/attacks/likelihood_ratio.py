@@ -49,13 +49,8 @@ RatesFrom = Literal["low-rank", "rank-one"]
 class LikelihoodAnswer(Answer):
     """An answer whose score is the log of a likelihood ratio.
 
-    Scores of different targets can be compared as they are: equal ones say equally much.
-
-    Attributes
-    ----------
-    null
-        What the counts are like if the target is out; None where only places are known, or where
-        the target cannot be in.
+    Scores of different targets can be compared as they are: equal ones say equally much. `null` is
+    None where only places are known, or where the target cannot be in.
     """
 
     null: Null | None = field(default=None, repr=False, compare=False)
@@ -134,12 +129,8 @@ class LikelihoodRatio(Attack):
     ) -> NDArray[np.float64]:
         """Score a release for many people at once, whose whole traces are known.
 
-        The rates are fitted once, so a person takes as long as it takes to add up their visits.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            The scores that `fit` and `score` give to one after the other, shape (n_users,).
+        The rates are fitted once, so a person takes as long as it takes to add up their visits. The
+        scores are those that `fit` and `score` give to one after the other, shape (n_users,).
         """
         if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
             raise InputError(

@@ -88,12 +88,8 @@ class _Test(FittedAttack):
         if mechanism.withheld is not None:
             values = mechanism.alphabet(self.facts.most_count).values(symbols)
             counts = np.where(values == WITHHELD, stand_in(mechanism), values)
-        visited, not_visited = (
-            of_release - of_reference
-            for of_release, of_reference in zip(
-                _log_frequencies(counts, m), self.reference, strict=True
-            )
-        )
+        of_release, of_reference = _log_frequencies(counts, m), self.reference
+        visited, not_visited = (a - b for a, b in zip(of_release, of_reference, strict=True))
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
 
     def score(self, release: Release) -> Answer:

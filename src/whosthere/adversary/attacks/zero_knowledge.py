@@ -20,7 +20,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
-from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_marginals
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.regions import Regions
@@ -143,7 +143,10 @@ class ZeroKnowledge(TrainedAttack):
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
-        seen = release if self.positions else _without_positions(release)
+        seen = release
+        if not self.positions:
+            nowhere = replace(release.facts, regions=Regions(release.regions.ids))
+            seen = replace(release, facts=nowhere)
         marginals = self._marginals(seen, rng)
         model = UnicityModel(
             regions=seen.regions,
@@ -155,19 +158,10 @@ class ZeroKnowledge(TrainedAttack):
         return model.generate(self._people(release.group_size), rng)
 
     def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
-        if self.marginals == "mechanism":
-            return mechanism_marginals(release)
-        return estimate_marginals(
-            release,
-            correct=self.marginals == "paper",
-            activity=parse_activity(self.activity, LEAST_MEAN),
-            rng=rng,
-        )
-
-
-def _without_positions(release: Release) -> Release:
-    """Return a release of the same counts whose regions lie nowhere."""
-    return replace(release, facts=replace(release.facts, regions=Regions(release.regions.ids)))
+        if self.marginals == "paper":
+            activity = parse_activity(self.activity, LEAST_MEAN)
+            return estimate_marginals(release, activity=activity, rng=rng)
+        return empirical(release) if self.marginals == "empirical" else mechanism_marginals(release)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
