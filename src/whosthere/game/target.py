@@ -102,7 +102,7 @@ class TargetRounds(Rounds):
         put_in: int | None,
         window: int | None = None,
     ) -> GameRound:
-        """Publish a group in the tested time or a window of the past, with whom is put in last.
+        """Publish a group in the tested time or a window of the past; the one put in comes last.
 
         Without anybody to put in, one of the group counts as put in.
         """
