@@ -34,7 +34,7 @@ from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task, tests_and_controls
 from whosthere.game.target import TargetRounds
 from whosthere.inference.control import impossible_values

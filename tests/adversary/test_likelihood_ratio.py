@@ -1,12 +1,12 @@
 """The likelihood ratio: exact in its model, calibrated, finite everywhere."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from scipy.stats import kstest, poisson
 
-from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
@@ -18,7 +18,6 @@ from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates, mechanism_marginals, reference_shape
-from whosthere.adversary.synthetic import UnicityModel
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -146,9 +145,9 @@ def test_a_reference_without_structure_has_no_shape():
     """People to whom all places are open at all hours have none; those of a city have some."""
     city = simulate("milan-like", seed=1).traces()
     space, time = city.counts().sum(axis=1), city.counts().sum(axis=0)
-    mean = Exponential(city.n_visits / city.n_users)
-    model = UnicityModel(space, time, mean, city.regions, city.epochs, haunts="anywhere")
-    without = model.generate(city.n_users, np.random.default_rng(0))
+    chance = np.outer(space, time).reshape(-1) / city.n_visits**2
+    visits = np.random.default_rng(0).choice(chance.size, city.n_visits, p=chance)
+    without = replace(city, cells=visits.astype(np.int32), friends=None)
     shapes = [np.abs(reference_shape(traces)).mean() for traces in (without, city)]
     assert shapes[0] < 0.01
     assert shapes[1] > 0.02

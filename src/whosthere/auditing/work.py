@@ -30,7 +30,7 @@ from whosthere.auditing.store import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 from whosthere.game.leaks import leaks_of
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread
 

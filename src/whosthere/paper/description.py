@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy import stats
 
-from whosthere.adversary.corrections import log_compressed, power_transformed
+from whosthere.adversary.marginals import log_compressed, power_transformed
 from whosthere.arrays import own
 from whosthere.data.traces import Group
 from whosthere.paper.judging import Asked, Judgement, bounded, judge
