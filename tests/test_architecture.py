@@ -61,7 +61,7 @@ def test_functions_stay_functions_whatever_else_is_imported():
         "import importlib, pkgutil, types, whosthere\n"
         "import whosthere.auditing.run, whosthere.privacy.publish, whosthere.privacy.utility\n"
         "import whosthere.adversary.attacks, whosthere.search.search\n"
-        "import whosthere.reporting.report, whosthere.cli.report\n"
+        "import whosthere.reporting.report, whosthere.cli.views\n"
         "for found in pkgutil.iter_modules(whosthere.__path__):\n"
         "    if found.name != '__main__': importlib.import_module(f'whosthere.{found.name}')\n"
         "names = ('audit', 'attack', 'publish', 'recommend', 'simulate', 'utility',\n"

@@ -24,9 +24,8 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import local_workers
+from whosthere.auditing.work import Workers, local_workers
 from whosthere.data.traces import Traces
-from whosthere.kernels.threads import usable_processors
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import Attack, PastRelease
-    from whosthere.auditing.work import Workers
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -391,9 +389,7 @@ def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Kno
 
 
 def _workers(given: int | Workers | None) -> Workers:
-    if given is None:
-        return local_workers(usable_processors())
-    return local_workers(given) if isinstance(given, int) else given
+    return given if isinstance(given, Workers) else local_workers(given)
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

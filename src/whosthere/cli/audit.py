@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -17,60 +17,55 @@ from whosthere.cli.options import (
     PolicyFile,
     TracesFile,
     WorkerCount,
+    chosen_workers,
     takes,
 )
-from whosthere.cli.results import show_audit, show_named_targets
 from whosthere.display import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.prospects import Prospects
+    from whosthere.auditing.result import AuditResult
     from whosthere.auditing.run import PreparedAudit
     from whosthere.game.plan import Plan
+    from whosthere.inference.finding import Finding
 
 
 @takes(AuditChoices)
 def audit(
     traces: TracesFile,
     *,
-    group_size: Annotated[
-        list[int] | None,
-        typer.Option("--group-size", "-m", help="People in a release. Can be repeated."),
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for all results. If it holds an unfinished audit, the audit resumes.",
-        ),
-    ],
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
-        ),
-    ] = None,
+    group_size: list[int] | None = typer.Option(
+        None, "--group-size", "-m", help="People in a release. Can be repeated."
+    ),
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder for all results. If it holds an unfinished audit, the audit resumes.",
+    ),
+    plan: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
+    ),
     policy: PolicyFile = None,
-    what_if: Annotated[
-        bool,
-        typer.Option(
-            help="Try what larger regions and longer epochs would change for the riskiest settings "
-            "that are not accepted."
-        ),
-    ] = True,
+    what_if: bool = typer.Option(
+        True,
+        help="Try what larger regions and longer epochs would change for the riskiest settings "
+        "that are not accepted.",
+    ),
     workers: WorkerCount = None,
     cluster: Cluster = None,
-    extend: Annotated[
-        bool,
-        typer.Option(
-            "--extend",
-            help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
-            "numbers. Nothing is done twice.",
-        ),
-    ] = False,
+    extend: bool = typer.Option(
+        False,
+        "--extend",
+        help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
+        "numbers. Nothing is done twice.",
+    ),
     dry_run: DryRun = False,
     json: Json = False,
     **chosen: Unpack[AuditChoices],
@@ -90,7 +85,6 @@ def audit(
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.store import RESULTS
-    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.reporting.report import REPORT, audit_report
 
     options = chosen_options(plan, {"group_sizes": group_size, **chosen})
@@ -98,10 +92,9 @@ def audit(
     talk = not json
     with console.working("Checking the plan, and trying each attack to estimate the time ..."):
         prepared = prepare_audit(traces, options, out, extend=extend, estimate=talk)
-    n = worker_count(workers)
     if talk:
         _show_plan(prepared.plan)
-        _show_cost(prepared, n, cluster)
+        _show_cost(prepared, workers, cluster)
         _show_obstacles(prepared, judged_by)
     if dry_run:
         if json:
@@ -110,7 +103,7 @@ def audit(
     with console.progress(lines_every=0) as move:
         result = prepared.run(
             policy=judged_by,
-            workers=chosen_workers(n, cluster),
+            workers=chosen_workers(workers, cluster),
             what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: console.complain(
@@ -124,7 +117,7 @@ def audit(
     else:
         show_audit(result)
         if options.users:
-            show_named_targets(result)
+            _show_named_targets(result)
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")
@@ -177,7 +170,7 @@ def _show_obstacles(prepared: PreparedAudit, policy: Policy) -> None:
             console.say(f"- {sentence}")
 
 
-def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> None:
+def _show_cost(prepared: PreparedAudit, workers: int | None, cluster: str | None) -> None:
     left, total, cost = len(prepared.left), len(prepared.plan.tasks), prepared.cost
     if not left or cost is None:
         console.say(f"All tasks ({total}) are done already.")
@@ -186,3 +179,108 @@ def _show_cost(prepared: PreparedAudit, workers: int, cluster: str | None) -> No
         console.say(f"{total - left} of {total} tasks are done already.")
     time = console.expected(cost.seconds, left, workers, cluster)
     console.say(f"{counted(left, 'task')}, {time}, {cost.memory}.")
+
+
+HEADS = {
+    "auc": "mean AUC",
+    "pooled_auc": "AUC, all",
+    "accuracy": "accuracy",
+    "tpr_at_fpr_1pct": "TPR at 1% FPR",
+    "share_auc_90": "AUC >= 0.9",
+    "empirical_eps": "eps",
+}
+"""What the metrics of an audit are called in the heads of columns of a terminal."""
+_HEADS_OF_UTILITY = {
+    "visits_kept": "visits kept",
+    "cells_kept": "cells kept",
+    "relative_error": "relative error",
+    "pattern_correlation": "pattern correlation",
+}
+
+
+def show_audit(result: AuditResult) -> None:
+    """Print a table and a verdict for each setting, and what the numbers mean."""
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
+
+    for verdict in result.verdicts:
+        console.say("")
+        console.verdict(verdict.decision, verdict.headline, useless=verdict.useless)
+        _show_findings([one for one in result.findings if one.setting == verdict.setting])
+        for reason in verdict.reasons:
+            console.say(reason)
+        for title, said in (("Guaranteed", verdict.guaranteed), ("Meaning", verdict.meaning)):
+            for sentence in said:
+                console.say(f"{title}: {sentence}")
+    console.say("")
+    _show_what_if(result)
+    console.say("All numbers with 95 % intervals.")
+    for words, explanation in glossary([*HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
+        console.say(f"- {words}: {explanation}")
+    chosen = result.choice or "it is not known how they were chosen"
+    console.say(f"{counted(result.n_targets, 'target')}, {chosen}.")
+    for caution in result.cautions:
+        console.say(f"Note: {caution}")
+    console.say(f"Judged by the policy {result.policy.name!r}.")
+    if result.trusted:
+        console.say("All controls passed.")
+    elif result.trusted is None:
+        console.say("There was no control, so nothing shows that the audit itself is sound.")
+    else:
+        console.complain(
+            "a control failed, so this audit cannot be trusted; the reasons above say which one"
+        )
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    """Print what the attacks reach in one setting, then what bounds them all and what is left."""
+    from whosthere.auditing.result import shown
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, UTILITY
+
+    found = {(one.attack, one.metric): one for one in findings}
+    lines = dict.fromkeys(one.attack for one in findings)
+    attacks = [line for line in lines if line not in NOT_ATTACKS]
+    attacks += [line for line in (CEILING, GUARANTEE) if line in lines]
+    rows = [
+        [attack, *(shown(found.get((attack, metric)), between="\n") for metric in HEADS)]
+        for attack in attacks
+    ]
+    console.table("", ("attack", *HEADS.values()), rows)
+    if UTILITY in lines:
+        left = [shown(found.get((UTILITY, name)), between="\n") for name in _HEADS_OF_UTILITY]
+        console.table("Left to publish", tuple(_HEADS_OF_UTILITY.values()), [left])
+
+
+def _show_what_if(result: AuditResult) -> None:
+    from whosthere.auditing.result import shown
+
+    rows = [
+        (
+            one.setting,
+            one.change,
+            *(shown(found, between="\n") for found in (one.before, one.after)),
+            *(kept.get("cells_kept") for kept in (one.utility_before, one.utility_after)),
+        )
+        for one in result.what_if
+    ]
+    if rows:
+        console.table(
+            "What if (likelihood-ratio on a few releases; nothing is judged by it)",
+            ("setting", "change", "mean AUC", "after", "cells kept", "after"),
+            rows,
+        )
+
+
+def _show_named_targets(result: AuditResult) -> None:
+    """Print a line for each target that was asked for by name, by number and not by name."""
+    from whosthere.inference.vocabulary import CEILING
+
+    numbers = {row: i for i, row in enumerate(result.plan["targets"], start=1)}
+    columns = ("setting", "attack", "auc", "accuracy", "releases")
+    rows = [
+        (numbers[row["target"]], *(row[name] for name in columns))
+        for row in result.targets.iter_rows(named=True)
+        if row["attack"] != CEILING
+    ]
+    rows.sort(key=lambda row: row[0])
+    title = "Named targets, in the order given (no intervals: one person each)"
+    console.table(title, ("target", "setting", "attack", "AUC", "accuracy", "releases"), rows)

@@ -177,12 +177,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def expected(seconds: float, parts: int, workers: int, cluster: str | None) -> str:
+def expected(seconds: float, parts: int, workers: int | None, cluster: str | None) -> str:
     """Say how long so many parts take, given the seconds of one processor for all of them."""
+    from whosthere.kernels.threads import usable_processors
+
     if cluster:
         return f"about {duration(seconds)} with one worker of the cluster"
-    each = seconds / max(min(workers, parts), 1)
-    return f"about {duration(each)} with {counted(workers, 'worker')}"
+    n = workers or usable_processors()
+    return f"about {duration(seconds / max(min(n, parts), 1))} with {counted(n, 'worker')}"
 
 
 _COLOURS = {"accept": "green", "reject": "red"}

@@ -14,19 +14,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from whosthere._version import __version__
 from whosthere.cli import console
-from whosthere.cli.attack import attack
 from whosthere.cli.audit import audit
-from whosthere.cli.importing import import_table
-from whosthere.cli.ingest import ingest
-from whosthere.cli.inspecting import inspect
-from whosthere.cli.listings import attacks, mechanisms
 from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
-from whosthere.cli.release import release
-from whosthere.cli.report import compare, report
-from whosthere.cli.simulate import simulate
-from whosthere.cli.target import target
+from whosthere.cli.records import ingest, simulate
+from whosthere.cli.releases import attack, import_table, release, target
+from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:

@@ -22,21 +22,16 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., None])
 SOMETHING_FAILED = 1
 """Exit code of a command that was done in part."""
+_OPTIONS_OF = {"past": ("past_in", "past_out")}
+"""Parameters of functions that are several options."""
 
 TracesFile = Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")]
-ReleaseFile = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-]
 DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, help="The same seed gives the same result, bit for bit."),
-]
 MechanismSpec = Annotated[
     str,
     typer.Option(
@@ -45,12 +40,6 @@ MechanismSpec = Annotated[
         metavar="SPEC",
         help="What is done to the counts, such as 'suppress(k=1)' or "
         "'laplace(eps=1, unit=event) | suppress(k=1)'. See: whosthere mechanisms.",
-    ),
-]
-RegionsTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--regions", metavar="FILE", help="Table of regions: region and, if known, lon and lat."
     ),
 ]
 Timezone = Annotated[
@@ -79,7 +68,9 @@ ClockChange = Annotated[
         help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
     ),
 ]
-Knowledge = typer.Option(metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
+Knowledge = Annotated[
+    str, typer.Option(metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
+]
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", metavar="FILE", help="TOML file with the limits to judge by."),
@@ -111,18 +102,7 @@ def with_options(message: str, context: typer.Context) -> str:
     return re.sub(r"`([\w.]+)`", option, message)
 
 
-_OPTIONS_OF = {"past": ("past_in", "past_out")}
-"""Parameters of functions that are several options."""
-
-
-def worker_count(given: int | None) -> int:
-    """Return how many processes to use: those given, or one for each processor we may use."""
-    from whosthere.kernels.threads import usable_processors
-
-    return usable_processors() if given is None else given
-
-
-def chosen_workers(n: int, cluster: str | None) -> Workers:
+def chosen_workers(n: int | None, cluster: str | None) -> Workers:
     """Return who does the work: a cluster where one is named, else processes of this machine."""
     from whosthere.auditing.cluster import DaskCluster
     from whosthere.auditing.work import local_workers
@@ -156,9 +136,8 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
         *own, _ = inspect.signature(command, eval_str=True).parameters.values()
         parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
         # The help shows them after the last one that must be given.
-        place = max(
-            (i for i, one in enumerate(own, start=1) if one.default is one.empty), default=0
-        )
+        required = [getattr(one.default, "default", one.default) in (..., one.empty) for one in own]
+        place = max((i for i, must in enumerate(required, start=1) if must), default=0)
         parameters[place:place] = [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)

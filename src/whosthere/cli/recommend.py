@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
+from whosthere.cli.audit import HEADS
 from whosthere.cli.options import (
     SOMETHING_FAILED,
     Cluster,
@@ -18,9 +19,9 @@ from whosthere.cli.options import (
     PolicyFile,
     TracesFile,
     WorkerCount,
+    chosen_workers,
     takes,
 )
-from whosthere.cli.results import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,41 +37,33 @@ _SECONDS_BETWEEN_LINES = 30.0
 def recommend(
     traces: TracesFile,
     *,
-    group_size: Annotated[int, typer.Option("--group-size", "-m", help="People in a release.")],
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--family",
-            "-F",
-            metavar="SPEC",
-            help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
-            "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and "
-            "Laplace noise per event and per user-day. Can be repeated.",
-        ),
-    ] = None,
-    check_all: Annotated[
-        bool,
-        typer.Option("--check-all", help="Try all attacks on the best of every family."),
-    ] = False,
+    group_size: int = typer.Option(..., "--group-size", "-m", help="People in a release."),
+    family: list[str] | None = typer.Option(
+        None,
+        "--family",
+        "-F",
+        metavar="SPEC",
+        help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
+        "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and Laplace noise "
+        "per event and per user-day. Can be repeated.",
+    ),
+    check_all: bool = typer.Option(
+        False, "--check-all", help="Try all attacks on the best of every family."
+    ),
     policy: PolicyFile = None,
     workers: WorkerCount = None,
     cluster: Cluster = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="FOLDER",
-            help="Folder for all trials. If it holds an interrupted search, the search resumes.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Also write everything as JSON."),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
-    ] = None,
+    run: Path | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="Folder for all trials. If it holds an interrupted search, the search resumes.",
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", metavar="FILE", help="Also write everything as JSON."
+    ),
+    report: Path | None = typer.Option(
+        None, metavar="FILE", help="Also write a page to read in a browser."
+    ),
     dry_run: DryRun = False,
     json: Json = False,
     force: Force = False,
@@ -89,7 +82,6 @@ def recommend(
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -102,7 +94,7 @@ def recommend(
             refuse_existing(path, force=force, inputs=(traces,))
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
-    n, talk = worker_count(workers), not json
+    talk = not json
     with console.working("Checking the search, and trying each attack to estimate the time ..."):
         prepared = prepare_search(
             traces,
@@ -113,7 +105,7 @@ def recommend(
             estimate=talk or dry_run,
         )
     if talk:
-        _show_search(prepared, n, cluster)
+        _show_search(prepared, workers, cluster)
         _show_obstacles(prepared, judged_by)
     if dry_run:
         if json:
@@ -121,11 +113,8 @@ def recommend(
         return
     try:
         with console.progress(lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
-            found = prepared.run(
-                policy=judged_by,
-                workers=chosen_workers(n, cluster),
-                on_progress=move,
-            )
+            doers = chosen_workers(workers, cluster)
+            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
         raise typer.Exit(SOMETHING_FAILED) from None
@@ -142,7 +131,7 @@ def recommend(
             console.say(f"Written: {path}")
 
 
-def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) -> None:
+def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
     rows = []
     for family in prepared.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
@@ -197,14 +186,19 @@ _COLUMNS_OF_UTILITY = {
 
 
 def _show(found: Recommendation) -> None:
+    from whosthere.inference.vocabulary import METRICS
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
+    heads = [HEADS.get(metric, METRICS[metric].words) for metric in metrics]
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *map(head_of, metrics)), rows)
-        left = [_row_of_utility(candidate) for candidate in own]
+        console.table(family, ("", "verdict", *heads), rows)
+        left = [
+            (candidate.choice, *(candidate.utility.get(name) for name in _COLUMNS_OF_UTILITY))
+            for candidate in own
+        ]
         console.table("Left to publish", ("", *_COLUMNS_OF_UTILITY.values()), left)
     console.say(_LEGEND)
     console.say("")
@@ -256,14 +250,5 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
         yield ["confirmation", candidate.confirmation.decision, *numbers]
 
 
-def _row_of_utility(candidate: Candidate) -> list[str]:
-    kept = candidate.utility
-    return [candidate.choice, *(_number(kept.get(name)) for name in _COLUMNS_OF_UTILITY)]
-
-
 def _percent(share: float | None) -> str:
     return "an unknown share" if share is None else f"{share:.0%}"
-
-
-def _number(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.2f}"

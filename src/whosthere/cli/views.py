@@ -1,29 +1,109 @@
-"""`whosthere inspect`: what is in a file."""
+"""Commands that only look: at a file, at finished audits, at what can be chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import Json
+from whosthere.cli.audit import show_audit
+from whosthere.cli.options import Force, Json
+from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
     from whosthere.data.reading.source import Source
+    from whosthere.reporting.sections.comparison import ComparisonPage
+    from whosthere.specs import Kind
 
-_RECORDS = "table of another program, or records"
+
+def report(
+    run: Path = typer.Argument(metavar="RUN", help="Folder of `whosthere audit --out`."),
+    *,
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="A name ending in .html; default report.html in RUN.",
+    ),
+    force: Force = False,
+) -> None:
+    """Write the report of a finished audit: one HTML file that opens offline.
+
+    `whosthere audit` writes it at its end; this writes it anew. It names nobody and shows no
+    single trace.
+
+    Example: `whosthere report run --out report.html`
+    """
+    from whosthere.auditing.loading import load_audit
+    from whosthere.reporting.report import REPORT, audit_report, refuse_page
+
+    path = run / REPORT if out is None else out
+    # The one in the folder of the audit is ours to replace.
+    replaced = force or out is None
+    audit = load_audit(run)
+    refuse_page(path, force=replaced, runs=(run,))
+    with console.working("Drawing the report ..."):
+        audit_report(audit).save(path, force=replaced)
+    console.say(f"Written: {path}")
+
+
+def compare(
+    runs: list[Path] = typer.Argument(metavar="RUN RUN ...", help="Folders of finished audits."),
+    *,
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Also write an HTML page: a name ending in .html.",
+    ),
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Show several audits side by side: before and after, two months, two cities.
+
+    Protections are matched by their names, or by what is done to the counts where only the group
+    size differs. A value counts as changed only if the intervals of the two audits do not overlap.
+
+    Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
+    """
+    from whosthere.auditing.loading import load_audit
+    from whosthere.reporting.report import comparison_report, refuse_page
+    from whosthere.reporting.sections.comparison import comparison_json, comparison_page
+
+    if len(runs) < 2:
+        raise InputError("one audit cannot be compared", fix="Name at least two folders")
+    if out is not None:
+        refuse_page(out, force=force, runs=runs)
+    audits = [load_audit(run) for run in runs]
+    if json:
+        console.print_json(comparison_json(audits))
+    else:
+        _show_comparison(comparison_page(audits))
+    if out is not None:
+        comparison_report(audits).save(out, force=force)
+        if not json:
+            console.say(f"Written: {out}")
+
+
+def _show_comparison(page: ComparisonPage) -> None:
+    for table in (page.plans, page.verdicts, *(measure.table for measure in page.measures)):
+        rows = [[f"{cell.text}\n{cell.detail}".rstrip() for cell in row] for row in table.rows]
+        console.table(table.caption, [head.words for head in table.heads], rows)
+    for warning in page.warnings:
+        console.say(f"Note: {warning}")
 
 
 def inspect(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="PATH", help="Traces, a release, records, or a folder of an audit."),
-    ],
+    file: Path = typer.Argument(
+        metavar="PATH", help="Traces, a release, records, or a folder of an audit."
+    ),
     *,
     json: Json = False,
 ) -> None:
@@ -40,7 +120,7 @@ def inspect(
 
     existing(file)
     if is_audit(file):
-        _audit(file, json=json)
+        _inspect_audit(file, json=json)
         return
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
@@ -49,43 +129,24 @@ def inspect(
     elif kind == "release" or (file.is_file() and description_path(file).exists()):
         found = _release(file)
     else:
-        found = _tables(file, _kind_of_table(file, kind))
+        found = _tables(file, kind)
     if json:
         console.print_json(found.facts)
     else:
-        _show(file, found)
+        _show_facts(file, found)
 
 
 class _Found(NamedTuple):
-    """What is in a file.
-
-    Attributes
-    ----------
-    facts
-        All of it, for JSON.
-    rows
-        By name of a fact: what a table shows of it, if not the value itself.
-    sentences
-        What is said below the table.
-    """
+    """What is in a file: all facts, how a table shows some of them, and sentences below it."""
 
     facts: dict[str, Any]
     rows: Mapping[str, Sequence[tuple[str, object]]]
     sentences: Sequence[str] = ()
 
 
-def _kind_of_table(file: Path, kind: str | None) -> str:
-    from whosthere.auditing.loading import is_audit
-
-    if kind is not None:
-        return f"{kind} file of whosthere"
-    return "table of an audit" if is_audit(file.absolute().parent) else _RECORDS
-
-
-def _audit(folder: Path, *, json: bool) -> None:
+def _inspect_audit(folder: Path, *, json: bool) -> None:
     """Show the results of a finished audit again, or how far another one has come."""
     from whosthere.auditing.loading import is_finished, load_audit, tasks_done
-    from whosthere.cli.results import show_audit
 
     if is_finished(folder):
         audit = load_audit(folder)
@@ -163,8 +224,9 @@ def _release(file: Path) -> _Found:
     return _Found(facts, rows, [release.describe()])
 
 
-def _tables(file: Path, kind: str) -> _Found:
+def _tables(file: Path, kind: str | None) -> _Found:
     """Say what is in other tables: one, or those of a folder or an archive."""
+    from whosthere.auditing.loading import is_audit
     from whosthere.data.reading.columns import refuse_data_as_names
     from whosthere.data.reading.opening import open_sources
 
@@ -173,27 +235,28 @@ def _tables(file: Path, kind: str) -> _Found:
     for source in opened.sources:
         refuse_data_as_names(source.columns, where=source.path)
         alike.setdefault(frozenset(source.columns), []).append(source)
-    facts = {
-        "kind": kind,
-        "files": len(opened.sources),
-        "files_not_read": list(opened.not_read),
-    }
-    if len(alike) > 1:
-        tables = {_names(same, file): _rows_of(same) for same in alike.values()}
-        rows = [
-            (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
-            for table, about in tables.items()
-        ]
-        return _Found(facts | {"tables": tables}, {"tables": rows})
-    used = _columns_used(opened.sources[0]) if kind == _RECORDS else {}
-    more = {"columns_used_by_ingest": used} if used else {}
-    return _Found(facts | _rows_of(opened.sources) | more, {})
+    used: dict[str, Any] = {}
+    if kind is not None:
+        what = f"{kind} file of whosthere"
+    elif is_audit(file.absolute().parent):
+        what = "table of an audit"
+    else:
+        what = "table of another program, or records"
+        used = _columns_used(opened.sources[0])
+    facts = {"kind": what, "files": len(opened.sources), "files_not_read": list(opened.not_read)}
+    if len(alike) == 1:
+        more = {"columns_used_by_ingest": used} if used else {}
+        return _Found(facts | _rows_of(opened.sources) | more, {})
+    tables = {_names(same, file): _rows_of(same) for same in alike.values()}
+    rows = [
+        (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
+        for table, about in tables.items()
+    ]
+    return _Found(facts | {"tables": tables}, {"tables": rows})
 
 
 def _rows_of(sources: list[Source]) -> dict[str, Any]:
     """Describe tables that have the same columns."""
-    from whosthere.errors import listed
-
     names = list(sources[0].columns)
     return {
         "rows": sum(source.count() for source in sources),
@@ -210,7 +273,6 @@ def _columns_used(source: Source) -> dict[str, str]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.layout import arrange
-    from whosthere.errors import RecordsError
 
     found: dict[str, str] = {}
     for role in ("user", "time", "region", "point"):
@@ -231,7 +293,7 @@ def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
     }
 
 
-def _show(file: Path, found: _Found) -> None:
+def _show_facts(file: Path, found: _Found) -> None:
     rows: list[tuple[str, object]] = []
     for name, value in found.facts.items():
         words = name.replace("_", " ")
@@ -250,3 +312,61 @@ def _in_words(value: object) -> object:
     if value is None:
         return "not known"
     return (", ".join(value) or "none") if isinstance(value, list) else value
+
+
+_EXAMPLES = (
+    "--attack 'zero-knowledge(sampling=independent, marginals=mechanism)'",
+    "--attack 'knock-knock(classifier=forest(trees=50))'",
+    "--knowledge 'regions(top=2, guess=random)'",
+)
+
+
+def attacks() -> None:
+    """List the attacks that can be named with --attack, and what --knowledge can be.
+
+    Example: `whosthere attacks`
+    """
+    from whosthere.adversary.attacks import ATTACKS
+    from whosthere.adversary.attacks.base import WORDS
+    from whosthere.adversary.classifiers import CLASSIFIERS
+    from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES
+
+    console.heading("Attacks (--attack)")
+    for kind in ATTACKS.kinds.values():
+        needs = [WORDS[part] for part in sorted(kind.make().uses)]
+        _show_kind(kind, f" Needs {' and '.join(needs)}." if needs else "")
+    console.heading("What is known of a target (--knowledge)")
+    for kind in KNOWLEDGE_RULES.kinds.values():
+        _show_kind(kind)
+    console.heading("Classifiers, for attacks that train one")
+    for kind in CLASSIFIERS.kinds.values():
+        _show_kind(kind)
+    console.heading("Examples")
+    for example in _EXAMPLES:
+        console.say(f"  {example}")
+
+
+def mechanisms() -> None:
+    """List the protections that can be named with --mechanism, with presets used in practice.
+
+    Example: `whosthere mechanisms`
+    """
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
+    from whosthere.privacy.mechanism import Mechanism
+
+    console.heading("Steps (--mechanism); join several with |")
+    for name, kind in MECHANISMS.kinds.items():
+        if name not in PRESETS:
+            _show_kind(kind)
+    console.heading("Presets")
+    for name, preset in PRESETS.items():
+        console.entry(name, f"{Mechanism.parse(name)}. {preset.meaning}.")
+
+
+def _show_kind(kind: Kind, more: str = "") -> None:
+    """Print a name and what it stands for, then its parameters with their defaults."""
+    console.entry(kind.example, f"{kind.summary}.{more}")
+    for parameter, usual in kind.parameters():
+        written = parameter.key if usual is None else f"{parameter.key}={usual}"
+        values = "" if parameter.value.words.startswith("a ") else f" ({parameter.value.words})"
+        console.entry(written, f"{parameter.meaning}{values}", indent=4)

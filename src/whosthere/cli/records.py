@@ -1,26 +1,19 @@
-"""`whosthere ingest`: records of any origin into traces."""
+"""`whosthere simulate` and `whosthere ingest`: records of a simulated city, and of any origin."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    ClockChange,
-    Force,
-    TimeFormat,
-    Timezone,
-    with_options,
-)
+from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, with_options
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from whosthere.data.ledger import Ledger
@@ -30,121 +23,130 @@ if TYPE_CHECKING:
 
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
-_database = partial(typer.Option, rich_help_panel="Databases")
-_regions = partial(typer.Option, rich_help_panel="Regions (one of these)")
-_column = partial(typer.Option, rich_help_panel="Columns (guessed from the usual names)")
+
+
+def simulate(
+    city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
+    *,
+    out: Path = typer.Option(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
+    seed: int = typer.Option(0, min=0, help="Same seed, same city."),
+    users: int | None = typer.Option(None, help="How many people."),
+    regions: int | None = typer.Option(None, help="How many regions."),
+    days: int | None = typer.Option(None, help="How many days."),
+    force: Force = False,
+) -> None:
+    """Simulate a city: who was where, when, and who knows whom.
+
+    Writes records.parquet, regions.csv and friends.csv into FOLDER. The people are invented;
+    nothing is downloaded.
+
+    Example: `whosthere simulate milan-like --seed 7 --out city`
+    """
+    from whosthere.data.cities import FILES
+    from whosthere.data.cities import simulate as make
+    from whosthere.data.files import refuse_existing
+
+    records_file, regions_file, friends_file = (out / name for name in FILES)
+    for path in (records_file, regions_file, friends_file):
+        refuse_existing(path, force=force)
+    made = make(city, seed=seed, users=users, regions=regions, days=days)
+    made.write(out, force=force)
+    console.say(
+        f"{made.name}: {counted(len(made.user), 'record')}, "
+        f"{counted(len(made.regions), 'region')}, {made.epochs}"
+    )
+    console.say(f"Written: {records_file}, {regions_file} and {friends_file}")
+    console.say(
+        f"Next:    whosthere ingest {records_file} --regions {regions_file}"
+        f" --friends {friends_file} --out {out / 'traces.parquet'}"
+    )
+
+
+_database = partial(typer.Option, None, rich_help_panel="Databases")
+_regions = partial(typer.Option, None, rich_help_panel="Regions (one of these)")
+_column = partial(typer.Option, None, rich_help_panel="Columns (guessed from the usual names)")
 _filter = partial(typer.Option, rich_help_panel="Filters")
 
 
 def ingest(
     context: typer.Context,
-    records: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RECORDS",
-            help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods; "
-            "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
-        ),
-    ] = None,
+    records: Path | None = typer.Argument(
+        None,
+        metavar="RECORDS",
+        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods; "
+        "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
+    ),
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The traces to write (.parquet).")
-    ],
-    epoch_length: Annotated[
-        str, typer.Option("--epoch", help="Length of an epoch: 15min, 1h, 1d, ...")
-    ] = "1h",
+    out: Path = typer.Option(
+        ..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
+    ),
+    epoch_length: str = typer.Option(
+        "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
+    ),
     timezone: Timezone = None,
     time_format: TimeFormat = None,
     at_clock_change: ClockChange = "refuse",
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
-        ),
-    ] = None,
-    sql: Annotated[
-        str | None, _database(metavar="SELECT", help="Read the rows of a query (extra sql).")
-    ] = None,
-    database: Annotated[
-        str | None,
-        _database(
-            metavar="FILE|URL",
-            help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
-            "names files itself.",
-        ),
-    ] = None,
-    friends: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Table of pairs of users who know one another: user, friend."
-        ),
-    ] = None,
-    regions: Annotated[
-        Path | None,
-        _regions(
-            metavar="FILE",
-            help="The records name their regions; this table lists them: region, lon, lat.",
-        ),
-    ] = None,
-    grid_km: Annotated[
-        float | None, _regions(help="Squares of this many km over the data.")
-    ] = None,
-    grid: Annotated[
-        str | None,
-        _regions(metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."),
-    ] = None,
-    antennas: Annotated[
-        Path | None,
-        _regions(
-            metavar="FILE",
-            help="Table with lon and lat; each record goes to the nearest. With --grid, "
-            "--grid-km, --polygons or --h3: the records name their antenna, and count where it "
-            "stands.",
-        ),
-    ] = None,
-    reach_km: Annotated[
-        float | None,
-        _regions(help="With --antennas alone: places farther away are in no region."),
-    ] = None,
-    polygons: Annotated[Path | None, _regions(metavar="FILE", help="GeoJSON of areas.")] = None,
-    polygon_id: Annotated[
-        str | None,
-        _regions(metavar="PROPERTY", help="With --polygons: the property with the region's id."),
-    ] = None,
-    h3: Annotated[int | None, _regions(help="H3 hexagons of this resolution, 0 to 15.")] = None,
-    user_column: Annotated[str | None, _column()] = None,
-    time_column: Annotated[
-        str | None, _column(help="Times, or times of day if the date has a column of its own.")
-    ] = None,
-    date_column: Annotated[str | None, _column()] = None,
-    lon_column: Annotated[str | None, _column()] = None,
-    lat_column: Annotated[str | None, _column()] = None,
-    region_column: Annotated[str | None, _column(help="One column, or two such as LAC+CI.")] = None,
-    start: Annotated[
-        str | None, _filter("--from", metavar="TIME", help="Local date or time.")
-    ] = None,
-    end: Annotated[str | None, _filter("--to", metavar="TIME", help="Not included.")] = None,
-    box_quantile: Annotated[
-        float | None,
-        _filter(
-            help="Keep the middle box with this share of the records along each axis, such as 0.99."
-        ),
-    ] = None,
-    min_visits: Annotated[int, _filter(min=1, help="Drop users with fewer visits.")] = 1,
-    min_weekly_visits: Annotated[
-        int, _filter(min=0, help="Drop users with fewer visits in any whole week.")
-    ] = 0,
-    mostly_inside: Annotated[
-        bool,
-        _filter(
-            "--mostly-inside",
-            help="Drop users with half or more of their records outside the box or regions.",
-        ),
-    ] = False,
-    drop_invalid: Annotated[
-        bool,
-        _filter("--drop-invalid", help="Drop and count unusable rows instead of stopping."),
-    ] = False,
+    encoding: str | None = typer.Option(
+        None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
+    ),
+    sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
+    database: str | None = _database(
+        metavar="FILE|URL",
+        help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
+        "names files itself.",
+    ),
+    friends: Path | None = typer.Option(
+        None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
+    ),
+    regions: Path | None = _regions(
+        metavar="FILE",
+        help="The records name their regions; this table lists them: region, lon, lat.",
+    ),
+    grid_km: float | None = _regions(help="Squares of this many km over the data."),
+    grid: str | None = _regions(
+        metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."
+    ),
+    antennas: Path | None = _regions(
+        metavar="FILE",
+        help="Table with lon and lat; each record goes to the nearest. With --grid, --grid-km, "
+        "--polygons or --h3: the records name their antenna, and count where it stands.",
+    ),
+    reach_km: float | None = _regions(
+        help="With --antennas alone: places farther away are in no region."
+    ),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygon_id: str | None = _regions(
+        metavar="PROPERTY", help="With --polygons: the property with the region's id."
+    ),
+    h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
+    user_column: str | None = _column(),
+    time_column: str | None = _column(
+        help="Times, or times of day if the date has a column of its own."
+    ),
+    date_column: str | None = _column(),
+    lon_column: str | None = _column(),
+    lat_column: str | None = _column(),
+    region_column: str | None = _column(help="One column, or two such as LAC+CI."),
+    start: str | None = _filter(None, "--from", metavar="TIME", help="Local date or time."),
+    end: str | None = _filter(None, "--to", metavar="TIME", help="Not included."),
+    box_quantile: float | None = _filter(
+        None,
+        help="Keep the middle box with this share of the records along each axis, such as 0.99.",
+    ),
+    min_visits: int = _filter(1, min=1, help="Drop users with fewer visits."),
+    min_weekly_visits: int = _filter(
+        0, min=0, help="Drop users with fewer visits in any whole week."
+    ),
+    mostly_inside: bool = _filter(
+        False,
+        "--mostly-inside",
+        help="Drop users with half or more of their records outside the box or regions.",
+    ),
+    drop_invalid: bool = _filter(
+        False,
+        "--drop-invalid",
+        help="Drop and count unusable rows instead of stopping.",
+    ),
     force: Force = False,
 ) -> None:
     """Read records of who was where, when, into one file of traces.
@@ -174,8 +176,7 @@ def ingest(
             fix = f"Give {needed} too, or leave it out"
             raise InputError(f"{option} does nothing without {needed}", fix=fix)
     origin = _origin(records, sql, database, encoding)
-    areas = _areas(grid_km, grid, polygons, polygon_id, h3)
-    partition = _partition(areas, regions, antennas, reach_km)
+    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     filters = Filters(
         start=_moment(start, "--from"),
         end=_moment(end, "--to"),
@@ -233,45 +234,35 @@ def _origin(
 
 def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
     useless = ("region",) if partition.uses_points else ("lon", "lat")
+    needed = "the records' points" if partition.uses_points else "the regions they name"
     for role in useless:
         if getattr(columns, role) is not None:
-            needed = "the records' points" if partition.uses_points else "the regions they name"
-            raise InputError(
-                f"--{role}-column does nothing here, where {needed} are used", fix="Leave it out"
-            )
+            problem = f"--{role}-column does nothing here, where {needed} are used"
+            raise InputError(problem, fix="Leave it out")
 
 
-def _areas(
+def _partition(  # noqa: PLR0917 - one for each option
+    regions: Path | None,
     grid_km: float | None,
     grid: str | None,
+    antennas: Path | None,
+    reach_km: float | None,
     polygons: Path | None,
     polygon_id: str | None,
     h3: int | None,
-) -> dict[str, Partition]:
-    """Return the partitions into areas that were asked for, by option."""
-    from whosthere import regions as ways
-
-    asked: dict[str, Partition] = {}
-    if grid_km is not None:
-        asked["--grid-km"] = ways.Grid(grid_km)
-    if grid is not None:
-        asked["--grid"] = ways.GridShape(*_shape(grid))
-    if polygons is not None:
-        asked["--polygons"] = ways.Polygons(polygons, polygon_id)
-    if h3 is not None:
-        asked["--h3"] = ways.H3Cells(h3)
-    return asked
-
-
-def _partition(
-    areas: Mapping[str, Partition],
-    regions: Path | None,
-    antennas: Path | None,
-    reach_km: float | None,
 ) -> Partition:
     """Return the one partition that was asked for; by default the records name their regions."""
     from whosthere import regions as ways
 
+    areas: dict[str, Partition] = {}
+    if grid_km is not None:
+        areas["--grid-km"] = ways.Grid(grid_km)
+    if grid is not None:
+        areas["--grid"] = ways.GridShape(*_shape(grid))
+    if polygons is not None:
+        areas["--polygons"] = ways.Polygons(polygons, polygon_id)
+    if h3 is not None:
+        areas["--h3"] = ways.H3Cells(h3)
     given = [*([] if regions is None else ["--regions"]), *areas]
     if regions is not None and antennas is not None:
         given.append("--antennas")
@@ -281,11 +272,11 @@ def _partition(
         raise InputError(
             "--reach-km does nothing where records name their antenna", fix="Leave it out"
         )
+    area = next(iter(areas.values()), None)
     if antennas is None:
-        named = ways.RegionIds(None if regions is None else ways.read_regions(regions))
-        return next(iter(areas.values()), named)
+        return area or ways.RegionIds(None if regions is None else ways.read_regions(regions))
     table = ways.read_regions(antennas)
-    for area in areas.values():
+    if area is not None:
         return ways.ThroughAntennas(table, area)
     return ways.NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
 
