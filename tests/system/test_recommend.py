@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from whosthere.auditing import work
-from whosthere.cli import console
 from whosthere.data.cities import simulate
+from whosthere.progress import progress
 from whosthere.search import tester
 
 BASE = (
@@ -77,9 +77,8 @@ def test_the_table_has_every_limited_metric(recommend, folder):
 def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
     shown = io.StringIO()
     terminal = Console(file=shown, force_terminal=True, width=100)
-    monkeypatch.setattr(console, "err", terminal)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with console.progress(one_bar=True) as move:
+    with progress(terminal, one_bar=True) as move:
         for number in (1, 2):
             for done in range(3):
                 move(f"trial {number} of at most 5: round(to={number})", done, 2)

@@ -21,6 +21,7 @@ from whosthere.cli.options import (
     takes,
 )
 from whosthere.display import counted
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +101,7 @@ def audit(
         if json:
             console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
         return
-    with console.progress(lines_every=0) as move:
+    with progress(console.err, lines_every=0) as move:
         result = prepared.run(
             policy=judged_by,
             workers=chosen_workers(workers, cluster),

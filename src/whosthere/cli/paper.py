@@ -18,8 +18,10 @@ from whosthere.cli.options import (
     chosen_workers,
     takes,
 )
+from whosthere.display import duration
 from whosthere.errors import InputError, MissingExtraError
 from whosthere.paper.choices import StudyChoices
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +91,7 @@ def paper(
         return
     failed: list[str] = []
     try:
-        with console.progress(lines_every=0) as move:
+        with progress(console.err, lines_every=0) as move:
             result = prepared.run(
                 workers=chosen_workers(workers, cluster),
                 figures=figures,
@@ -124,7 +126,7 @@ def _show_plan(prepared: PreparedStudy, workers: int | None, cluster: str | None
             str(len(audit.plan.settings)),
             f"{len(audit.plan.targets)} x {audit.plan.releases}",
             f"{len(audit.left)} of {len(audit.plan.tasks)}",
-            "" if audit.cost is None else console.duration(audit.cost.seconds),
+            "" if audit.cost is None else duration(audit.cost.seconds),
         )
         for one, audit in prepared.audits.items()
     ]

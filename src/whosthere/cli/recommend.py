@@ -22,6 +22,7 @@ from whosthere.cli.options import (
     chosen_workers,
     takes,
 )
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +113,7 @@ def recommend(
             console.print_json(prepared.to_json())
         return
     try:
-        with console.progress(lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
+        with progress(console.err, lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
             doers = chosen_workers(workers, cluster)
             found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:

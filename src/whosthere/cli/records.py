@@ -12,6 +12,7 @@ from whosthere.cli import console
 from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, with_options
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -194,7 +195,7 @@ def ingest(
         region=region_column,
     )
     _refuse_useless_columns(columns, partition)
-    with console.progress() as move:
+    with progress(console.err) as move:
         traces = read_records(
             origin,
             partition=partition,
