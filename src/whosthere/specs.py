@@ -169,19 +169,19 @@ def parameter(
     value: Value,
     meaning: str,
     *,
-    default: Any = MISSING,  # noqa: ANN401
-    default_factory: Any = MISSING,  # noqa: ANN401
     key: str = "",
     always: bool = False,
     bare: bool = False,
     ladder: Sequence[float] = (),
     kind: type[Parameter] = Parameter,
+    **default: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401 - stands where a field's default stands
-    """Declare a field of a dataclass that specs can set; see `Parameter`."""
+    """Declare a field of a dataclass that specs can set; see `Parameter`.
+
+    It may have a `default` or a `default_factory`, as fields have.
+    """
     metadata = {_METADATA: kind(value, meaning, key, always, bare, tuple(ladder))}
-    if default_factory is not MISSING:
-        return dataclasses.field(default_factory=default_factory, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(metadata=metadata, **default)
 
 
 def _unreadable(word: str) -> Any:  # noqa: ANN401
@@ -320,7 +320,7 @@ class Catalogue:
     def parse(self, text: str) -> Any:  # noqa: ANN401
         """Return what a text describes."""
         with located(self.noun, self.kinds, text) as reader:
-            return self.make(reader.single())
+            return self.make(*reader.chain(single=True))
 
     def parse_chain(self, text: str) -> list[Any]:
         """Return what each part of a text describes, in order."""
