@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
@@ -210,11 +210,7 @@ def recommend(
             check_all=check_all,
             run=run,
         )
-        return prepared.run(
-            policy=judged_by,
-            workers=_workers(workers),
-            on_progress=move,
-        )
+        return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -292,28 +288,22 @@ def report(
     >>> import whosthere as wt
     >>> wt.report(result, out="report.html")
     """
-    if out is not None:
-        refuse_page(Path(out), force=force, runs=_folders(what))
+    audits: list[AuditResult] = []
     if isinstance(what, Recommendation):
-        made = recommendation_report(what)
-    elif isinstance(what, AuditResult | str) or hasattr(what, "__fspath__"):
-        made = audit_report(_finished(what))
+        make = partial(recommendation_report, what)
+    elif isinstance(what, AuditResult | str | os.PathLike):
+        audits = [_finished(what)]
+        make = partial(audit_report, audits[0])
     else:
-        made = comparison_report([_finished(one) for one in what])
-    if out is not None:
-        made.save(out, force=force)
+        audits = [_finished(one) for one in what]
+        make = partial(comparison_report, audits)
+    if out is None:
+        return make()
+    runs = [audit.folder for audit in audits if audit.folder is not None]
+    refuse_page(Path(out), force=force, runs=runs)
+    made = make()
+    made.save(out, force=force)
     return made
-
-
-def _folders(what: Reported | Sequence[Reported] | Recommendation) -> list[Path]:
-    """Return the folders that a page is made from."""
-    if isinstance(what, Recommendation):
-        return []
-    if isinstance(what, AuditResult):
-        return [] if what.folder is None else [what.folder]
-    if isinstance(what, str | os.PathLike):
-        return [Path(what)]
-    return [folder for one in what for folder in _folders(one)]
 
 
 def _finished(what: Reported) -> AuditResult:
@@ -383,7 +373,7 @@ def attack(
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
     if isinstance(target, Knowledge):
         return target
-    if isinstance(target, str) or hasattr(target, "__fspath__"):
+    if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
 

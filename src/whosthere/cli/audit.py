@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.run import PreparedAudit
     from whosthere.game.plan import Plan
     from whosthere.inference.finding import Finding
+    from whosthere.inference.looks import Look
 
 
 @takes(AuditChoices)
@@ -96,7 +97,9 @@ def audit(
     if talk:
         _show_plan(prepared.plan)
         _show_cost(prepared, workers, cluster)
-        _show_obstacles(prepared, judged_by)
+        if prepared.look.number > 1:
+            console.say(f"This will be look {prepared.look.number} at this audit.")
+        show_prospects("plan", prepared.plan, prepared.look, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
@@ -153,20 +156,18 @@ def _show_plan(plan: Plan) -> None:
         console.say(f"Note: {sentence}")
 
 
-def _show_obstacles(prepared: PreparedAudit, policy: Policy) -> None:
-    """Say beforehand what the plan can decide, and if not everything, what would help."""
+def show_prospects(what: str, plan: Plan, look: Look, policy: Policy) -> None:
+    """Say beforehand what a plan can decide, and if not everything, what would help."""
     from whosthere.auditing.prospects import prospects
 
-    if prepared.look.number > 1:
-        console.say(f"This will be look {prepared.look.number} at this audit.")
     groups: dict[Prospects, list[str]] = {}
-    for setting in prepared.plan.settings:
-        found = prospects(prepared.plan, setting, policy, look=prepared.look)
+    for setting in plan.settings:
+        found = prospects(plan, setting, policy, look=look)
         groups.setdefault(found, []).append(str(setting))
     for found, settings in groups.items():
         where = "" if len(groups) == 1 else f" about {'; '.join(settings)}"
         end = ":" if found.why_not else "."
-        console.say(f"By the policy {policy.name!r}, this plan {found}{where}{end}")
+        console.say(f"By the policy {policy.name!r}, this {what} {found}{where}{end}")
         for sentence in found.why_not:
             console.say(f"- {sentence}")
 

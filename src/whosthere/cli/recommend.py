@@ -9,7 +9,7 @@ import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
-from whosthere.cli.audit import HEADS
+from whosthere.cli.audit import HEADS, show_prospects
 from whosthere.cli.options import (
     SOMETHING_FAILED,
     Cluster,
@@ -27,7 +27,6 @@ from whosthere.progress import progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.policy import Policy
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
 
@@ -107,7 +106,7 @@ def recommend(
         )
     if talk:
         _show_search(prepared, workers, cluster)
-        _show_obstacles(prepared, judged_by)
+        show_prospects("search", prepared.plan, prepared.look, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
@@ -155,20 +154,6 @@ def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | N
         f"{prepared.trials_at_last}), {time}, {prepared.cost.memory}. A check or a confirmation "
         "that fails adds about three trials."
     )
-
-
-def _show_obstacles(prepared: PreparedSearch, policy: Policy) -> None:
-    """Say beforehand if nothing can be accepted, and what would help."""
-    from whosthere.auditing.prospects import prospects
-
-    plan = prepared.plan
-    found = prospects(plan, plan.settings[0], policy, look=prepared.look)
-    if not found.why_not:
-        return
-    hardly = "hardly accept anything" if found.accept else "accept nothing"
-    console.say(f"By the policy {policy.name!r}, this search can {hardly}:")
-    for sentence in found.why_not:
-        console.say(f"- {sentence}")
 
 
 _LEGEND = (
