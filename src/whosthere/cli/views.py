@@ -366,7 +366,8 @@ def mechanisms() -> None:
 def _show_kind(kind: Kind, more: str = "") -> None:
     """Print a name and what it stands for, then its parameters with their defaults."""
     console.entry(kind.example, f"{kind.summary}.{more}")
-    for parameter, usual in kind.parameters():
+    for parameter in kind.parameters:
+        usual = parameter.usual
         written = parameter.key if usual is None else f"{parameter.key}={usual}"
         values = "" if parameter.value.words.startswith("a ") else f" ({parameter.value.words})"
         console.entry(written, f"{parameter.meaning}{values}", indent=4)
