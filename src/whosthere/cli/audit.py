@@ -10,13 +10,13 @@ import typer
 from whosthere.auditing.choices import AuditChoices
 from whosthere.cli import console
 from whosthere.cli.options import (
+    CLUSTER,
+    DRY_RUN,
+    JSON,
+    POLICY,
     SOMETHING_FAILED,
-    Cluster,
-    DryRun,
-    Json,
-    PolicyFile,
-    TracesFile,
-    WorkerCount,
+    TRACES,
+    WORKERS,
     chosen_workers,
     takes,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @takes(AuditChoices)
 def audit(
-    traces: TracesFile,
+    traces: Path = TRACES,
     *,
     group_size: list[int] | None = typer.Option(
         None, "--group-size", "-m", help="People in a release. Can be repeated."
@@ -54,22 +54,22 @@ def audit(
         metavar="FILE",
         help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
     ),
-    policy: PolicyFile = None,
+    policy: Path | None = POLICY,
     what_if: bool = typer.Option(
         True,
         help="Try what larger regions and longer epochs would change for the riskiest settings "
         "that are not accepted.",
     ),
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
     extend: bool = typer.Option(
         False,
         "--extend",
         help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
         "numbers. Nothing is done twice.",
     ),
-    dry_run: DryRun = False,
-    json: Json = False,
+    dry_run: bool = DRY_RUN,
+    json: bool = JSON,
     **chosen: Unpack[AuditChoices],
 ) -> None:
     """Measure attacks against protections on your own data, and judge each protection.

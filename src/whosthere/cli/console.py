@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,14 +11,13 @@ from rich.text import Text
 from whosthere.display import counted, duration, inert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from rich.status import Status
     from rich.table import Table
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
 _WIDTH_OF_NAMES = 26
 _WIDTH_OF_NAMES_IN_NEED = 16
 _WIDEST = 10_000
@@ -127,14 +125,17 @@ def verdict(decision: str, about: str, *, useless: bool = False) -> None:
     _print(out, shown)
 
 
-@contextmanager
-def working(what: str) -> Iterator[None]:
+def working(what: str) -> Status:
     """Show on a terminal that work is in progress, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with err.status(Text(inert(what))):
-        yield
+    return err.status(Text(inert(what)))
+
+
+def result(value: dict[str, Any], show: Callable[[], None], *, json: bool) -> None:
+    """Print a result: as JSON, or as `show` does for a person."""
+    if json:
+        print_json(value)
+    else:
+        show()
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -7,10 +7,10 @@ import os
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from whosthere._version import __version__
 from whosthere.cli import console
@@ -31,19 +31,8 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 
-class _Commands(TyperGroup):
-    """The commands; typer itself would end an interrupted one without a word."""
-
-    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as stop:
-            console.complain(str(stop) or "interrupted; no output was left half-written")
-            raise typer.Exit(INTERRUPTED) from None
-
-
 class _Command(TyperCommand):
-    """One command; what a user's input caused ends in one message and exit code 2."""
+    """A command; what its user caused ends in one message and an exit code."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
@@ -51,11 +40,13 @@ class _Command(TyperCommand):
         except InputError as error:
             console.complain(with_options(str(error), ctx))
             raise typer.Exit(USER_ERROR) from None
+        except KeyboardInterrupt as stop:  # typer would end without a word
+            console.complain(str(stop) or "interrupted; no output was left half-written")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(
     name="whosthere",
-    cls=_Commands,
     help="Measure whether people can be found in published location counts.",
     epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
     no_args_is_help=True,
@@ -92,10 +83,9 @@ def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
 @app.callback()
 def _options(
     *,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     pass
 

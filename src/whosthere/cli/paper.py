@@ -11,10 +11,10 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import (
+    CLUSTER,
+    DRY_RUN,
     SOMETHING_FAILED,
-    Cluster,
-    DryRun,
-    WorkerCount,
+    WORKERS,
     chosen_workers,
     takes,
 )
@@ -50,12 +50,12 @@ def paper(
         help="Add targets or releases to the experiments in the folder, at a larger scale; "
         "nothing is done twice.",
     ),
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
     figures: bool = typer.Option(
         True, "--figures/--no-figures", help="Draw figures (needs matplotlib)."
     ),
-    dry_run: DryRun = False,
+    dry_run: bool = DRY_RUN,
     show_list: bool = typer.Option(False, "--list", help="List the experiments and stop."),
     **chosen: Unpack[StudyChoices],
 ) -> None:

@@ -11,14 +11,14 @@ from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
 from whosthere.cli.audit import HEADS, show_prospects
 from whosthere.cli.options import (
+    CLUSTER,
+    DRY_RUN,
+    FORCE,
+    JSON,
+    POLICY,
     SOMETHING_FAILED,
-    Cluster,
-    DryRun,
-    Force,
-    Json,
-    PolicyFile,
-    TracesFile,
-    WorkerCount,
+    TRACES,
+    WORKERS,
     chosen_workers,
     takes,
 )
@@ -35,7 +35,7 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: TracesFile,
+    traces: Path = TRACES,
     *,
     group_size: int = typer.Option(..., "--group-size", "-m", help="People in a release."),
     family: list[str] | None = typer.Option(
@@ -50,9 +50,9 @@ def recommend(
     check_all: bool = typer.Option(
         False, "--check-all", help="Try all attacks on the best of every family."
     ),
-    policy: PolicyFile = None,
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
+    policy: Path | None = POLICY,
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
     run: Path | None = typer.Option(
         None,
         metavar="FOLDER",
@@ -64,9 +64,9 @@ def recommend(
     report: Path | None = typer.Option(
         None, metavar="FILE", help="Also write a page to read in a browser."
     ),
-    dry_run: DryRun = False,
-    json: Json = False,
-    force: Force = False,
+    dry_run: bool = DRY_RUN,
+    json: bool = JSON,
+    force: bool = FORCE,
     **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import ClockChange, Force, TimeFormat, Timezone, with_options
+from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 from whosthere.progress import progress
@@ -34,7 +34,7 @@ def simulate(
     users: int | None = typer.Option(None, help="How many people."),
     regions: int | None = typer.Option(None, help="How many regions."),
     days: int | None = typer.Option(None, help="How many days."),
-    force: Force = False,
+    force: bool = FORCE,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
 
@@ -84,9 +84,9 @@ def ingest(
     epoch_length: str = typer.Option(
         "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
     ),
-    timezone: Timezone = None,
-    time_format: TimeFormat = None,
-    at_clock_change: ClockChange = "refuse",
+    timezone: str | None = TIMEZONE,
+    time_format: str | None = TIME_FORMAT,
+    at_clock_change: str = CLOCK_CHANGE,
     encoding: str | None = typer.Option(
         None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
     ),
@@ -148,7 +148,7 @@ def ingest(
         "--drop-invalid",
         help="Drop and count unusable rows instead of stopping.",
     ),
-    force: Force = False,
+    force: bool = FORCE,
 ) -> None:
     """Read records of who was where, when, into one file of traces.
 

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import (
-    ClockChange,
-    Force,
-    Json,
-    Knowledge,
-    MechanismSpec,
-    TimeFormat,
-    Timezone,
-    TracesFile,
+    CLOCK_CHANGE,
+    FORCE,
+    JSON,
+    KNOWLEDGE,
+    MECHANISM,
+    TIME_FORMAT,
+    TIMEZONE,
+    TRACES,
 )
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
@@ -27,24 +27,22 @@ from whosthere.errors import GroupError, InputError
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Answer
 
-ReleaseFile = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-]
+_OUT = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
 
 
 def release(
-    traces: TracesFile,
+    traces: Path = TRACES,
     *,
-    out: ReleaseFile,
-    mechanism: MechanismSpec,
+    out: Path = _OUT,
+    mechanism: str = MECHANISM,
     group_size: int | None = typer.Option(
         None, "--group-size", "-m", help="How many users to count, chosen at random; default all."
     ),
     seed: int | None = typer.Option(
         None, min=0, help="The same seed gives the same result, bit for bit."
     ),
-    json: Json = False,
-    force: Force = False,
+    json: bool = JSON,
+    force: bool = FORCE,
 ) -> None:
     """Count a group of users per region and epoch, protect the counts, and write them.
 
@@ -116,9 +114,9 @@ def import_table(
         metavar="TABLE", help="CSV or Parquet with region, time and count."
     ),
     *,
-    out: ReleaseFile,
+    out: Path = _OUT,
     group_size: int = typer.Option(..., "--group-size", "-m", help="How many people were counted."),
-    mechanism: MechanismSpec,
+    mechanism: str = MECHANISM,
     wide: bool | None = typer.Option(
         None,
         "--wide/--long",
@@ -128,9 +126,9 @@ def import_table(
     epoch_length: str | None = typer.Option(
         None, "--epoch", help="Length of an epoch; default the smallest step between times."
     ),
-    timezone: Timezone = None,
-    time_format: TimeFormat = None,
-    at_clock_change: ClockChange = "refuse",
+    timezone: str | None = TIMEZONE,
+    time_format: str | None = TIME_FORMAT,
+    at_clock_change: str = CLOCK_CHANGE,
     regions: Path | None = typer.Option(
         None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
     ),
@@ -144,7 +142,7 @@ def import_table(
     time_column: str | None = typer.Option(None),
     date_column: str | None = typer.Option(None),
     count_column: str | None = typer.Option(None),
-    force: Force = False,
+    force: bool = FORCE,
 ) -> None:
     """Read a table of counts made by another program as a release.
 
@@ -206,7 +204,7 @@ def import_table(
 
 
 def target(
-    traces: TracesFile,
+    traces: Path = TRACES,
     *,
     out: Path = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .csv."),
     user: str | None = typer.Option(
@@ -215,9 +213,9 @@ def target(
     min_visits: int = typer.Option(
         10, min=1, help="Without --user: visits that the person has at least."
     ),
-    knowledge: Knowledge = "all",
+    knowledge: str = KNOWLEDGE,
     seed: int = typer.Option(0, min=0, help="Same seed, same choice."),
-    force: Force = False,
+    force: bool = FORCE,
 ) -> None:
     """Write what an attacker is assumed to know of one person, for `whosthere attack`.
 
@@ -296,7 +294,7 @@ def attack(
         0.5, help="For likelihood-ratio: prior probability that the target is in."
     ),
     seed: int = typer.Option(0, min=0, help="Same seed, same answer."),
-    json: Json = False,
+    json: bool = JSON,
 ) -> None:
     """Ask whether one person is in a release, as an attacker would.
 
@@ -321,10 +319,8 @@ def attack(
         answer = front.attack(
             published, known, chosen, reference=reference, friends=friends, past=past, seed=seed
         )
-    if json:
-        console.print_json({"attack": str(chosen), **answer.to_json(prior=prior)})
-    else:
-        _show(answer, prior)
+    found = {"attack": str(chosen), **answer.to_json(prior=prior)}
+    console.result(found, partial(_show, answer, prior), json=json)
 
 
 def _show(answer: Answer, prior: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +12,13 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.audit import show_audit
-from whosthere.cli.options import Force, Json
+from whosthere.cli.options import FORCE, JSON
 from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    from whosthere.data.epochs import Epochs
     from whosthere.data.reading.source import Source
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.release import Release
     from whosthere.reporting.sections.comparison import ComparisonPage
     from whosthere.specs import Kind
 
@@ -31,7 +33,7 @@ def report(
         metavar="FILE",
         help="A name ending in .html; default report.html in RUN.",
     ),
-    force: Force = False,
+    force: bool = FORCE,
 ) -> None:
     """Write the report of a finished audit: one HTML file that opens offline.
 
@@ -63,8 +65,8 @@ def compare(
         metavar="FILE",
         help="Also write an HTML page: a name ending in .html.",
     ),
-    force: Force = False,
-    json: Json = False,
+    force: bool = FORCE,
+    json: bool = JSON,
 ) -> None:
     """Show several audits side by side: before and after, two months, two cities.
 
@@ -105,7 +107,7 @@ def inspect(
         metavar="PATH", help="Traces, a release, records, or a folder of an audit."
     ),
     *,
-    json: Json = False,
+    json: bool = JSON,
 ) -> None:
     """Show what a file holds: traces, a release, or a table of records; or the state of an audit.
 
@@ -114,26 +116,26 @@ def inspect(
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
-    from whosthere.auditing.loading import is_audit
+    from whosthere.auditing.loading import is_audit, is_finished, load_audit
     from whosthere.data.files import existing, read_metadata
     from whosthere.privacy.release import description_path
 
     existing(file)
-    if is_audit(file):
-        _inspect_audit(file, json=json)
+    if is_audit(file) and is_finished(file):
+        audit = load_audit(file)
+        console.result(audit.to_json(), partial(show_audit, audit), json=json)
         return
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
-    if kind == "traces":
+    if is_audit(file):
+        found = _unfinished(file)
+    elif kind == "traces":
         found = _traces(file)
     elif kind == "release" or (file.is_file() and description_path(file).exists()):
         found = _release(file)
     else:
         found = _tables(file, kind)
-    if json:
-        console.print_json(found.facts)
-    else:
-        _show_facts(file, found)
+    console.result(found.facts, partial(_show_facts, file, found), json=json)
 
 
 class _Found(NamedTuple):
@@ -144,23 +146,13 @@ class _Found(NamedTuple):
     sentences: Sequence[str] = ()
 
 
-def _inspect_audit(folder: Path, *, json: bool) -> None:
-    """Show the results of a finished audit again, or how far another one has come."""
-    from whosthere.auditing.loading import is_finished, load_audit, tasks_done
+def _unfinished(folder: Path) -> _Found:
+    from whosthere.auditing.loading import tasks_done
 
-    if is_finished(folder):
-        audit = load_audit(folder)
-        if json:
-            console.print_json(audit.to_json())
-        else:
-            show_audit(audit)
-        return
     done, total = tasks_done(folder)
-    if json:
-        console.print_json({"kind": "unfinished audit", "tasks_done": done, "tasks": total})
-        return
-    console.say(f"{folder}: an unfinished audit. {done} of {total} tasks are done.")
-    console.say("If it is not running, the command that began it resumes it.")
+    said = [f"{done} of {total} tasks are done."]
+    said.append("If it is not running, the command that began it resumes it.")
+    return _Found({"kind": "unfinished audit", "tasks_done": done, "tasks": total}, {}, said)
 
 
 def _traces(file: Path) -> _Found:
@@ -177,8 +169,7 @@ def _traces(file: Path) -> _Found:
     facts = {
         "kind": "traces",
         "users": traces.n_users,
-        **_space_and_time(len(traces.regions), traces.epochs),
-        "has_positions": traces.regions.have_positions,
+        **_space_and_time(traces),
         "visits": traces.n_visits,
         "visits_per_user": traces.n_visits / max(traces.n_users, 1),
         "visits_per_user_quantiles": {
@@ -210,8 +201,7 @@ def _release(file: Path) -> _Found:
         "mechanism": str(release.mechanism),
         "description": release.describe(),
         "guarantee": unstated if ledger is None else ledger.to_json(),
-        **_space_and_time(len(release.regions), release.epochs),
-        "has_positions": release.regions.have_positions,
+        **_space_and_time(release),
         "cells": release.counts.size,
         "nonzero_cells": int((release.counts > 0).sum()),
         "withheld_cells": None if release.withheld is None else int(release.withheld.sum()),
@@ -235,18 +225,15 @@ def _tables(file: Path, kind: str | None) -> _Found:
     for source in opened.sources:
         refuse_data_as_names(source.columns, where=source.path)
         alike.setdefault(frozenset(source.columns), []).append(source)
-    used: dict[str, Any] = {}
+    what = "table of another program, or records"
     if kind is not None:
         what = f"{kind} file of whosthere"
     elif is_audit(file.absolute().parent):
-        what = "table of an audit"
-    else:
-        what = "table of another program, or records"
-        used = _columns_used(opened.sources[0])
+        kind = what = "table of an audit"
     facts = {"kind": what, "files": len(opened.sources), "files_not_read": list(opened.not_read)}
     if len(alike) == 1:
-        more = {"columns_used_by_ingest": used} if used else {}
-        return _Found(facts | _rows_of(opened.sources) | more, {})
+        used = _columns_used(opened.sources[0]) if kind is None else {}
+        return _Found(facts | _rows_of(opened.sources) | used, {})
     tables = {_names(same, file): _rows_of(same) for same in alike.values()}
     rows = [
         (table, f"{about['rows']:,} rows: {_in_words(about['columns'])}")
@@ -269,7 +256,7 @@ def _names(sources: list[Source], below: Path) -> str:
     return first if len(sources) == 1 else f"{first} and {len(sources) - 1:,} more"
 
 
-def _columns_used(source: Source) -> dict[str, str]:
+def _columns_used(source: Source) -> dict[str, Any]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.layout import arrange
@@ -278,18 +265,18 @@ def _columns_used(source: Source) -> dict[str, str]:
     for role in ("user", "time", "region", "point"):
         with suppress(RecordsError):
             found |= arrange(source, Columns(), (role,)).names
-    return found if "user" in found else {}
+    return {"columns_used_by_ingest": found} if "user" in found else {}
 
 
-def _space_and_time(n_regions: int, epochs: Epochs) -> dict[str, Any]:
-    described = epochs.to_json()
+def _space_and_time(of: Traces | Release) -> dict[str, Any]:
     return {
-        "regions": n_regions,
-        "epochs": epochs.n,
-        "epoch_length": described["length"],
-        "first_epoch": epochs.local_start,
-        "days": epochs.n_days,
-        "timezone": epochs.timezone,
+        "regions": len(of.regions),
+        "epochs": of.epochs.n,
+        "epoch_length": of.epochs.to_json()["length"],
+        "first_epoch": of.epochs.local_start,
+        "days": of.epochs.n_days,
+        "timezone": of.epochs.timezone,
+        "has_positions": of.regions.have_positions,
     }
 
 
