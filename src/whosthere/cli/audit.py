@@ -152,8 +152,7 @@ def _show_plan(plan: Plan) -> None:
         rows += [("settings", "\n".join(settings)), ("attacks", attacks)]
     rows.append(("seed", str(plan.seed)))
     console.table("What will be run", ("", ""), rows)
-    for sentence in plan.cautions:
-        console.say(f"Note: {sentence}")
+    console.say(*plan.cautions, begin="Note: ")
 
 
 def show_prospects(what: str, plan: Plan, look: Look, policy: Policy) -> None:
@@ -168,8 +167,7 @@ def show_prospects(what: str, plan: Plan, look: Look, policy: Policy) -> None:
         where = "" if len(groups) == 1 else f" about {'; '.join(settings)}"
         end = ":" if found.why_not else "."
         console.say(f"By the policy {policy.name!r}, this {what} {found}{where}{end}")
-        for sentence in found.why_not:
-            console.say(f"- {sentence}")
+        console.say(*found.why_not, begin="- ")
 
 
 def _show_cost(prepared: PreparedAudit, workers: int | None, cluster: str | None) -> None:
@@ -192,7 +190,7 @@ HEADS = {
     "empirical_eps": "eps",
 }
 """What the metrics of an audit are called in the heads of columns of a terminal."""
-_HEADS_OF_UTILITY = {
+HEADS_OF_UTILITY = {
     "visits_kept": "visits kept",
     "cells_kept": "cells kept",
     "relative_error": "relative error",
@@ -208,20 +206,17 @@ def show_audit(result: AuditResult) -> None:
         console.say("")
         console.verdict(verdict.decision, verdict.headline, useless=verdict.useless)
         _show_findings([one for one in result.findings if one.setting == verdict.setting])
-        for reason in verdict.reasons:
-            console.say(reason)
-        for title, said in (("Guaranteed", verdict.guaranteed), ("Meaning", verdict.meaning)):
-            for sentence in said:
-                console.say(f"{title}: {sentence}")
+        console.say(*verdict.reasons)
+        console.say(*verdict.guaranteed, begin="Guaranteed: ")
+        console.say(*verdict.meaning, begin="Meaning: ")
     console.say("")
     _show_what_if(result)
     console.say("All numbers with 95 % intervals.")
-    for words, explanation in glossary([*HEADS, CEILING, GUARANTEE, UTILITY, *_HEADS_OF_UTILITY]):
+    for words, explanation in glossary([*HEADS, CEILING, GUARANTEE, UTILITY, *HEADS_OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
     chosen = result.choice or "it is not known how they were chosen"
     console.say(f"{counted(result.n_targets, 'target')}, {chosen}.")
-    for caution in result.cautions:
-        console.say(f"Note: {caution}")
+    console.say(*result.cautions, begin="Note: ")
     console.say(f"Judged by the policy {result.policy.name!r}.")
     if result.trusted:
         console.say("All controls passed.")
@@ -248,8 +243,8 @@ def _show_findings(findings: Sequence[Finding]) -> None:
     ]
     console.table("", ("attack", *HEADS.values()), rows)
     if UTILITY in lines:
-        left = [shown(found.get((UTILITY, name)), between="\n") for name in _HEADS_OF_UTILITY]
-        console.table("Left to publish", tuple(_HEADS_OF_UTILITY.values()), [left])
+        left = [shown(found.get((UTILITY, name)), between="\n") for name in HEADS_OF_UTILITY]
+        console.table("Left to publish", tuple(HEADS_OF_UTILITY.values()), [left])
 
 
 def _show_what_if(result: AuditResult) -> None:

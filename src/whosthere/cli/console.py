@@ -23,9 +23,13 @@ _WIDTH_OF_NAMES_IN_NEED = 16
 _WIDEST = 10_000
 
 
-def say(text: str) -> None:
-    """Print a line; nothing in it is taken for markup. On a terminal it is wrapped at words."""
-    _print(out, Text(inert(text)))
+def say(*lines: str, begin: str = "") -> None:
+    """Print lines, each with its beginning; on a terminal they are wrapped at words.
+
+    Nothing in them is taken for markup.
+    """
+    for line in lines:
+        _print(out, Text(inert(begin + line)))
 
 
 def complain(text: str) -> None:

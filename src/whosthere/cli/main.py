@@ -19,7 +19,7 @@ from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
-from whosthere.cli.releases import attack, import_table, release, target
+from whosthere.cli.releases import attack, import_, release, target
 from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
 from whosthere.errors import InputError
 
@@ -54,24 +54,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "simulate": simulate,
-    "ingest": ingest,
-    "release": release,
-    "import": import_table,
-    "target": target,
-    "attack": attack,
-    "audit": audit,
-    "recommend": recommend,
-    "paper": paper,
-    "report": report,
-    "compare": compare,
-    "inspect": inspect,
-    "mechanisms": mechanisms,
-    "attacks": attacks,
-}
-for name, command in _COMMANDS.items():
-    app.command(name, cls=_Command)(command)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(simulate, ingest, release, import_, target, attack, audit, recommend, paper, report),
+    *(compare, inspect, mechanisms, attacks),
+)
+for command in _COMMANDS:
+    app.command(command.__name__.rstrip("_"), cls=_Command)(command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer

@@ -133,8 +133,7 @@ def _show_plan(prepared: PreparedStudy, workers: int | None, cluster: str | None
     heads = ("experiment", "settings", "targets x releases", "tasks left", "processor time")
     console.table(f"The study on {prepared.dataset.name}", heads, rows)
     cautions = (said for audit in prepared.audits.values() for said in audit.plan.cautions)
-    for sentence in dict.fromkeys(cautions):
-        console.say(f"Note: {sentence}")
+    console.say(*dict.fromkeys(cautions), begin="Note: ")
     for one in prepared.left_out:
         console.say(f"Note: {one.name} is left out, as there are too few people for its groups")
     if prepared.seconds is not None and prepared.n_left:

@@ -9,7 +9,7 @@ import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
-from whosthere.cli.audit import HEADS, show_prospects
+from whosthere.cli.audit import HEADS, HEADS_OF_UTILITY, show_prospects
 from whosthere.cli.options import (
     CLUSTER,
     DRY_RUN,
@@ -89,9 +89,9 @@ def recommend(
 
     if report is not None:
         refuse_page(report, force=force)
-    for path in (out, report):
-        if path is not None:
-            refuse_existing(path, force=force, inputs=(traces,))
+    written = [path for path in (out, report) if path is not None]
+    for path in written:
+        refuse_existing(path, force=force, inputs=(traces,))
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
@@ -126,9 +126,7 @@ def recommend(
         console.print_json(found.to_json())
         return
     _show(found)
-    for path in (out, report):
-        if path is not None:
-            console.say(f"Written: {path}")
+    console.say(*map(str, written), begin="Written: ")
 
 
 def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
@@ -140,8 +138,7 @@ def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | N
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
-    for sentence in prepared.plan.cautions:
-        console.say(f"Note: {sentence}")
+    console.say(*prepared.plan.cautions, begin="Note: ")
     if prepared.kept:
         console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
@@ -158,17 +155,12 @@ def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | N
 
 _LEGEND = (
     "Risk is that of the strongest attack tried, with 95 % intervals. Cells kept: share of the "
-    "visited cells published above 0. Error: mean relative error of visited cells. Pattern: "
-    "correlation of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
+    "visited cells published above 0. Relative error: mean over visited cells. Pattern "
+    "correlation: of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
     "every attack chosen, others with the likelihood ratio alone. Useless: less is left than the "
     "floors of the policy ask for. Confirmation: the protection above on fresh releases of people "
     "drawn anew."
 )
-_COLUMNS_OF_UTILITY = {
-    "cells_kept": "cells kept",
-    "relative_error": "error",
-    "pattern_correlation": "pattern",
-}
 
 
 def _show(found: Recommendation) -> None:
@@ -182,12 +174,11 @@ def _show(found: Recommendation) -> None:
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
         console.table(family, ("", "verdict", *heads), rows)
         left = [
-            (candidate.choice, *(candidate.utility.get(name) for name in _COLUMNS_OF_UTILITY))
+            (candidate.choice, *(candidate.utility.get(name) for name in HEADS_OF_UTILITY))
             for candidate in own
         ]
-        console.table("Left to publish", ("", *_COLUMNS_OF_UTILITY.values()), left)
-    console.say(_LEGEND)
-    console.say("")
+        console.table("Left to publish", ("", *HEADS_OF_UTILITY.values()), left)
+    console.say(_LEGEND, "")
     for candidate in found.candidates:
         if candidate.confirmation is not None and not candidate.confirmed:
             _show_verdict(candidate, "not confirmed", reasons=True)
@@ -216,8 +207,7 @@ def _show_verdict(candidate: Candidate, note: str, *, reasons: bool = False) -> 
     verdict = candidate.last_verdict
     about = f"{verdict.headline}  ({note})" if note else verdict.headline
     console.verdict(verdict.decision, about, useless=candidate.useless)
-    for reason in verdict.reasons if reasons else ():
-        console.say(reason)
+    console.say(*(verdict.reasons if reasons else ()))
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:

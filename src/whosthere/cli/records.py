@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.partition.base import Partition
-    from whosthere.data.reading.queries import Query
 
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
@@ -160,6 +159,7 @@ def ingest(
     from whosthere.data.epochs import parse_length
     from whosthere.data.files import refuse_existing
     from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.queries import Query
     from whosthere.data.reading.read import Filters, read_records
     from whosthere.data.reading.times import clock_change as known_change
 
@@ -176,7 +176,11 @@ def ingest(
         if given is not None and other is None:
             fix = f"Give {needed} too, or leave it out"
             raise InputError(f"{option} does nothing without {needed}", fix=fix)
-    origin = _origin(records, sql, database, encoding)
+    if (records is None) == (sql is None):
+        given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
+        raise InputError(f"{given} given", fix="Give one of them")
+    if sql is not None and encoding is not None:
+        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
     partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     filters = Filters(
         start=_moment(start, "--from"),
@@ -197,7 +201,7 @@ def ingest(
     _refuse_useless_columns(columns, partition)
     with progress(console.err) as move:
         traces = read_records(
-            origin,
+            records or Query(str(sql), database),
             partition=partition,
             epoch_length=parse_length(epoch_length),
             timezone=timezone,
@@ -215,22 +219,6 @@ def ingest(
         _show(traces.ledger, context)
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
     console.say(f"Written: {out}")
-
-
-def _origin(
-    records: Path | None, sql: str | None, database: str | None, encoding: str | None
-) -> Path | Query:
-    """Return what to read: files, or a query."""
-    from whosthere.data.reading.queries import Query
-
-    if (records is None) == (sql is None):
-        given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
-        raise InputError(f"{given} given", fix="Give one of them")
-    if sql is None and records is not None:
-        return records
-    if encoding is not None:
-        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
-    return Query(str(sql), database)
 
 
 def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:

@@ -109,7 +109,7 @@ def say_written(out: Path) -> None:
         console.say(f"Written: {description_path(out)}, its description. Keep both together.")
 
 
-def import_table(
+def import_(
     counts: Path = typer.Argument(
         metavar="TABLE", help="CSV or Parquet with region, time and count."
     ),
@@ -247,14 +247,12 @@ def target(
         row = int(rng.choice(eligible))
     known = known_of.of(everybody.trace(row), everybody.epochs.n, rng)
     write_target(known, out, everybody.regions, everybody.epochs, force=force)
-    visits, n = known.certain.size, everybody.trace(row).size
-    if visits:
-        known_visits = f"{visits} of {counted(n, 'visit')}"
-        console.say(f"{known_visits} {'is' if visits == 1 else 'are'} known.")
+    if known.certain.size:
+        visits = counted(everybody.trace(row).size, "visit")
+        console.say(f"Known: {known.certain.size} of {visits}.")
     else:
-        places = len(known.places(everybody.epochs.n))
-        known_places = f"{counted(places, 'region')} {'is' if places == 1 else 'are'}"
-        console.say(f"{known_places} known, without times.")
+        places = counted(len(known.places(everybody.epochs.n)), "region")
+        console.say(f"Known: {places}, without times.")
     console.say(f"Written: {out}")
 
 
@@ -309,8 +307,6 @@ def attack(
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
-    if not 0 < prior < 1:
-        raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
     chosen, published = parse_attack(spec), Release.load(release)
     known = read_target(target, published.regions, published.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
@@ -324,13 +320,12 @@ def attack(
 
 
 def _show(answer: Answer, prior: float) -> None:
-    # First of all, for it may refuse the prior.
-    sentences = answer.explain(prior=prior)
     if answer.is_certain:
-        console.say("Decision: OUT, with certainty.")
-        console.say("The target visited a place and time at which nobody was counted.")
+        console.say(
+            "Decision: OUT, with certainty.",
+            "The target visited a place and time at which nobody was counted.",
+        )
         return
     console.say(f"Decision: {'IN' if answer.says_in else 'OUT'}")
     console.say(f"Score {answer.score:.3f}, threshold {answer.threshold:.3f} (higher means in).")
-    for sentence in sentences:
-        console.say(sentence)
+    console.say(*answer.explain(prior=prior))

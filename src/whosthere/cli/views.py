@@ -98,8 +98,7 @@ def _show_comparison(page: ComparisonPage) -> None:
     for table in (page.plans, page.verdicts, *(measure.table for measure in page.measures)):
         rows = [[f"{cell.text}\n{cell.detail}".rstrip() for cell in row] for row in table.rows]
         console.table(table.caption, [head.words for head in table.heads], rows)
-    for warning in page.warnings:
-        console.say(f"Note: {warning}")
+    console.say(*page.warnings, begin="Note: ")
 
 
 def inspect(
@@ -150,9 +149,9 @@ def _unfinished(folder: Path) -> _Found:
     from whosthere.auditing.loading import tasks_done
 
     done, total = tasks_done(folder)
-    said = [f"{done} of {total} tasks are done."]
-    said.append("If it is not running, the command that began it resumes it.")
-    return _Found({"kind": "unfinished audit", "tasks_done": done, "tasks": total}, {}, said)
+    facts = {"kind": "unfinished audit", "tasks_done": done, "tasks": total}
+    said = "If it is not running, the command that began it resumes it."
+    return _Found(facts, {}, [f"{done} of {total} tasks are done.", said])
 
 
 def _traces(file: Path) -> _Found:
@@ -291,8 +290,7 @@ def _show_facts(file: Path, found: _Found) -> None:
         elif name != "kind":
             rows.append((words, _in_words(value)))
     console.table(f"{file}: {found.facts['kind']}", ("", ""), rows)
-    for sentence in found.sentences:
-        console.say(sentence)
+    console.say(*found.sentences)
 
 
 def _in_words(value: object) -> object:
@@ -329,8 +327,7 @@ def attacks() -> None:
     for kind in CLASSIFIERS.kinds.values():
         _show_kind(kind)
     console.heading("Examples")
-    for example in _EXAMPLES:
-        console.say(f"  {example}")
+    console.say(*_EXAMPLES, begin="  ")
 
 
 def mechanisms() -> None:
