@@ -9,10 +9,9 @@ import pytest
 
 import whosthere as wt
 from whosthere import display, progress
-from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
-from whosthere.adversary.synthetic import UnicityModel
+from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
     ATTACKS,
     Auxiliary,
@@ -25,7 +24,7 @@ from whosthere.attacks import (
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.mechanisms import PRESETS, Family, Suppress
@@ -215,7 +214,7 @@ def test_every_public_kind_of_value_is_looked_at(values):
     public = {
         found.__name__
         for module in (wt, wt.attacks, wt.mechanisms)
-        for name in module.__all__
+        for name in dir(module)
         if inspect.isclass(found := getattr(module, name))
     }
     seen |= {type(step).__name__ for step in _every_step()}

@@ -17,8 +17,7 @@ from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.prospects import obstacles
 from whosthere.auditing.reasons import chance_in_words, targets_needed
 from whosthere.auditing.verdict import Verdict
-from whosthere.game.plan import Plan
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import Plan, TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.metrics import least_people

@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Limit, Policy
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan
+    from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
-    from whosthere.game.target_choice import TargetChoice
     from whosthere.game.together import Together
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantee_for_all import GuaranteeForAll

@@ -10,7 +10,7 @@ import polars as pl
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import TargetChoice
 from whosthere.game.together import Together
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from whosthere.auditing.follow_up import WhatIf
+    from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
 
@@ -197,7 +197,7 @@ def n_tasks(manifest: Mapping[str, Any]) -> int:
     return len(manifest["plan"]["targets"]) * len(schemes)
 
 
-def shown(finding: Finding | None, *, between: str = " ") -> str:
+def shown(finding: Finding | MeanOverTargets | None, *, between: str = " ") -> str:
     """Write a finding for a cell of a table: its value, and its interval after it."""
     if finding is None:
         return ""

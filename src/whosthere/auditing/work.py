@@ -30,9 +30,9 @@ from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, MissingExtraError
 from whosthere.game.leaks import leaks_of
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
-from whosthere.kernels.threads import one_thread
+from whosthere.kernels.threads import one_thread, usable_processors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +46,8 @@ _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_CONNECT = 15
 _LOST = "the cluster cancelled it, or the connection to the cluster was lost"
+# Workers keep the traces, so they outgrow what loky takes for a leak and would be started anew.
+_NO_RECYCLING = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class LocalProcesses(Workers):
         """Give a task to the processes, or to new ones if one of these has died."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._n, initializer=_depend_on_parent, initargs=(os.getpid(),)
+                self._n, initializer=_depend_on_parent, initargs=(os.getpid(),), env=_NO_RECYCLING
             )
         try:
             future: Future[Outcome] = self._pool.submit(work_on, job, task)
@@ -206,8 +208,12 @@ class DaskCluster(Workers):
         self._client.close()
 
 
-def local_workers(n: int) -> Workers:
-    """Return that many processes of this machine; one is this process itself."""
+def local_workers(n: int | None = None) -> Workers:
+    """Return that many processes of this machine, by default one for each processor.
+
+    One is this process itself.
+    """
+    n = usable_processors() if n is None else n
     return ThisProcess() if n == 1 else LocalProcesses(n)
 
 

@@ -19,7 +19,7 @@ from whosthere.auditing.manifest import number_of_look
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.families import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation

@@ -21,7 +21,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import do_what_is_left
 from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
 from whosthere.errors import InputError
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.together import Together, together
 from whosthere.inference.vocabulary import CEILING
 from whosthere.search.recommendation import SEARCHER, Candidate
