@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.lookup import Lookup
-from whosthere.reporting.sections.advice import said_of_targets
-from whosthere.reporting.sections.parts import Cell, Head, Table
+from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
+    from whosthere.game.target_choice import TargetChoice
     from whosthere.inference.finding import Finding
 
 _LONG = 400
@@ -31,10 +30,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class About:
-    """How the audit was made and how to repeat it.
-
-    `left_out` is what the command to repeat it does not say.
-    """
+    """How to understand and repeat an audit; `left_out` is what the command does not say."""
 
     method: tuple[str, ...]
     facts: dict[str, str]
@@ -48,14 +44,21 @@ def about_section(audit: AuditResult) -> About:
     left_out = said_of_targets("targets_repeated", audit.choice)
     # The manifest does not hold when the tested time begins.
     left_out += [texts()["repeated"]["test_from"]] if audit.plan["first_epoch"] else []
-    return About(
-        tuple(
-            paragraph.replace("{targets}", chosen) for paragraph in texts()["method"]["paragraphs"]
-        ),
-        {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()},
-        command_of(audit),
-        " ".join(left_out),
-    )
+    method = (said.replace("{targets}", chosen) for said in texts()["method"]["paragraphs"])
+    facts = {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()}
+    return About(tuple(method), facts, command_of(audit), " ".join(left_out))
+
+
+def said_of_targets(topic: str, choice: TargetChoice | None) -> list[str]:
+    """Return the sentence that a topic has for how the targets were chosen, if it has one."""
+    sentences: dict[str, str] = texts()[topic]
+    if choice is None:
+        case, numbers = "unknown", {}
+    else:
+        case = "by_hand" if choice.by_hand else "everybody" if choice.who is None else "some"
+        numbers = {"eligible": f"{choice.eligible:,}", "people": f"{choice.people:,}"}
+        numbers["who"] = choice.who or ""
+    return [sentences[case].format(**numbers)] if case in sentences else []
 
 
 def glossary_of(findings: Iterable[Finding]) -> dict[str, Entry]:
