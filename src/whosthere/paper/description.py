@@ -12,7 +12,6 @@ from scipy import stats
 from whosthere.adversary.corrections import log_compressed, power_transformed
 from whosthere.arrays import own
 from whosthere.data.group import Group
-from whosthere.paper.judging import Asked, Judgement, bounded, judge
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
@@ -99,29 +98,6 @@ class Description:
     def of_targets(self, targets: Sequence[int]) -> Description:
         """Return the description with the visits of some users as those of the targets."""
         return replace(self, target_visits=self.activity[list(targets)])
-
-    def judged(self) -> list[Judgement]:
-        """Put what the paper says of its data to the test."""
-        gain = self.exponential_distance - self.lognormal_distance
-        nearer = "nearer by (total variation)"
-        return [
-            judge(
-                "99 % of the non-zero entries are suppressed by k = 5.",
-                bounded([Asked("share suppressed", self.suppressed[5])], least=0.99),
-            ),
-            judge(
-                "Log compression brings the suppressed time marginal closer to the truth.",
-                bounded([Asked(nearer, self.gain_of_compression)], least=0.0),
-            ),
-            judge(
-                "The power transform brings the noisy space marginal closer to the truth.",
-                bounded([Asked(nearer, self.gain_of_stretching)], least=0.0),
-            ),
-            judge(
-                "A lognormal fits activity better than an exponential.",
-                bounded([Asked("Kolmogorov-Smirnov distance less", gain)], least=0.0),
-            ),
-        ]
 
 
 def describe(traces: Traces, dataset: Dataset, *, seed: int) -> Description:

@@ -108,6 +108,9 @@ class Place(NamedTuple):
     value: str
     attack: str
 
+    def __str__(self) -> str:
+        return f"{self.attack} at {self.value}"
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
