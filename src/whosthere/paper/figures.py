@@ -74,7 +74,7 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
     values = [
         v for v in (point.value for point in series.points) if v in numbers.values(series.name)
     ]
-    attacks = numbers.attacks(series.name)
+    attacks = numbers.values(series.name, "attack")
     joined = series.parameter != "mechanism"
     shown = [one for one in attacks if one != CEILING]
     for i, attack in enumerate(shown):
