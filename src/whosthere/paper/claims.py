@@ -9,7 +9,6 @@ held if any of them lies elsewhere, by intervals that hold for all of them toget
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -56,8 +55,7 @@ class Asked(NamedTuple):
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """A mean, and where it should lie: between `least` and `most`.
 
     Its intervals hold at 95 % on each side (`alone`), and at 95 % for all means of the claim
@@ -80,11 +78,6 @@ class Bound:
         if self.together[1] < self.least or self.together[0] > self.most:
             return Status.NOT_HELD
         return Status.CANNOT_TELL
-
-    @property
-    def shortfall(self) -> float:
-        """How far the mean lies beyond its bounds; below 0 where it is within."""
-        return max(self.least - self.value, self.value - self.most)
 
     def __str__(self) -> str:
         low, high = self.alone if self.status is Status.HELD else self.together
@@ -112,8 +105,9 @@ def judge(text: str, bounds: Sequence[Bound]) -> Judgement:
     order = (Status.NOT_HELD, Status.CANNOT_TELL, Status.HELD)
     status = next(one for one in order if one in found)
     # The one that comes closest to breaking it, or breaks it most.
-    worst = max((b for b in bounds if b.status is status), key=lambda bound: bound.shortfall)
-    more = f"; {sum(b.status is status for b in bounds)} of {len(bounds)} {status.value}"
+    alike = [one for one in bounds if one.status is status]
+    worst = max(alike, key=lambda one: max(one.least - one.value, one.value - one.most))
+    more = f"; {len(alike)} of {len(bounds)} {status.value}"
     return Judgement(text, status, f"{worst}{more if len(bounds) > 1 else ''}")
 
 
@@ -165,14 +159,9 @@ _WAYS: Mapping[str, Callable[[float], tuple[float, float]]] = {
 class Claim(NamedTuple):
     """A statement about one series, which is judged where this was measured.
 
-    Attributes
-    ----------
-    text
-        What is claimed, with ``{}`` for the number.
-    way, asks
-        What it means: where which means should lie.
-    number
-        What decides; where it differs, by the paper's data set, and nothing is claimed of others.
+    `text` is what is claimed, with ``{}`` for the number that decides; `asks` and `way` say which
+    means should lie where. If there is a number for some of the paper's data sets, nothing is
+    claimed of others.
     """
 
     series: str

@@ -7,7 +7,6 @@ the paper's two attacks, except in series that compare variants of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,8 +79,7 @@ def size_of(
     )
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One setting of a series; `value` is that of its parameter, as tables write it.
 
     Where no group size is given, it is the data set's own.
@@ -102,8 +100,7 @@ class Point:
         return Setting(scheme, knowledge_rule(self.knowledge))
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """Points that differ in one parameter, and the attacks that are made in all of them."""
 
     name: str
@@ -112,8 +109,7 @@ class Series:
     attacks: tuple[str, ...] = _THREE
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """The tables and curves that answer a question; `in_paper` tells whether the paper has it."""
 
     name: str
@@ -127,7 +123,7 @@ class Experiment:
         found = []
         for series in self.series:
             points = tuple(one for one in series.points if (one.group_size or usual) <= most)
-            found += [replace(series, points=points)] if points else []
+            found += [series._replace(points=points)] if points else []
         return tuple(found)
 
     def places(self, dataset: Dataset, n_users: int) -> Iterator[tuple[Series, Point, Setting]]:
@@ -208,7 +204,7 @@ def _compared(*attacks: str, at: Mapping[str, str | Mechanism], name: str = "") 
 
 def _experiment(name: str, question: str, *series: Series, in_paper: bool = True) -> Experiment:
     """Return an experiment, whose name comes before those of its series."""
-    named = tuple(replace(one, name=f"{name}{one.name}") for one in series)
+    named = tuple(one._replace(name=f"{name}{one.name}") for one in series)
     return Experiment(name, question, named, in_paper)
 
 

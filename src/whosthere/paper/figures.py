@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from whosthere.paper.description import Description, Floats
     from whosthere.paper.experiments import Series
@@ -31,6 +30,7 @@ _PANEL, _SINGLE = (3.6, 2.9), (5.2, 3.1)
 _LETTER, _MARK = 0.065, 0.6
 _NAMES = {KK: "Knock-Knock", ZK: "Zero Auxiliary Knowledge", LR: "Likelihood ratio"}
 _STYLES = {KK: 0, ZK: 1, LR: 2}
+_BARS: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "capsize": 2}
 _PARAMETERS = {
     "k": "suppressed up to k",
     "epsilon": "privacy budget \N{GREEK SMALL LETTER EPSILON}",
@@ -71,23 +71,24 @@ def _panels(n: int, *, size: tuple[float, float] | None = None) -> tuple[Picture
 
 def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
     """Draw the mean AUC of every attack over the points of a series, with standard errors."""
-    values = [
-        v for v in (point.value for point in series.points) if v in numbers.values(series.name)
-    ]
+    values = numbers.values(series.name)
     attacks = numbers.values(series.name, "attack")
     joined = series.parameter != "mechanism"
     shown = [one for one in attacks if one != CEILING]
+    # An attack has always the same marker, and each of its variants another one.
+    order = list(dict.fromkeys((*_STYLES, *shown)))
     for i, attack in enumerate(shown):
         means, errors = _means(numbers, series.name, values, attack)
         places = np.arange(len(values)) + (0 if joined else (i - (len(shown) - 1) / 2) * 0.12)
         name, _, rest = attack.partition("(")
-        _line(
-            axis,
+        axis.errorbar(
             places,
-            (means, errors),
+            means,
+            yerr=errors,
+            **_BARS,
             label=named(attack, _NAMES),
             color=COLOURS[_STYLES.get(name, 3)],
-            marker=_marker(attack, shown),
+            marker=MARKERS[order.index(attack) % len(MARKERS)],
             linestyle=("--" if rest else "-") if joined else "none",
             markerfacecolor="white" if rest else None,
         )
@@ -101,17 +102,6 @@ def _curves(axis: Axes, series: Series, numbers: Numbers) -> None:
         axis.set_xlim(-0.5, len(values) - 0.5)
     axis.set_xlabel(_PARAMETERS[series.parameter], fontsize=9)
     _auc_axis(axis)
-
-
-def _line(
-    axis: Axes,
-    places: Sequence[float] | NDArray[np.floating],
-    found: tuple[Sequence[float], Sequence[float]],
-    **style: Any,  # noqa: ANN401 - as matplotlib has it
-) -> None:
-    """Draw means with their standard errors."""
-    means, errors = found
-    axis.errorbar(places, means, yerr=errors, markersize=4, linewidth=1.2, capsize=2, **style)
 
 
 def _auc_axis(axis: Axes) -> None:
@@ -130,13 +120,6 @@ def _means(
         float(one.std(ddof=1)) / math.sqrt(one.size) if one.size > 1 else 0.0 for one in found
     ]
     return means, errors
-
-
-def _marker(attack: str, attacks: Sequence[str]) -> str:
-    """Return the marker of an attack: always the same, and another one for each variant."""
-    variants = [one for one in attacks if one not in _STYLES]
-    place = _STYLES[attack] if attack in _STYLES else len(_STYLES) + variants.index(attack)
-    return MARKERS[place % len(MARKERS)]
 
 
 def _legend(figure: Picture, axes: Sequence[Axes]) -> None:
@@ -167,9 +150,9 @@ def _group_size_dp(numbers: Numbers) -> Picture:
             values = numbers.values(series)
             if not values:
                 continue
-            found = _means(numbers, series, values, attack)
-            style = {"color": COLOURS[i], "marker": MARKERS[i], "label": f"m = {m}"}
-            _line(axis, range(len(values)), found, **style)
+            means, errors = _means(numbers, series, values, attack)
+            style = _BARS | {"color": COLOURS[i], "marker": MARKERS[i], "label": f"m = {m}"}
+            axis.errorbar(range(len(values)), means, yerr=errors, **style)
             axis.set_xticks(range(len(values)), values)
         axis.set_title(_NAMES[attack], fontsize=9)
         axis.set_xlabel(_PARAMETERS["epsilon"], fontsize=9)
@@ -183,9 +166,9 @@ def _synthetic_size(numbers: Numbers) -> Picture:
     figure, (axis,) = _panels(1)
     (value, *_) = numbers.values("synthetic-size")
     pairs = [_means(numbers, "synthetic-size", [value], f"{ZK}(reference={n})") for n in MADE_UP]
-    found = [mean for (mean,), _ in pairs], [error for _, (error,) in pairs]
-    style = {"color": COLOURS[_STYLES[ZK]], "marker": MARKERS[1], "label": _NAMES[ZK]}
-    _line(axis, MADE_UP, found, **style)
+    means, errors = [mean for (mean,), _ in pairs], [error for _, (error,) in pairs]
+    style = _BARS | {"color": COLOURS[1], "marker": MARKERS[1], "label": _NAMES[ZK]}
+    axis.errorbar(MADE_UP, means, yerr=errors, **style)
     (level,), _ = _means(numbers, "synthetic-size", [value], LR)
     axis.axhline(level, color=COLOURS[_STYLES[LR]], linewidth=1.2, label=_NAMES[LR])
     axis.set_xscale("log")

@@ -229,8 +229,8 @@ def _published(results: pl.DataFrame, dataset: Dataset) -> list[str]:
             (
                 row["value"],
                 _SHORT[row["attack"]],
-                _number(row["mean"], row["standard_error"]),
-                _number(row["mean_ours"], row["standard_error_ours"]),
+                _number(row),
+                _number(row, "_ours"),
                 f"{row['difference']:+.3f}",
                 _in_errors(row["in_standard_errors"]),
             )
@@ -285,18 +285,16 @@ def _results(rows: pl.DataFrame) -> str:
     series, parameter = rows["experiment"][0], rows["parameter"][0].replace("_", " ")
     heads = [f"{series}: {parameter}", *(f"{words} {named(a, _SHORT)}" for _, words, a in columns)]
     lines = [
-        (value, *(_cell(found.get((value, attack, metric))) for metric, _, attack in columns))
+        (value, *(_number(found.get((value, attack, metric))) for metric, _, attack in columns))
         for value in rows["value"].unique(maintain_order=True)
     ]
     return _table(heads, lines)
 
 
-def _cell(row: dict[str, float] | None) -> str:
-    return "" if row is None else _number(row["mean"], row["standard_error"])
-
-
-def _number(mean: float, error: float) -> str:
-    return f"{mean:.3f} ± {error:.3f}"
+def _number(row: Mapping[str, float] | None, whose: str = "") -> str:
+    if row is None:
+        return ""
+    return f"{row[f'mean{whose}']:.3f} ± {row[f'standard_error{whose}']:.3f}"
 
 
 def _data(figures: Sequence[str]) -> list[str]:
@@ -304,13 +302,9 @@ def _data(figures: Sequence[str]) -> list[str]:
         from whosthere.paper.figures import DATA_FIGURES  # noqa: PLC0415 - an optional extra
     except ImportError:
         return []
-    shown = [name for name in DATA_FIGURES if name in figures]
-    if not shown:
-        return []
-    return [
-        "## The data",
-        *(f"![{DATA_FIGURES[n][0]}](figures/{n}.svg)\n\n{DATA_FIGURES[n][0]}." for n in shown),
-    ]
+    drawn = {name: caption for name, (caption, _) in DATA_FIGURES.items() if name in figures}
+    shown = [f"![{said}](figures/{name}.svg)\n\n{said}." for name, said in drawn.items()]
+    return ["## The data", *shown] if shown else []
 
 
 def _plain(name: str) -> str:

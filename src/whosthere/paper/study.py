@@ -219,14 +219,10 @@ def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: boo
     path = folder / f"{dataset.name}.parquet"
     if begun and path.exists():
         return path
-    made = made_traces(dataset, given)
     with only_one(folder, "study"), TemporaryDirectory() as elsewhere:
-        if not path.exists():
-            made.save(path)
-            return path
-        again = Path(elsewhere) / path.name
-        made.save(again)
-        if fingerprint(again) != fingerprint(path):
+        made = Path(elsewhere) / path.name if path.exists() else path
+        made_traces(dataset, given).save(made)
+        if fingerprint(made) != fingerprint(path):
             problem = f"is there already, and does not hold the traces of {dataset.name}"
             raise FileError(problem, where=path, fix="Name a new folder")
     return path

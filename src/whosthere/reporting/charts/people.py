@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.display import counted
 from whosthere.reporting.charts import svg
@@ -64,17 +64,9 @@ class Spread(Chart):
 class Scatter(Chart):
     """One thing against another, a point for each target, region or hour.
 
-    Attributes
-    ----------
-    x_axis, y_axis
-        What the axes are.
-    points
-        x, y and what to say of each, empty where there are too many to say something of each.
-        What is risk lies between 0 and 1.
-    logarithmic
-        Whether steps to the right are factors.
-    diagonal
-        Whether both axes are the same, with a line where they agree.
+    `points` are x, y and what to say of each, empty where there are too many to say something of
+    each. What is risk lies between 0 and 1. If `diagonal`, both axes are the same, with a line
+    where they agree.
     """
 
     x_axis: str
@@ -114,8 +106,7 @@ def _across(values: Sequence[float], field: Field, *, logarithmic: bool) -> Line
     return Linear(low, most + margin, field.left + 5, field.right)
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """One attack, or the ceiling.
 
     False alarms in ascending order, people found, and the band around them, shape (n,) each.
@@ -132,12 +123,8 @@ class Curve:
 class RocChart(Chart):
     """The curves of one protection with their bands, and the diagonal of guessing.
 
-    Attributes
-    ----------
-    guaranteed
-        The most people whom anybody can find at 1 % false alarms; None without a guarantee.
-    smallest
-        The smallest rate that is shown on logarithmic axes; None for linear axes.
+    `guaranteed` is the most people whom anybody can find at 1 % false alarms, if anything is
+    guaranteed, and `smallest` the smallest rate on logarithmic axes; None for linear axes.
     """
 
     curves: tuple[Curve, ...]
@@ -187,8 +174,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return kept + points[1:][-1:]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A region: its position, its `shade`, and what it says."""
 
     lon: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.inference.vocabulary import CEILING, GUARANTEE
 from whosthere.reporting.charts import svg
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _ROW = 18
 _LETTERS = 58
-_STYLES = 6
 DECISIONS: dict[Decision, Key] = {
     "accept": Key("accept", "accept", "circle"),
     "reject": Key("reject", "reject", "square"),
@@ -34,13 +33,11 @@ _BOUNDS = {
 
 def numbered_keys(names: Sequence[str]) -> dict[str, Key]:
     """Return a way to draw for each name, in the order of the style sheet."""
-    return {
-        name: Key(name, f"s{i % _STYLES}", svg.SHAPES[i % _STYLES]) for i, name in enumerate(names)
-    }
+    n = len(svg.SHAPES)
+    return {name: Key(name, f"s{i % n}", svg.SHAPES[i % n]) for i, name in enumerate(names)}
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(NamedTuple):
     """One value, with its interval where it has one."""
 
     key: Key
@@ -89,14 +86,8 @@ class Protection:
 class DotChart(Chart):
     """Values with intervals on one axis, one row for each protection, below its label.
 
-    Attributes
-    ----------
-    risk
-        What the values are.
-    limit
-        The most that the policy allows, None without a limit.
-    low, high
-        The ends of the axis.
+    `risk` is what the values are, `limit` the most that the policy allows, if it has a limit, and
+    `low` and `high` are the ends of the axis.
     """
 
     risk: str

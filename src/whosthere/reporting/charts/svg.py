@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -163,8 +163,7 @@ class Logarithmic(Linear):
         return [(value, f"{value:,.10g}") for value in within]
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """How a line or, where it has a shape, a mark is drawn, and what it means."""
 
     words: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.inference.vocabulary import METRICS
@@ -28,8 +27,7 @@ class Entry(NamedTuple):
     meaning: str
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """How to understand and repeat an audit; `left_out` is what the command does not say."""
 
     method: tuple[str, ...]
@@ -84,14 +82,18 @@ def policy_table(policy: Policy) -> Table:
 
 def command_of(audit: AuditResult) -> str:
     """Return a command that repeats an audit, as far as its manifest tells."""
-    plan, settings = audit.plan, audit.manifest["settings"]
+    plan, settings, choice = audit.plan, audit.manifest["settings"], audit.choice
+    by_hand = choice is not None and choice.by_hand
     given = {
         "--group-size": [one["group_size"] for one in settings],
         "--mechanism": [one["mechanism"] for one in settings],
         "--attack": [attack for own in plan["contests"].values() for attack in own],
         # What is usual goes without saying.
         "--knowledge": [one["knowledge"] for one in settings],
-        **_options_of_targets(audit),
+        # As many targets, chosen in the same way, without any id.
+        "--user": ["..."] if by_hand else [],
+        "--targets": [] if by_hand else [audit.n_targets],
+        "--min-visits": [choice.min_visits] if choice and choice.min_visits > 1 else [],
         "--releases": [plan["releases"]],
         "--control-releases": [plan["control_releases"]],
         "--reference-size": [plan["reference_size"]],
@@ -108,15 +110,6 @@ def command_of(audit: AuditResult) -> str:
         for value in dict.fromkeys(values)
     ]
     return " \\\n    ".join(["whosthere audit TRACES", *parts, "--out RUN"])
-
-
-def _options_of_targets(audit: AuditResult) -> dict[str, list[object]]:
-    """Return the options that choose as many targets in the same way, without any id."""
-    choice = audit.choice
-    if choice is not None and choice.by_hand:
-        return {"--user": ["..."]}
-    least = 1 if choice is None else choice.min_visits
-    return {"--targets": [audit.n_targets], "--min-visits": [least] if least > 1 else []}
 
 
 def facts_of(audit: AuditResult) -> dict[str, str]:

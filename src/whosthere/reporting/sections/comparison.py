@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
@@ -13,7 +12,7 @@ from whosthere.reporting.sections.parts import PROTECTION, Head, Lookup, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Verdict
@@ -27,8 +26,7 @@ _FACTS = (
 )
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(NamedTuple):
     """A protection: its name, with all group sizes that it has, and its setting in each audit."""
 
     name: str
@@ -67,7 +65,7 @@ def comparison_page(audits: Sequence[AuditResult]) -> ComparisonPage:
     measures = (_measure(metric, names, pairs, found) for metric in _metrics(audits))
     return ComparisonPage(
         names,
-        tuple(_warnings(audits, pairs)),
+        _warnings(audits, pairs),
         _verdicts(audits, names, pairs),
         tuple(measure for measure in measures if measure is not None),
         _plans(audits, names),
@@ -78,8 +76,7 @@ def comparison_json(audits: Sequence[AuditResult]) -> dict[str, Any]:
     """Return a comparison as a JSON object: every audit, and what surely changed since the first.
 
     Under `changes`, every protection and metric has the largest value of all attacks in each audit
-    (null where it was not measured), and how all but the first differ from the first. `settings`
-    are the names that the protection has in each audit.
+    (null where it was not measured), and how all but the first differ from the first.
     """
     names, pairs = distinct_names(audits), _matched(audits)
     found = [Lookup(audit.findings) for audit in audits]
@@ -116,13 +113,11 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     """Say whether a value surely changed: only where the two intervals do not overlap."""
     if before is None or after is None or before.estimate is None or after.estimate is None:
         return "not comparable"
-    ends = (before.low, before.high, after.low, after.high)
-    if any(end is None for end in ends):
+    if before.low is None or before.high is None or after.low is None or after.high is None:
         return "cannot tell"
-    low, high, new_low, new_high = (float(end) for end in ends if end is not None)
-    if new_low > high:
+    if after.low > before.high:
         return "higher"
-    return "lower" if new_high < low else "cannot tell"
+    return "lower" if after.high < before.low else "cannot tell"
 
 
 def _matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
@@ -203,18 +198,16 @@ def _measure(
     return Measure(metric, chart, Table.of(caption, heads, body))
 
 
-def _warnings(audits: Sequence[AuditResult], pairs: Sequence[Matched]) -> Iterator[str]:
+def _warnings(audits: Sequence[AuditResult], pairs: Sequence[Matched]) -> tuple[str, ...]:
     said: dict[str, str] = texts()["comparison"]["warnings"]
-    if any(audit.trusted is False for audit in audits):
-        yield said["untrusted"]
-    if len({str(audit.policy.to_json()) for audit in audits}) > 1:
-        yield said["policies"]
-    if len({str(audit.manifest.get("traces")) for audit in audits}) > 1:
-        yield said["traces"]
-    if any(pair.name not in pair.settings for pair in pairs):
-        yield said["group_sizes"]
-    if len({str(audit.choice) for audit in audits}) > 1:
-        yield said["targets"]
+    cases = {
+        "untrusted": any(audit.trusted is False for audit in audits),
+        "policies": len({str(audit.policy.to_json()) for audit in audits}) > 1,
+        "traces": len({audit.manifest.get("traces") for audit in audits}) > 1,
+        "group_sizes": any(pair.name not in pair.settings for pair in pairs),
+        "targets": len({str(audit.choice) for audit in audits}) > 1,
+    }
+    return tuple(said[case] for case, is_so in cases.items() if is_so)
 
 
 def _plans(audits: Sequence[AuditResult], names: tuple[str, ...]) -> Table:

@@ -5,8 +5,7 @@ An audit has one, and so has a search for a protection, which also shows the ste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
@@ -31,30 +30,20 @@ _FEW = 3
 _NAMED = 4
 
 
-@dataclass(frozen=True)
-class Card:
-    """The verdict about one protection, and what it means for people.
-
-    `number` is that of the protection in all tables and pictures, from 1.
-    """
+class Card(NamedTuple):
+    """The number of a protection in all tables, the verdict, and what it means for people."""
 
     number: int
     verdict: Verdict
     headline: str
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(NamedTuple):
     """All of the first screen.
 
-    Attributes
-    ----------
-    tally
-        Each decision, how often it was taken, and how many of these are useless protections.
-    opened
-        Whether the reasons of all cards are shown at once.
-    pictures
-        Risk by each metric that is limited.
+    `tally` has each decision, how often it was taken, and how many of these are useless
+    protections; `pictures` show the risk by each metric that is limited. If `opened`, the reasons
+    of all cards are shown at once.
     """
 
     advice: tuple[str, ...]
@@ -200,18 +189,16 @@ def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
 
 def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dict[str, DotChart]:
     """Return the risk of all protections by each limited metric, against utility if measured."""
-    metrics = dict.fromkeys(("auc", *(limit.metric for limit in policy.limits)))
-    charts = {metric: _risk_chart(verdicts, found, metric, policy) for metric in metrics}
-    return {metric: chart for metric, chart in charts.items() if chart is not None}
+    pictures = {}
+    for metric in dict.fromkeys(("auc", *(limit.metric for limit in policy.limits))):
+        every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
+        rows = tuple(row for row in every if row.dots)
+        if rows:
+            pictures[metric] = _risk_chart(rows, metric, policy)
+    return pictures
 
 
-def _risk_chart(
-    verdicts: Sequence[Verdict], found: Lookup, metric: str, policy: Policy
-) -> DotChart | None:
-    every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
-    rows = tuple(row for row in every if row.dots)
-    if not rows:
-        return None
+def _risk_chart(rows: tuple[Protection, ...], metric: str, policy: Policy) -> DotChart:
     limit = next((limit.most for limit in policy.limits if limit.metric == metric), None)
     low, high = parts.axis_ends(metric, rows, limit)
     words = words_of(metric)
@@ -267,13 +254,15 @@ def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
     best, size = found.largest(verdict.setting, FOUND), verdict.group_size
     if best is None or best.estimate is None or size is None:
         return Cell("not resolvable")
-    low, high, share = best.low, best.high, best.estimate
-    if verdict.who is not None:
-        # A release holds other people too, of whom nothing is known.
-        span = "" if low is None or high is None else f"{low:.1%} \u2013 {high:.1%}"
-        return Cell(f"{share:.1%} of the {verdict.who}", span, sort=share * size)
-    span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
-    return Cell(f"{share * size:,.0f} of {size:,}", span, sort=share * size)
+    # A release holds other people than these too, of whom nothing is known.
+    of = f"{size:,}" if verdict.who is None else f"the {verdict.who}"
+
+    def shown(share: float) -> str:
+        return f"{share * size:,.0f}" if verdict.who is None else f"{share:.1%}"
+
+    low, high = best.low, best.high
+    span = "" if low is None or high is None else f"{shown(low)} \u2013 {shown(high)}"
+    return Cell(f"{shown(best.estimate)} of {of}", span, sort=best.estimate * size)
 
 
 def _advice_of_search(found: Recommendation) -> Iterator[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from whosthere.auditing.verdict import Verdict
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
-from whosthere.reporting.words import number, short_words_of, shortened, span, texts
+from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ FOUND = "tpr_at_fpr_1pct"
 """The measure of how many people are found."""
 KEPT = "pattern_correlation"
 """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
+_TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
 _WIDEST = 24
 """Letters that a line of one column is given on paper, at most."""
 _BOLD = 1.2
@@ -81,8 +82,7 @@ class Lookup:
         return None if value is None else min(max(value, 0.0), 1.0)
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The head of a column; `term` is the entry of the glossary that explains it."""
 
     words: str
@@ -90,20 +90,11 @@ class Head:
     numeric: bool = True
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a cell.
+class Cell(NamedTuple):
+    """What stands in a cell: a value, and below it its interval, or what must not be overlooked.
 
-    Attributes
-    ----------
-    text, detail
-        The value, and below it its interval, or what must not be overlooked.
-    sort
-        What the column is sorted by; None comes last.
-    note
-        Why there is no value, or what else to know.
-    decision
-        The decision that the cell shows, in its colour.
+    `sort` is what the column is sorted by, where None comes last, and `note` why there is no value,
+    or what else to know. A decision is shown in its colour.
     """
 
     text: str
@@ -164,7 +155,8 @@ ATTACK = Head("attack", "attack", numeric=False)
 
 def metric_heads(metrics: Iterable[str]) -> tuple[Head, ...]:
     """Return the heads of columns of metrics."""
-    return tuple(Head(short_words_of(metric), metric) for metric in metrics)
+    short: dict[str, str] = texts()["short"]
+    return tuple(Head(short.get(metric, words_of(metric)), metric) for metric in metrics)
 
 
 Shown: TypeAlias = Cell | Finding | Verdict | str | int | float | None
@@ -179,7 +171,7 @@ def cell(value: Shown) -> Cell:
         case Finding():
             shown = span_cell(value.estimate, value.low, value.high)
             unknown = Cell("not resolvable")
-            return replace(unknown if value.estimate is None else shown, note=value.note)
+            return (unknown if value.estimate is None else shown)._replace(note=value.note)
         case Verdict():
             said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
             decided: str = texts()["decisions"][value.decision]["words"]
@@ -197,7 +189,8 @@ def span_cell(value: float | None, low: float | None, high: float | None) -> Cel
     """Return a number, with its interval where it has one."""
     if value is None:
         return Cell("\N{EN DASH}")
-    return Cell(number(value), span(low, high), sort=value)
+    interval = "" if low is None or high is None else f"{low:.2f}{_TO}{high:.2f}"
+    return Cell(number(value), interval, sort=value)
 
 
 def protection_cell(number: int, name: str) -> Cell:
@@ -205,8 +198,7 @@ def protection_cell(number: int, name: str) -> Cell:
     return Cell(f"{number}  {shortened(name)}", sort=float(number))
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(NamedTuple):
     """Pictures of one protection, and perhaps of one attack, that a reader can choose.
 
     `figures` are pictures by the names of their captions in the texts. The numbers are those of

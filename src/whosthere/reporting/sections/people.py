@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,8 +33,7 @@ _LEFT = "cells_kept"
 _LETTERS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class Who:
+class Who(NamedTuple):
     """How the success of each attack is spread over the targets, under each protection.
 
     `releases` is how many an AUC of a target rests on, at least. `together` is how many people
@@ -133,8 +131,7 @@ def _figures(
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Where:
+class Where(NamedTuple):
     """Where and when each protection lets people be found; a map needs positions.
 
     `left_out` is how many protections there was no room for, and `people` how many people the
@@ -183,7 +180,7 @@ def _panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> P
 
 
 def _map(placed: pl.DataFrame, setting: str) -> RegionMap:
-    largest = _largest(placed)
+    largest = max(placed["leak"].drop_nulls(), default=0.0)
     places = tuple(
         Place(
             row["lon"],
@@ -198,7 +195,7 @@ def _map(placed: pl.DataFrame, setting: str) -> RegionMap:
 
 
 def _week(rows: pl.DataFrame, setting: str) -> Week:
-    largest = _largest(rows)
+    largest = max(rows["leak"].drop_nulls(), default=0.0)
     by_hour = {row["index"]: row for row in rows.iter_rows(named=True)}
     hours = []
     for i in range(168):
@@ -206,10 +203,6 @@ def _week(rows: pl.DataFrame, setting: str) -> Week:
         said = f"{DAYS[i // 24]} {i % 24:02d}:00: {_amount(row)}"
         hours.append((shade(row["leak"], largest), said))
     return Week(f"Hours of the week by what they give away, {setting}", tuple(hours))
-
-
-def _largest(rows: pl.DataFrame) -> float:
-    return max(rows["leak"].drop_nulls().to_list(), default=0.0)
 
 
 def _amount(row: Mapping[str, Any]) -> str:

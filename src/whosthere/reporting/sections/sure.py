@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -37,8 +37,7 @@ _SHOWN = (
 _MOST_PANELS, _MOST_POINTS = 12, 200
 
 
-@dataclass(frozen=True, eq=False)
-class Sure:
+class Sure(NamedTuple):
     """ROC curves of each protection, tables, and what attackers estimate against the truth."""
 
     curves: tuple[Panel, ...]
