@@ -26,8 +26,7 @@ from whosthere.specs import content
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from whosthere.data.group import Group
-    from whosthere.data.traces import Traces
+    from whosthere.data.traces import Group, Traces
     from whosthere.kernels.stages import Stages
     from whosthere.privacy.alphabet import Alphabet
 

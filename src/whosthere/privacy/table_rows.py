@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.reading.columns import letters, missing, parts_of
-from whosthere.data.reading.layout import arrange, find_forms, joined_ids
-from whosthere.data.reading.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
+from whosthere.data.reading.columns import (
+    arrange,
+    find_forms,
+    joined_ids,
+    letters,
+    missing,
+    parts_of,
+)
+from whosthere.data.reading.times import DAY_OR_MONTH, decided, looks_like_time, shape_of
 from whosthere.errors import EmptyError, listed
 
 if TYPE_CHECKING:

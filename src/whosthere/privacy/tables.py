@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.numbers import whole_numbers_of
+from whosthere.data.reading.columns import Columns, whole_numbers_of
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
@@ -107,7 +106,7 @@ class TableReader:
         Counts and marks that the mechanism cannot have published are refused.
         """
         with naming(Path(path)):
-            source = only_table(open_sources(path).sources, Path(path))
+            source = only_table(open_sources(path)[0], Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
-    from whosthere.game.target_choice import TargetChoice
+    from whosthere.game.plan import TargetChoice
     from whosthere.inference.finding import Finding
 
 _LONG = 400
