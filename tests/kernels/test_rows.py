@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.kernels import rows
-from whosthere.kernels.random_words import random_word
+from whosthere.kernels.drawing import random_word
 from whosthere.kernels.rows import (
     count_cells,
     count_pairs,

@@ -119,7 +119,8 @@ class GroupSampler:
             raise GroupError("cells to count must ascend")
         place = np.full(reference.n_cells, -1, np.int32)
         place[cells] = np.arange(cells.size)
-        indptr, visits = kernels.restrict_rows(reference.indptr, reference.cells, place)
+        visits = place[reference.cells]
+        indptr, visits = kernels.take_marked(reference.indptr, visits, visits >= 0)
         known = place[target]
         return _People(
             own(indptr, np.int64),
@@ -145,12 +146,10 @@ def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) ->
 
     def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> bool | None:
         lanes = _lanes(people, lane)
-        return (
-            kernels.publish_groups(
-                indptr, cells, target, m, stages, key, first, stop, lanes, counts
-            )
-            or None
+        fits = kernels.publish_groups(
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *_Changes.none()
         )
+        return fits or None
 
     counts, _ = _in_smallest_type(n_cells, n, kernels.LINE // lane.itemsize, make)
     return kernels.CountMatrix.single(counts)
@@ -165,7 +164,7 @@ def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> C
     def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> _Changes | None:
         found = _Changes.room_for(stop - first, most)
         lanes = _lanes(people, lane)
-        fits = kernels.publish_pairs(
+        fits = kernels.publish_groups(
             indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
         return found if fits else None
@@ -211,11 +210,16 @@ def _in_smallest_type(
 
 
 class _Changes(NamedTuple):
-    """How pairs differ, as in `kernels.publish_pairs`."""
+    """How pairs differ, as in `kernels.publish_groups`."""
 
     bounds: NDArray[np.int64]
     changed: NDArray[np.int32]
     changes: NDArray[np.int32]
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return what stands for groups that are no pairs."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
 
     @classmethod
     def room_for(cls, n_pairs: int, most: int) -> Self:

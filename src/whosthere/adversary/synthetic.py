@@ -109,7 +109,7 @@ class UnicityModel:
             Whether numbers of visits are drawn evenly from the activity's law.
         """
         visits = self.activity.draw(n, rng, evenly=evenly)
-        indptr, cells = kernels.draw_traces(self.people, visits, _key(rng))
+        indptr, cells = kernels.draw_traces(self.people, visits, _key(rng), in_order=False)
         return Traces(
             _names(n), own(indptr, np.int64), own(cells, np.int32), self.regions, self.epochs
         )
@@ -156,8 +156,8 @@ class SamePeople:
         if (n_visits > self._n_drawn).any():
             # More than is needed now, so that the next mean hardly asks for more.
             self._n_drawn = activity.with_mean(_ROOM * mean).at(self._shares)
-            self._bounds, self._cells = kernels.draw_visits(
-                self._model.people, self._n_drawn, self._key
+            self._bounds, self._cells = kernels.draw_traces(
+                self._model.people, self._n_drawn, self._key, in_order=True
             )
         n_regions, n_epochs = self._model.space.size, self._model.time.size
         # One cell more, which stands for none.

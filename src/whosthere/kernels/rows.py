@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_word
-from whosthere.kernels.sorting import put_smallest_first
+from whosthere.kernels.drawing import put_smallest_first, random_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_word
+from whosthere.kernels.drawing import random_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

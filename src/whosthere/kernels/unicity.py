@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_share, random_word
-from whosthere.kernels.sorting import put_smallest_first, sort_both
+from whosthere.kernels.drawing import (
+    put_smallest_first,
+    random_share,
+    random_word,
+    sort_both,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,14 +66,19 @@ class People(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def draw_traces(
-    people: People, n_visits: NDArray[np.int64], key: np.uint64
+    people: People,
+    n_visits: NDArray[np.int64],
+    key: np.uint64,
+    in_order: bool,  # noqa: FBT001 - compiled functions have no keyword-only parameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw a trace of as many visits as each entry of `n_visits` says, as compressed rows.
 
     A trace belongs to the key and its own number. The first visits of a trace do not depend on how
     many there are.
 
-    Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each.
+    Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each. Or,
+    if `in_order`, the cells in the order in which they are visited; one that a person visits again
+    is replaced by the number of cells, which stands for none.
     """
     bounds = np.zeros(n_visits.size + 1, np.int64)
     cells = np.empty(n_visits.sum(), np.int32)
@@ -79,35 +88,15 @@ def draw_traces(
     for trace in range(n_visits.size):
         if n_visits[trace] > 0:
             n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
-            if n <= _FEW_VISITS:
+            if in_order:
+                end += n
+            elif n <= _FEW_VISITS:
                 end = _sort_distinct(cells, end, n, people.space.size * n_epochs)
             else:
                 end = _take_marks(model, n_rois, n_epochs, cells, end)
             _clear(model.marks, n_rois * _words(n_epochs))
         bounds[trace + 1] = end
     # Memory that was never written to costs nothing, so the rest need not be cut off by a copy.
-    return bounds, cells[:end]
-
-
-@njit(cache=True, nogil=True)
-def draw_visits(
-    people: People, n_visits: NDArray[np.int64], key: np.uint64
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw the traces of `draw_traces`, as visits in the order in which they are made.
-
-    Returns the rows' bounds, shape (n_traces + 1,), and the cells; one that a person visits again
-    is replaced by the number of cells, which stands for none.
-    """
-    bounds = np.zeros(n_visits.size + 1, np.int64)
-    cells = np.empty(n_visits.sum(), np.int32)
-    model = _prepared(people)
-    end = 0
-    for trace in range(n_visits.size):
-        if n_visits[trace] > 0:
-            n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
-            _clear(model.marks, n_rois * _words(people.time.size))
-            end += n
-        bounds[trace + 1] = end
     return bounds, cells[:end]
 
 
