@@ -152,7 +152,7 @@ def compared(traces: Traces, text: str, rows: NDArray[np.int64], m: int, seed: i
     """Compare guarantees with what is reached for some people."""
     mechanism = Mechanism.parse(text)
     rng = np.random.default_rng(seed)
-    kept = mechanism.bound(traces, rng).traces
+    kept = mechanism.bound(traces, rng)
     best = Best(mechanism, m)
     order = np.argsort(-kept.visits_per_user(), kind="stable")
     all_reached, promised = [], []

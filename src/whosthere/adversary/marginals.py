@@ -205,7 +205,7 @@ class _Imitation:
         model = replace(self.model, activity=self.model.activity.with_mean(mean))
         rng = np.random.default_rng(self.seed)
         traces = model.generate(self.release.group_size, rng, evenly=True)
-        return self.published(mechanism.bound(traces, rng).traces.counts())
+        return self.published(mechanism.bound(traces, rng).counts())
 
     def published(self, counts: NDArray[np.int32]) -> float:
         """Return the total per person that is published of true counts, on average if known."""

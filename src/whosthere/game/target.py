@@ -286,7 +286,7 @@ class TargetTable:
         if not mechanism.bounds_visits:
             return Candidates(people, people)
         bounding = self.rounds.rng("would-be bounding", *self.rounds.task.scheme.key, i)
-        bounded = mechanism.bound(people.traces, bounding).traces
+        bounded = mechanism.bound(people.traces, bounding)
         return Candidates(people, Group.all_of(bounded))
 
     @cached_property

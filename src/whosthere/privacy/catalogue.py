@@ -50,16 +50,10 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 
 def _of_step(kind: type[Step]) -> Kind:
-    """Return a kind that makes one step."""
-
     def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
         return (kind(**fields),)
 
     return replace(Kind.of(kind), make=make)
-
-
-def _of_preset(name: str, preset: Preset) -> Kind:
-    return Kind(lambda: preset.steps, example=name, summary=preset.meaning)
 
 
 MECHANISMS = Catalogue(
@@ -67,7 +61,10 @@ MECHANISMS = Catalogue(
     {
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
         **{kind.name: _of_step(kind) for kind in STEPS},
-        **{name: _of_preset(name, preset) for name, preset in PRESETS.items()},
+        **{
+            name: Kind(lambda preset=preset: preset.steps, example=name, summary=preset.meaning)
+            for name, preset in PRESETS.items()
+        },
     },
 )
 """Each kind makes a tuple of steps."""

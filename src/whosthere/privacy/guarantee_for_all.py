@@ -91,39 +91,24 @@ class PooledCurve:
 
 @dataclass(frozen=True, eq=False)
 class GuaranteeForAll:
-    """What no attacker can exceed, over many people.
-
-    Attributes
-    ----------
-    worst
-        The guarantee for whoever has most to lose, of everybody; for as many visits, rounded up.
-    everybody
-        How many people that is.
-    pooled
-        The largest possible means, rates and area over those who are asked about.
-    asked
-        How many people these are.
-    """
+    """What no attacker can exceed, over many people."""
 
     worst: GameGuarantee
+    """The guarantee for whoever has most to lose, of everybody; for as many visits, rounded up."""
     everybody: int
+    """How many people that is."""
     pooled: PooledCurve
+    """The largest possible means, rates and area over those who are asked about."""
     asked: int
+    """How many people these are."""
 
 
 def guarantee_for_all(
     mechanism: Mechanism, everybody: Traces, asked: NDArray[np.bool_]
 ) -> GuaranteeForAll | None:
-    """Return what the mechanism guarantees; None if it guarantees nothing.
+    """Return what the mechanism guarantees to all who may be published; None if nothing.
 
-    Parameters
-    ----------
-    mechanism
-        What is done to the counts.
-    everybody
-        All who may be published.
-    asked
-        Of whom means are taken, at least one of everybody, shape (n_users,).
+    Means are taken over those who are `asked` about, at least one of everybody, shape (n_users,).
     """
     given = mechanism.guarantee
     if given is None:
@@ -135,9 +120,8 @@ def guarantee_for_all(
     cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
     found = [_in_case(mechanism, *map(int, case)) for case in cases]
     people: Counter[TradeOff] = Counter()
-    for one, many in zip(
-        found, np.bincount(case_of.reshape(-1)[asked], minlength=len(cases)), strict=True
-    ):
+    in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
+    for one, many in zip(found, in_case, strict=True):
         people[one.curve] += int(many)
     n = people.total()
     if n < LEAST_PEOPLE:
@@ -146,7 +130,7 @@ def guarantee_for_all(
 
 
 def _in_case(mechanism: Mechanism, units: int, visits: int, more: int, most: int) -> GameGuarantee:
-    """Return the guarantee for a person's units and visits, and most of those of the others."""
+    """Return the guarantee for a person's units and visits, and the most that others have."""
     found = game_guarantee(
         mechanism,
         units_of_target=units,

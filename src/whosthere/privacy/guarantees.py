@@ -16,8 +16,8 @@ is known exactly (`Step.trade_off`), far better than what eps alone says.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
@@ -25,12 +25,15 @@ from whosthere.privacy.trade_off import Budget, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
 
+_Read = TypeVar("_Read")
 REPLACEMENT = "replacement of one person by another, because the group's size is public"
 """How the data sets of the membership game differ."""
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
@@ -46,12 +49,8 @@ HARDLY_ANY = 1000.0
 class GameGuarantee:
     """What no attacker can exceed who tells whether one person is in a release.
 
-    Attributes
-    ----------
-    eps, delta
-        The guarantee for the replacement of the person by another.
-    curve
-        The best test. It is sharper than what eps and delta say.
+    `eps` and `delta` hold for the replacement of the person by another. The `curve` of the best
+    test is sharper than what they say.
     """
 
     eps: float
@@ -66,7 +65,7 @@ class GameGuarantee:
     @property
     def chance_of_more(self) -> float:
         """The odds rise by more than `odds_factor` with at most this chance; 0 without a delta."""
-        return _chance_of_more(self.curve, self.eps, self.delta)
+        return self.curve.chance_of_more(self.eps) if self.delta else 0.0
 
     @property
     def auc(self) -> float:
@@ -106,20 +105,18 @@ def game_guarantee(
         raise InputError("a person cannot have fewer than 0 units")
     if given is None:
         return None
-    differing = sum(
-        _counted(given.unit, units, visits)
+    counted = (
+        min(units * given.unit.most_visits, math.inf if visits is None else visits)
         for units, visits in (
             (units_of_target, visits_of_target),
             (units_of_other, visits_of_other),
         )
     )
-    curve = mechanism.steps[0].trade_off(differing)
+    curve = mechanism.steps[0].trade_off(int(sum(counted)))
     if curve is None:
         eps, delta = _of_a_group(given, units_of_target + units_of_other)
-        curve = Budget(eps, delta)
-    else:
-        eps, delta = curve.eps_at(given.delta), given.delta
-    return GameGuarantee(eps, delta, curve)
+        return GameGuarantee(eps, delta, Budget(eps, delta))
+    return GameGuarantee(curve.eps_at(given.delta), given.delta, curve)
 
 
 def odds_factor(eps: float) -> float:
@@ -130,11 +127,8 @@ def odds_factor(eps: float) -> float:
         return math.inf
 
 
-def describe_guarantee(mechanism: Mechanism) -> str:
-    """Say in public words how much a mechanism guarantees, if it guarantees anything."""
-    given = mechanism.guarantee
-    if given is None:
-        return ""
+def describe_guarantee(mechanism: Mechanism, given: Guarantee) -> str:
+    """Say in public words how much a mechanism guarantees."""
     size = f"eps {format_number(given.eps)}"
     if given.delta:
         size += f" and delta {format_number(given.delta)}"
@@ -154,16 +148,15 @@ class GuaranteeLedger:
     Attributes
     ----------
     randomness
-        Where the noise comes from.
+        Where the noise comes from. All else is None if nothing is guaranteed.
     relation
-        How the data sets differ that cannot be told apart; None if nothing is guaranteed.
+        How the data sets differ that cannot be told apart.
     unit
         Name of what is protected.
     eps, delta
         The guarantee for that relation.
     chance_of_more
-        The odds rise by more than `odds_factor` with at most this chance; None where nothing is
-        guaranteed, or where the file is too old to say.
+        The odds rise by more than `odds_factor` with at most this chance.
     """
 
     randomness: Randomness
@@ -183,7 +176,7 @@ class GuaranteeLedger:
         given = mechanism.guarantee
         # What comes after the noise may be drawn in any way: it only processes private counts.
         randomness = mechanism.random_steps[0].randomness
-        if given is None or not randomness.is_cryptographic:
+        if given is None or randomness is not Randomness.EXACT:
             return cls(randomness)
         relation, eps, delta, more = _stated(mechanism, given)
         return cls(randomness, relation, given.unit.name, eps, delta, chance_of_more=more)
@@ -210,6 +203,7 @@ class GuaranteeLedger:
             ("seeded", "yes" if self.seeded else "no"),
             ("size of the group", "public"),
         ]
+        more = self.chance_of_more
         if self.eps is None:
             return [("guarantee", "none"), *found]
         return [
@@ -219,11 +213,7 @@ class GuaranteeLedger:
             ("eps for that", format_number(float(f"{self.eps:.4g}"))),
             ("delta for that", format_number(self.delta or 0.0)),
             ("odds rise at most by a factor of", format_factor(self.eps)),
-            *(
-                [("chance of more, at most", f"{more:.2g}")]
-                if (more := self.chance_of_more)
-                else []
-            ),
+            *([("chance of more, at most", f"{more:.2g}")] if more else []),
             *found,
         ]
 
@@ -231,12 +221,8 @@ class GuaranteeLedger:
         """Return plain values that `from_json` reads back."""
         factor = self.odds_factor
         return {
-            "relation": self.relation,
-            "unit": self.unit,
-            "eps": self.eps,
-            "delta": self.delta,
+            **asdict(self),
             "odds_factor": None if factor is None or math.isinf(factor) else factor,
-            "chance_of_more": self.chance_of_more,
             "group_size_public": True,
             "randomness": self.randomness.name.lower(),
             "seeded": self.seeded,
@@ -245,17 +231,17 @@ class GuaranteeLedger:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read what `to_json` gave."""
-        name = str(data["randomness"]).upper()
-        more = data.get("chance_of_more")
-        if name not in Randomness.__members__:
-            raise ValueError(f"no kind of randomness is called {data['randomness']!r}")
+
+        def read(name: str, kind: Callable[[Any], _Read]) -> _Read | None:
+            return None if data[name] is None else kind(data[name])
+
         return cls(
-            Randomness[name],
-            relation=None if data["relation"] is None else str(data["relation"]),
-            unit=None if data["unit"] is None else str(data["unit"]),
-            eps=None if data["eps"] is None else float(data["eps"]),
-            delta=None if data["delta"] is None else float(data["delta"]),
-            chance_of_more=None if more is None else float(more),
+            Randomness[str(data["randomness"]).upper()],
+            relation=read("relation", str),
+            unit=read("unit", str),
+            eps=read("eps", float),
+            delta=read("delta", float),
+            chance_of_more=read("chance_of_more", float),
         )
 
 
@@ -272,18 +258,16 @@ def format_factor(eps: float) -> str:
 
 def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float, float]:
     """Return the relation that a mechanism is meant for, its eps and delta, and chance of more."""
-    if not given.unit.is_person:
+    if given.unit.is_person:
+        relation = REPLACEMENT
+        found = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
+        assert found is not None  # noqa: S101 - there is a guarantee
+    else:
+        relation = ADD_OR_REMOVE
         curve = mechanism.steps[0].trade_off(given.unit.most_visits)
         curve = curve or Budget(given.eps, given.delta)
-        more = _chance_of_more(curve, given.eps, given.delta)
-        return ADD_OR_REMOVE, given.eps, given.delta, more
-    game = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
-    assert game is not None  # noqa: S101 - there is a guarantee
-    return REPLACEMENT, game.eps, game.delta, game.chance_of_more
-
-
-def _chance_of_more(curve: TradeOff, eps: float, delta: float) -> float:
-    return curve.chance_of_more(eps) if delta else 0.0
+        found = GameGuarantee(given.eps, given.delta, curve)
+    return relation, found.eps, found.delta, found.chance_of_more
 
 
 def _odds_sentence(unit: Unit, eps: float, more: float) -> str:
@@ -298,12 +282,6 @@ def _odds_sentence(unit: Unit, eps: float, more: float) -> str:
     if factor >= HARDLY_ANY:
         return f"{text}. That is hardly any protection."
     return f"{text}. That is weak protection." if factor >= WEAK else f"{text}."
-
-
-def _counted(unit: Unit, units: int, visits: int | None) -> int:
-    """Return how many visits of a person are counted at most."""
-    most = units * unit.most_visits
-    return most if visits is None else min(most, visits)
 
 
 def _of_a_group(given: Guarantee, units: int) -> tuple[float, float]:

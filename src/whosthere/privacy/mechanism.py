@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.alphabet import WITHHELD, Span
-from whosthere.privacy.catalogue import RAW, parse_steps
+from whosthere.privacy.catalogue import MECHANISMS, RAW, parse_steps
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import (
     alphabet_of,
+    expected,
     log_probability,
     log_withheld,
     placed,
+    tabulate,
 )
 from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
-from whosthere.privacy.tabulation import expected, tabulate
 from whosthere.privacy.units import UNITS, Guarantee, Unit
-from whosthere.specs import content
+from whosthere.specs import OPEN, content
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,32 +31,22 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.kernels.stages import Stages
     from whosthere.privacy.alphabet import Alphabet
+    from whosthere.specs import Kind
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """Traces that hold no more visits than a mechanism allows, and the share dropped for that."""
-
-    traces: Traces
-    share_dropped: float
+_FAMILY = f"laplace(eps={OPEN}, unit=event)"
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Steps that turn true counts into published values, each cell by itself.
+    """Steps that turn true counts into published values, each cell by itself, in order.
 
-    A published value is a whole number, or `WITHHELD`.
+    A published value is a whole number, or `WITHHELD`. Without a step, counts are published as
+    they are.
 
     A publisher first lets it `bound` the traces, counts, and lets it `apply` itself to the
     counts. All of it is public but the noise.
-
-    Parameters
-    ----------
-    steps
-        What is done, in order; nothing at all for raw counts.
     """
 
     steps: tuple[Step, ...] = ()
@@ -112,11 +103,9 @@ class Mechanism:
 
     @property
     def correction(self) -> Correction:
-        """What undoes the effect on the shares of regions and epochs, roughly.
-
-        What noise adds everywhere outweighs what suppression takes away.
-        """
+        """What undoes the effect on the shares of regions and epochs, roughly."""
         asked = {step.correction for step in self.steps}
+        # What noise adds everywhere outweighs what suppression takes away.
         order = (Correction.STRETCH, Correction.COMPRESS)
         return next((one for one in order if one in asked), Correction.NONE)
 
@@ -135,13 +124,11 @@ class Mechanism:
         too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
         return None if too_wide else given
 
-    def bound(self, traces: Traces, rng: np.random.Generator) -> Bounded:
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         """Drop visits at random until every step's unit is within its bound."""
-        bounded = traces
         for unit in self.units:
-            bounded = unit.bound(bounded, rng)
-        dropped = traces.n_visits - bounded.n_visits
-        return Bounded(bounded, dropped / max(traces.n_visits, 1))
+            traces = unit.bound(traces, rng)
+        return traces
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Noise:
         """Draw the random numbers of every random step for counts of the given shape."""
@@ -159,10 +146,9 @@ class Mechanism:
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
         """Return what is published for true counts in 0..m, given the random numbers.
 
-        `WITHHELD` stands where a count is withheld. No later step sees such a cell.
-
-        Counts and random numbers broadcast against each other, so one draw can serve several
-        groups of m people. No given array is changed.
+        `WITHHELD` stands where a count is withheld. No later step sees such a cell. Counts and
+        random numbers broadcast against each other, so one draw can serve several groups of m
+        people. No given array is changed.
         """
         needed = len(self.random_steps)
         if len(noise) != needed:
@@ -223,17 +209,11 @@ class Mechanism:
         return np.asarray(found)
 
     def pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
-        """Return P(published | true count) in a group of m people, exactly.
-
-        See `log_pmf`.
-        """
+        """Return P(published | true count) in a group of m people, exactly; see `log_pmf`."""
         return np.asarray(np.exp(self.log_pmf(published, true, m)))
 
     def describe(self) -> str:
-        """Say in public words what is done to the counts and what that guarantees.
-
-        The guarantee is one for noise that cannot be predicted.
-        """
+        """Say in public words what is done to the counts and what that guarantees."""
         return f"{self.describe_steps()} {self.describe_guarantee()}"
 
     def describe_steps(self) -> str:
@@ -247,7 +227,7 @@ class Mechanism:
     def describe_guarantee(self) -> str:
         """Say in public words what noise that cannot be predicted would guarantee."""
         if self.guarantee is not None:
-            return describe_guarantee(self)
+            return describe_guarantee(self, self.guarantee)
         if not self.random_steps:
             reason = "Nothing is left to chance"
         elif not any(step.guarantee for step in self.steps):
@@ -272,3 +252,65 @@ def _checked(counts: ArrayLike, within: Span, m: int, what: str) -> NDArray[np.i
             f"they reach from {array.min()} to {array.max()}"
         )
     return array.astype(np.int32, copy=False)
+
+
+class Member(NamedTuple):
+    """A mechanism of a family, and what sets it apart, such as ``k=3``."""
+
+    choice: str
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Family:
+    """Mechanisms that differ in one parameter, for searches.
+
+    The template is a mechanism's spec with ``?`` for the parameter, such as ``suppress(k=?)``.
+    """
+
+    template: str
+
+    def __post_init__(self) -> None:
+        self.members()
+
+    @property
+    def parameter(self) -> str:
+        """The name of the open parameter."""
+        return self._open()[0]
+
+    def members(self) -> tuple[Member, ...]:
+        """Return its mechanisms, from the weakest to the strongest."""
+        key, ladder = self._open()
+        return tuple(Member(f"{key}={value:g}", self._with(f"{value:g}")) for value in ladder)
+
+    def _open(self) -> tuple[str, tuple[float, ...]]:
+        """Return the open parameter, and the values that it takes."""
+        found = [
+            (part.name, key)
+            for part in MECHANISMS.read_chain(self.template)
+            for key, value in part.arguments or ()
+            if key and value.name == OPEN and value.arguments is None
+        ]
+        if len(found) == 1 and self.template.count(OPEN) == 1:
+            [(name, key)] = found
+            kind = MECHANISMS.kinds.get(name)
+            if kind is None or key not in kind.keys:
+                # Any value will do to be told what is wrong.
+                self._with("1")
+            elif ladder := _ladders(kind).get(key):
+                return key, ladder
+        keys = dict.fromkeys(key for kind in MECHANISMS.kinds.values() for key in _ladders(kind))
+        raise SpecError(
+            "a family needs one open parameter",
+            where=repr(self.template),
+            fix=f"Write one {OPEN} for {' or '.join(keys)}, as in {_FAMILY!r}",
+        )
+
+    def _with(self, value: str) -> Mechanism:
+        return Mechanism.parse(self.template.replace(OPEN, value))
+
+
+def _ladders(kind: Kind) -> dict[str, tuple[float, ...]]:
+    """Return the values that a search tries, by parameter."""
+    parameters = (field.parameter for field in kind.fields)
+    return {one.key: one.ladder for one in parameters if one.ladder}

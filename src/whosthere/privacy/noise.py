@@ -35,7 +35,6 @@ _BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), 
 
 
 def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
-    """Declare the budget of a noise step."""
     return parameter(
         NUMBER, "budget that one unit may spend; less of it is more noise", ladder=_BUDGETS
     )
@@ -90,12 +89,7 @@ class PrivateNoise(AddedNoise):
 class _TwoSidedGeometric(PrivateNoise):
     """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides.
 
-    Parameters
-    ----------
-    eps
-        Budget that one unit may spend, positive.
-    unit
-        What is protected.
+    One `unit` may spend a budget of `eps`.
     """
 
     eps: float = _budget()
@@ -111,24 +105,21 @@ class _TwoSidedGeometric(PrivateNoise):
 
     @property
     def _log_sides(self) -> tuple[float, float]:
-        """Return log P(Z < 0) and log P(Z >= 0)."""
+        """Logs of P(Z < 0) and P(Z >= 0)."""
         if self._fair_sides:
             return -math.log(2), -math.log(2)
         above = -math.log1p(math.exp(-1 / self.scale))
         return above - 1 / self.scale, above
 
-    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Draw whether Z < 0."""
-        if self._fair_sides:
-            return rng.integers(0, 2, shape, dtype=np.bool_)
-        return rng.random(shape) < math.exp(self._log_sides[0])
-
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
         # An exponential variable rounded down is geometric, and drawn much faster than one.
         magnitude = rng.exponential(self.scale, shape).astype(np.int32)
+        if self._fair_sides:
+            below = rng.integers(0, 2, shape, dtype=np.bool_)
+        else:
+            below = rng.random(shape) < math.exp(self._log_sides[0])
         # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
-        side = -self._draw_sides(shape, rng).view(np.int8)
-        return np.bitwise_xor(magnitude, side, out=magnitude)
+        return np.bitwise_xor(magnitude, -below.view(np.int8), out=magnitude)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         rate = Fraction(repr(self.eps)) / self.unit.most_visits

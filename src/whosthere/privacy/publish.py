@@ -67,10 +67,7 @@ class PublishedTable:
 class Publication:
     """What came of publishing a group once: one or several tables of the same people.
 
-    Attributes
-    ----------
-    tables
-        Each table with what only its publisher knows.
+    What is asked of the publication itself is asked of its table, where there is one alone.
     """
 
     tables: tuple[PublishedTable, ...]
@@ -119,21 +116,32 @@ def publish_table(
     mechanism: Mechanism,
     *,
     bounding: np.random.Generator,
-    noise: np.random.Generator,
+    noise: np.random.Generator | None,
+    ledger: GuaranteeLedger | None = None,
 ) -> PublishedTable:
-    """Bound what each person contributes to a table, count, and protect, as a trial.
+    """Bound what each person contributes to a table, count, and protect.
 
-    The release has no ledger of guarantees: trials are made by the thousand, and prove nothing of
-    a release that is really published. Which visits are dropped is drawn once for each publication.
+    Which visits are dropped is drawn once for each publication. Trials have no ledger of
+    guarantees: they are made by the thousand, and prove nothing of a release that is really
+    published.
 
     Parameters
     ----------
     group
         The people to count, over the cells of the table.
     bounding, noise
-        Random numbers for what is dropped, and for the mechanism.
+        Random numbers for what is dropped, and for the mechanism; without the latter, noise that
+        nobody can predict.
     """
-    return _publish(group, mechanism, bounding, noise, None)
+    counted = group
+    if mechanism.bounds_visits:
+        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+    counts = counted.counts()
+    facts = Facts.of(group.everybody, group.n_users, mechanism)
+    drawn = mechanism.draw_for(counted, counts.shape, noise)
+    published = mechanism.publish(counts, drawn, facts.most_count)
+    release = Release(own(published, np.int32), facts, ledger)
+    return PublishedTable(release, group, counted, counts, drawn)
 
 
 def publish(
@@ -175,7 +183,8 @@ def publish(
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
-    return Publication((_publish(group, chosen, bounding, noise, ledger),))
+    made = publish_table(group, chosen, bounding=bounding, noise=noise, ledger=ledger)
+    return Publication((made,))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:
@@ -186,25 +195,6 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
     m = traces.n_users if group_size is None else group_size
     if m < 2:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
-
-
-def _publish(
-    group: Group,
-    mechanism: Mechanism,
-    bounding: np.random.Generator,
-    rng: np.random.Generator | None,
-    ledger: GuaranteeLedger | None,
-) -> PublishedTable:
-    """Publish a table; without a generator, with noise that nobody can predict."""
-    counted = group
-    if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
-    counts = counted.counts()
-    facts = Facts.of(group.everybody, group.n_users, mechanism)
-    noise = mechanism.draw_for(counted, counts.shape, rng)
-    published = mechanism.publish(counts, noise, facts.most_count)
-    release = Release(own(published, np.int32), facts, ledger)
-    return PublishedTable(release, group, counted, counts, noise)
 
 
 def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:

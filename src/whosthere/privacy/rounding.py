@@ -31,16 +31,9 @@ _SHOWN: tuple[str, ...] = get_args(Shown)
 
 @dataclass(frozen=True)
 class Suppress(Map):
-    """Counts of `k` or fewer become 0, or are withheld.
+    """Counts of `k` or fewer become 0 or, if `shown` as a mark, are withheld.
 
-    Parameters
-    ----------
-    k
-        Largest count that is not published.
-    shown
-        Whether such counts are published as 0, or withheld: the reader sees a mark.
-    zeros
-        With marks, whether a cell with nobody in it is published as 0, or withheld as well.
+    `zeros` says whether, with marks, a cell with nobody in it is withheld as well.
     """
 
     k: int = parameter(WHOLE, "largest count that is not published", ladder=_THRESHOLDS)

@@ -43,8 +43,7 @@ _NEVER = 2.0
 class Map(Step):
     """A step without chance that never reverses the order of two counts.
 
-    So the counts that it sends into an interval are an interval themselves. A subclass gives
-    `apply` and `window`, and `withheld` if it withholds counts.
+    A subclass gives `apply` and `window`, and `withheld` if it withholds counts.
     """
 
     is_random: ClassVar[bool] = False

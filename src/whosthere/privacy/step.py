@@ -57,7 +57,7 @@ class Pulled(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Counts that a step can make of others, and the logs of their chances, shape (..., j)."""
+    """Results of counts, and the logs of their chances, shape (..., j)."""
 
     values: Counts
     log_chances: Floats
@@ -66,15 +66,9 @@ class Outcomes(NamedTuple):
 class Tabulated(NamedTuple):
     """A step that adds a random whole number to a count and looks the result up.
 
-    Attributes
-    ----------
-    lowest
-        The lowest value of the number.
-    chances
-        Chance of each of its values from there on; they sum up to 1 within 1e-12.
-    results
-        What sums from the lowest count on become, int32, `WITHHELD` among them; at least for all
-        counts. Sums below are taken for the lowest count, and those above for the last.
+    `chances` are those of the number's values from the `lowest` on; they sum up to 1 within 1e-12.
+    `results` is what sums from the lowest count on become, `WITHHELD` among them; at least for all
+    counts. Sums below are taken for the lowest count, and those above for the last.
     """
 
     lowest: int
@@ -120,10 +114,7 @@ class Step(ABC):
         return NO_DRAW
 
     def draw_securely(self, shape: tuple[int, ...]) -> Draw:
-        """Draw the same for a real publication, so that nobody can predict it.
-
-        `randomness` says how good that is.
-        """
+        """Draw the same so that nobody can predict it; `randomness` says how good that is."""
         return self.draw(shape, np.random.default_rng(secrets.randbits(256)))
 
     def draw_for(
@@ -168,14 +159,9 @@ class Step(ABC):
         return None
 
     def trade_off(self, differing: int) -> TradeOff | None:  # noqa: ARG002
-        """Return the best test between true counts that differ by one in some cells.
+        """Return the best test between true counts that differ by one in so many cells.
 
         None where only eps and delta are known, or nothing.
-
-        Parameters
-        ----------
-        differing
-            How many cells differ.
         """
         return None
 
@@ -196,18 +182,18 @@ class Step(ABC):
         """
 
     def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:  # noqa: ARG002
-        """Return the counts that this step sends into lo..hi, where these are intervals.
+        """Return the counts that this step sends into lo..hi, where these are intervals; else None.
 
-        A map that keeps the order of counts yields one interval, or one on either side of what it
-        withholds. A step that chooses at random between such maps yields one for each. All others
-        give None. An interval is empty where its low end is above its high end.
+        A map yields one interval, or one on either side of what it withholds. A step that chooses
+        at random between maps yields one for each. An interval is empty where its low end is above
+        its high end.
         """
         return None
 
     def tabulated(self, within: Span) -> Tabulated | None:  # noqa: ARG002
-        """Return the step as tables, by which many counts are published at once; None if it is not.
+        """Return the step as tables, by which many counts are published at once.
 
-        A step that gives none is as good as any other, only slower.
+        A step that gives None is as good as any other, only slower.
         """
         return None
 

@@ -24,6 +24,8 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 # Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
@@ -90,14 +92,8 @@ class Budget(TradeOff):
     """Everything that (eps, delta) differential privacy allows.
 
     The curve min(1, delta + e^eps f, 1 - e^-eps (1 - delta - f)) is made of three straight lines.
-    The area above it is (1 - delta)^2 / (1 + e^eps). One mechanism reaches all of it.
-
-    Parameters
-    ----------
-    eps
-        0 or more; infinity for no protection.
-    delta
-        Between 0 and 1.
+    The area above it is (1 - delta)^2 / (1 + e^eps). One mechanism reaches all of it. An infinite
+    eps stands for no protection.
     """
 
     eps: float
@@ -180,16 +176,7 @@ class Walk(TradeOff):
     (1 - still) / (1 + e^-eps) and down with e^-eps times that chance; without the person it is
     the other way around. Noise whose law falls by a factor of e^eps from one whole number to the
     next does exactly this to counts that differ by one: discrete Laplace noise with still = 0,
-    Laplace noise that was rounded down with still = (1 - e^-eps) / 2.
-
-    Parameters
-    ----------
-    eps
-        How far one step goes.
-    still
-        Chance that a step goes nowhere.
-    n
-        Number of cells.
+    Laplace noise that was rounded down with still = (1 - e^-eps) / 2. There are n cells.
     """
 
     eps: float
@@ -290,18 +277,21 @@ def _power(values: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
 def gaussian_sigma(eps: float, delta: float, sensitivity: float) -> float:
     """Return the least standard deviation of normal noise that gives (eps, delta) privacy.
 
-    By the exact condition of Balle and Wang (2018).
-    `sensitivity` is the l2 sensitivity. The result is rounded to the side that keeps the
-    guarantee.
+    By the exact condition of Balle and Wang (2018), for an l2 `sensitivity`. The result is rounded
+    to the side that keeps the guarantee.
     """
-    low, high = _LEAST_RATIO, _MOST_RATIO
     target = math.log(delta)
+    log_ratio = _least(
+        lambda one: log_delta(eps, math.exp(one)) <= target, _LEAST_RATIO, _MOST_RATIO
+    )
+    return math.exp(log_ratio) * sensitivity
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the least number for which something holds that does at `high`, rounded up."""
     while low < (middle := (low + high) / 2) < high:
-        if log_delta(eps, math.exp(middle)) > target:
-            low = middle
-        else:
-            high = middle
-    return math.exp(high) * sensitivity
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def log_delta(eps: float, ratio: float) -> float:
@@ -333,9 +323,4 @@ def gaussian_eps(delta: float, distance: float) -> float:
     low, high = 0.0, 1.0
     while log_delta(high, ratio) > target:
         low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        if log_delta(middle, ratio) > target:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _least(lambda eps: log_delta(eps, ratio) <= target, low, high)

@@ -124,10 +124,10 @@ def sampler_over(
     publisher's people do, though always the same ones of each person. What the attacker does not
     know of the target is guessed from the reference.
     """
-    bounded = facts.mechanism.bound(reference, rng).traces
+    bounded = facts.mechanism.bound(reference, rng)
     cells = knowledge.believed_trace(_HabitsOf(reference), rng)
     alone = Traces(("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs)
-    target = facts.mechanism.bound(alone, rng).traces.cells
+    target = facts.mechanism.bound(alone, rng).cells
     return GroupSampler(bounded, target, facts.group_size, facts.mechanism)
 
 
