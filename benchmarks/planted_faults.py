@@ -203,7 +203,7 @@ def _unprotected_in(scene, _, trial):
         return trial
     made = trial.publication.only
     nothing = tuple(np.zeros_like(draw) for draw in made.noise)
-    release = replace(made.release, counts=made.counts)
+    release = replace(made.release, values=made.counts)
     return _changed(trial, release=release, noise=nothing)
 
 

@@ -28,6 +28,7 @@ from whosthere.arrays import own
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
 
 # One person is not taken for more than one standard deviation, however empty a cell is.
@@ -59,22 +60,21 @@ class Completion:
     completed
         What counts are completed to, by rate and bin of the published symbol, shape
         (n_rates, n_bins).
-    bin_of_symbol
-        Bin of each published symbol from 0; larger ones are taken as they are, less `shift`.
     precision
         One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
-        tables the squared deviation is the rate and `added`.
+        tables the squared deviation is the rate and the `noise` of `scales`.
     weight
         Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
         nearly 0 where next to nothing is published.
+    scales
+        How kernels read the tables. Symbols without a bin are taken as they are, less `shift`.
     """
 
     tables: CountTables
     completed: NDArray[np.float32]
-    bin_of_symbol: NDArray[np.int32]
     precision: NDArray[np.float64]
     weight: NDArray[np.float64]
-    added: float
+    scales: Scales
 
     def deviations(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the deviation of cells of the given rates, same shape."""
@@ -83,7 +83,7 @@ class Completion:
         beyond = place > self.precision.size - 1
         if not beyond.any():
             return np.asarray(within)
-        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.added), within)
+        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.scales.noise), within)
 
     def residuals(
         self,
@@ -108,15 +108,9 @@ class Completion:
             *base,
             moved,
             self.completed,
-            self.bin_of_symbol,
             self.precision,
             self.weight,
-            self.tables.first,
-            self.tables.step,
-            self.added,
-            self.tables.shift,
-            self.tables.alphabet.base,
-            int(self.tables.alphabet.withholds),
+            self.scales,
         )
         return Residuals(*made)
 
@@ -124,11 +118,7 @@ class Completion:
         self, base: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
     ) -> NDArray[np.float32]:
         """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
-        return np.asarray(
-            kernels.relative_deviations(
-                *base, self.precision, self.tables.first, self.tables.step, self.added
-            )
-        )
+        return np.asarray(kernels.relative_deviations(*base, self.precision, self.scales))
 
 
 @lru_cache(maxsize=32)
@@ -150,8 +140,9 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     return Completion(
         tables=tables,
         completed=own(np.minimum(completed, most), np.float32),
-        bin_of_symbol=own(bins[bins < bins[-1]], np.int32),
         precision=own(1 / np.sqrt(squared), np.float64),
         weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
-        added=noise + _LEAST_VARIANCE,
+        scales=tables.scales._replace(
+            bin_of_symbol=own(bins[bins < bins[-1]], np.int32), noise=noise + _LEAST_VARIANCE
+        ),
     )

@@ -90,12 +90,12 @@ class CountTables:
     @cached_property
     def of_chances(self) -> tuple[NDArray[np.float64], Scales]:
         """What kernels look log chances of symbols up by."""
-        return np.ascontiguousarray(self.log_chance.T), self._scales
+        return np.ascontiguousarray(self.log_chance.T), self.scales
 
     @cached_property
     def of_ratios(self) -> tuple[NDArray[np.float64], Scales]:
         """What kernels look log ratios of symbols up by."""
-        return np.ascontiguousarray(self.log_ratio.T), self._scales
+        return np.ascontiguousarray(self.log_ratio.T), self.scales
 
     def information_on_levels(
         self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
@@ -111,7 +111,8 @@ class CountTables:
         return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
 
     @property
-    def _scales(self) -> Scales:
+    def scales(self) -> Scales:
+        """How kernels read the tables."""
         scales = self.bin_of_symbol, self.first, self.step, self.noise, self.shift
         return kernels.Scales(*scales, self.alphabet.base, int(self.alphabet.withholds))
 

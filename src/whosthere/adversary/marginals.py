@@ -215,7 +215,7 @@ class _Imitation:
             return float(occurring @ self.expected[: occurring.size]) / m
         rng = np.random.default_rng(self.seed)
         values = self.release.mechanism.apply(counts, m, rng)
-        return float(filled(replace(self.release, counts=values, withheld=None)).sum()) / m
+        return float(filled(replace(self.release, values=values)).sum()) / m
 
 
 def _corrected(

@@ -17,6 +17,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.kernels.lines import Scales
+
 # No update moves a rate by more than this, on a logarithmic scale.
 _LONGEST_STEP = 2.0
 # Factors are final once a round moves none by more than this.
@@ -203,37 +205,22 @@ def standardised_residuals(
     shape: NDArray[np.float64],
     moved: NDArray[np.float32],
     completed: NDArray[np.float32],
-    bin_of_symbol: NDArray[np.int32],
     precision: NDArray[np.float64],
     weight: NDArray[np.float64],
-    first: float,
-    step: float,
-    added: float,
-    shift: float,
-    base_value: int,
-    marks: int,
+    scales: Scales,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
     """Return (completed count - base rate) * precision, and weights by row and by column.
 
     The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
     have a single row and column to say that it is 0 everywhere. So may `moved`, the logarithm of
     how many times larger the rate itself is, which decides what a hidden count is completed to.
-    Beyond the tables, a count, which is a symbol and `base_value`, is taken as it is, less `shift`,
-    and the precision is one by the root of the base rate and `added`. Symbols below `marks` are no
-    counts: they are always completed by the tables.
+    Beyond the tables, a count is taken as it is, less what is added on average, and the precision
+    is one by the root of the base rate and the noise. Marks are always completed by the tables.
 
-    Parameters
-    ----------
-    completed
-        By rate and bin of the published symbol, shape (n_rates, n_bins).
-    precision, weight
-        By rate, shape (n_rates,).
-
-    Returns
-    -------
-    tuple
-        Shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
+    Tables are by rate and bin of the published symbol, shape (n_rates, n_bins), or by rate. What is
+    returned has the shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
+    bin_of_symbol, first, step, noise, shift, base_value, marks = scales
     n_rows, n_columns = symbols.shape
     shaped, is_moved = shape.size > 1, moved.size > 1
     last = completed.shape[0] - 1
@@ -252,7 +239,7 @@ def standardised_residuals(
             k = min(int(place), last - 1)
             part = place - k
             if part > 1.0:
-                inverse, own = 1.0 / np.sqrt(base + added), weight[last]
+                inverse, own = 1.0 / np.sqrt(base + noise), weight[last]
             else:
                 inverse = precision[k] + part * (precision[k + 1] - precision[k])
                 own = weight[k] + part * (weight[k + 1] - weight[k])
@@ -280,14 +267,13 @@ def relative_deviations(
     columns: NDArray[np.float64],
     shape: NDArray[np.float64],
     precision: NDArray[np.float64],
-    first: float,
-    step: float,
-    added: float,
+    scales: Scales,
 ) -> NDArray[np.float32]:
     """Return the deviation of each cell over its base rate, shape (n_rows, n_columns).
 
     Parameters are as for `standardised_residuals`.
     """
+    first, step = scales.first, scales.step
     shaped = shape.size > 1
     last = precision.size - 1
     row_factors, column_factors = np.exp(rows), np.exp(columns)
@@ -301,7 +287,7 @@ def relative_deviations(
                 place += shape[s, t] / step
             place = max(place, 0.0)
             if place > last:
-                made[s, t] = np.sqrt(base + added) / base
+                made[s, t] = np.sqrt(base + scales.noise) / base
             else:
                 k = min(int(place), last - 1)
                 inverse = precision[k] + (place - k) * (precision[k + 1] - precision[k])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.display import table
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,16 +73,11 @@ class Utility:
         return None if self.nonzero_lost is None else 1 - self.nonzero_lost
 
     def _repr_html_(self) -> str:
-        """Return a small table of the measures, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{escape(UTILITY_WORDS[name])}</td>"
-            f"<td>{'not defined' if value is None else f'{value:.4g}'}</td></tr>"
+        rows = [
+            (UTILITY_WORDS[name], "not defined" if value is None else f"{value:.4g}")
             for name, value in asdict(self).items()
-        )
-        return (
-            "<table><thead><tr><th>measure</th><th>value</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        ]
+        return table(("measure", "value"), rows)
 
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
