@@ -74,11 +74,12 @@ def said(value: int) -> str:
 
 
 def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
-    alphabet, at = mechanism.alphabet(m), np.array([value])
     if value == WITHHELD:
         return mechanism.withheld is not None
-    if not alphabet.lowest <= value <= alphabet.highest:
+    lowest, highest, _ = mechanism.alphabet(m)
+    if not lowest <= value <= highest:
         return True
+    at = np.array([value])
     # Nearly always the count itself.
     if 0 <= value <= m and np.isfinite(mechanism.log_pmf(at, at, m))[0]:
         return True
@@ -99,7 +100,6 @@ def _candidates(values: NDArray[np.int32], hidden: int) -> Iterator[str]:
         return
     yield RAW
     yield from (f"suppress(k={k})" for k in thresholds)
-    for base in reversed(BASES):
-        yield f"round(to={base})"
+    yield from (f"round(to={base})" for base in reversed(BASES))
     yield from PRESETS
     yield "discrete-laplace(eps=1, unit=event)"

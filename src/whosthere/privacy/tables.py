@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -45,21 +45,13 @@ _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A table that was read.
-
-    Attributes
-    ----------
-    release
-        Its counts and what is public about them; withheld ones are marked.
-    n_withheld
-        How many cells the table withholds.
-    notes
-        What was left out of it, in short sentences.
-    """
+    """A table that was read."""
 
     release: Release
     n_withheld: int
+    """How many cells the table withholds."""
     notes: tuple[str, ...]
+    """What was left out of it, in short sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +104,10 @@ class TableReader:
         with naming(Path(path)):
             source = only_table(open_sources(path).sources, Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
+            rows = self._rows(source, form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
+            if self.timezone is not None:
+                zone(self.timezone)
             cells = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local)
             regions = self.regions or Regions(cells["region"].unique().sort().to_list())
@@ -123,12 +117,19 @@ class TableReader:
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
         return Imported(release, n_withheld, (*source.notes, *rows.notes))
 
-    def _cells(self, rows: Rows, source: Source) -> pl.DataFrame:
+    def _rows(self, source: Source, form: str | None) -> _Rows:
+        wide = self.wide
+        if wide is None:
+            named = self.columns.time is not None or self.columns.count is not None
+            wide = not named and sum(map(looks_like_time, source.columns)) >= 2
+        rows = (_wide if wide else _long)(source, self.columns, form)
+        if not rows.frame.height:
+            raise EmptyError("has no counts")
+        return rows
+
+    def _cells(self, rows: _Rows, source: Source) -> pl.DataFrame:
         """Return a row for each published count: region, micros (UTC), count, withheld, row."""
-        if self.timezone is not None:
-            zone(self.timezone)
-        table = rows.frame
-        micros = self._micros(rows, source)
+        table, micros = rows.frame, self._micros(rows, source)
         withheld = self._withheld(table["count"])
         counts = self._counts(table["count"], withheld)
         for column, bad, problem in (
@@ -165,7 +166,7 @@ class TableReader:
             )
         return cells
 
-    def _micros(self, rows: Rows, source: Source) -> pl.Series:
+    def _micros(self, rows: _Rows, source: Source) -> pl.Series:
         """Return when each count is of, null where that cannot be understood."""
         table = rows.frame
         reader = TimeReader(
@@ -182,12 +183,9 @@ class TableReader:
                 replace(reader, at_clock_change=which).read(table["time"]).micros
                 for which in ("earlier", "later")
             )
+            both = early.zip_with(table.select(second).to_series().not_(), late)
             twice = moments.problems.pop(TWICE)
-            later = table.select(second).to_series()
-            moments = replace(
-                moments,
-                micros=moments.micros.zip_with(~twice, early.zip_with(~later, late)),
-            )
+            moments = replace(moments, micros=moments.micros.zip_with(~twice, both))
         for problem, words in ((SKIPPED, "does not exist"), (TWICE, "exists twice")):
             if problem in moments.problems:
                 first = moments.problems[problem].arg_max() or 0
@@ -308,18 +306,11 @@ def _check_mechanism(
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class _Rows(NamedTuple):
     """Published counts as the table has them.
 
-    Attributes
-    ----------
-    frame
-        Columns region (text), time and count as written, and row, its index in the file.
-    form
-        How times are written, see `TimeReader`.
-    notes
-        What was left out, in short sentences.
+    The frame has the columns region (text), time and count as written, and row, its index in the
+    file. The form says how times are written, see `TimeReader`; the notes, what was left out.
     """
 
     frame: pl.DataFrame
@@ -327,37 +318,7 @@ class Rows:
     notes: tuple[str, ...]
 
 
-def rows_of(
-    source: Source, columns: Columns, *, wide: bool | None, time_format: str | None
-) -> Rows:
-    """Read a table of counts.
-
-    Parameters
-    ----------
-    source
-        The table.
-    columns
-        Names of the columns where they are unusual.
-    wide
-        Whether each epoch has a column of its own; None to find out from their names.
-    time_format
-        How times are written; None to find out.
-    """
-    if wide is None:
-        wide = _is_wide(source, columns)
-    rows = _wide(source, columns, time_format) if wide else _long(source, columns, time_format)
-    if not rows.frame.height:
-        raise EmptyError("has no counts")
-    return rows
-
-
-def _is_wide(source: Source, columns: Columns) -> bool:
-    if columns.time is not None or columns.count is not None:
-        return False
-    return sum(looks_like_time(name) for name in source.columns) >= 2
-
-
-def _long(source: Source, columns: Columns, time_format: str | None) -> Rows:
+def _long(source: Source, columns: Columns, time_format: str | None) -> _Rows:
     layout = arrange(source, columns, ("region", "count", "time"), time_format=time_format)
     [form] = find_forms([layout], time_format)
     table = source.whole().select(layout.chosen).with_row_index("row")
@@ -368,46 +329,40 @@ def _long(source: Source, columns: Columns, time_format: str | None) -> Rows:
     if table["time"].dtype == pl.String:
         total |= _is_total(table["time"])
     notes = _said(int(total.sum()), "row")
-    return Rows(table.filter(~total), form, notes)
+    return _Rows(table.filter(~total), form, notes)
 
 
-def _wide(source: Source, columns: Columns, time_format: str | None) -> Rows:
+def _wide(source: Source, columns: Columns, time_format: str | None) -> _Rows:
     found = source.columns
     named = columns.find("region", found)
     region = named or next((name for name in found if not looks_like_time(name)), found[0])
     others = [name for name in found if name not in parts_of(region, found)]
     totals = [name for name in others if letters(name) in _TOTALS]
-    times = [name for name in others if name not in totals]
+    times, left = [name for name in others if name not in totals], []
     if time_format is None and any(map(looks_like_time, times)):
         left = [name for name in times if not looks_like_time(name)]
         times = [name for name in times if looks_like_time(name)]
-    else:
-        left = []
     if not times:
         raise missing("time", found) if others else EmptyError("has no counts")
     table = source.whole()
     expr = joined_ids(parts_of(region, found), table.schema).cast(pl.String)
-    ids = table.select(expr.alias("region")).to_series()
-    total = _is_total(ids)
-    columns_of_counts = (
-        pl.DataFrame({"region": ids, "count": table[time].cast(pl.String)})
-        .with_row_index("row")
-        .with_columns(pl.lit(time).alias("time"))
-        .filter(~total)
+    ids = table.select(expr.alias("region")).with_row_index("row")
+    total = _is_total(ids["region"])
+    by_time = (
+        ids.with_columns(
+            pl.lit(time).alias("time"), table[time].cast(pl.String).alias("count")
+        ).filter(~total)
         for time in times
     )
     notes = (*_said(int(total.sum()), "row"), *_said(len(totals), "column"))
     if left:
         notes = (*notes, f"left out columns that are no times: {listed(left)}")
-    return Rows(pl.concat(columns_of_counts), _form_of_names(times, time_format), notes)
-
-
-def _form_of_names(names: list[str], time_format: str | None) -> str:
-    if time_format is not None:
-        return time_format
-    series = pl.Series(names)
-    form = shape_of(series)
-    return decided([series]) if form == DAY_OR_MONTH else form
+    if time_format is None:
+        names = pl.Series(times)
+        time_format = shape_of(names)
+        if time_format == DAY_OR_MONTH:
+            time_format = decided([names])
+    return _Rows(pl.concat(by_time), time_format, notes)
 
 
 def _is_total(texts: pl.Series) -> pl.Series:
