@@ -27,8 +27,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from whosthere.data.cities import simulate
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
-from whosthere.privacy.guarantees import GameGuarantee, game_guarantee
+from whosthere.privacy.guarantees import GameGuarantee, game_guarantee, guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:

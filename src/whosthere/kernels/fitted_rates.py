@@ -41,12 +41,8 @@ def fit_rank_one(
     The rate of cell (s, t) is ``exp(x[s] + y[t])``. ``table[i]`` is what a cell of rate
     ``exp(first + i * step)`` is expected to be published as, less what an empty one is; above
     the table it grows with the rate, below it is proportional to the rate. Rows and columns are
-    solved for in turn until they stand still.
-
-    Parameters
-    ----------
-    row_excess, column_excess
-        Sums of published counts, less those of empty cells; positive, with the same total.
+    solved for in turn until they stand still. The sums given are of published counts, less those of
+    empty cells; positive, with the same total.
     """
     highest = np.log(max(row_excess.max(), column_excess.max())) + 2.0
     below = int(_BELOW / step)

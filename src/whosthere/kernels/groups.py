@@ -53,13 +53,11 @@ def publish_groups(
 
     Parameters
     ----------
-    indptr, cells
-        Compressed rows of the people to choose from, at least m.
-    target
-        Cells of the target, who is none of them; sorted.
+    indptr, cells, target
+        Compressed rows of at least m people to choose from; cells of the target, who is none of
+        them, sorted.
     first, stop
-        The number of the group to begin with, which is a multiple of the number of lanes, and of
-        the one to stop before.
+        The groups to make; the first is a multiple of the number of lanes.
     lanes
         Room for the lanes of everybody, shape (n_people, n_lanes), `LINE` bytes for each of them.
         The type holds the number of all people who visited a cell, the target included.

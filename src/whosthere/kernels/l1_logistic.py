@@ -201,7 +201,8 @@ def minimise(
 ) -> NDArray[np.float64]:
     """Minimise ``sum |w| + c * loss`` over the weights of a few features, in place.
 
-    Newton steps on the smooth part, each shortened until the objective falls enough.
+    Newton steps on the smooth part, each shortened until the objective falls enough. Returns the
+    margins, shape (n_samples,).
 
     Parameters
     ----------
@@ -214,10 +215,6 @@ def minimise(
         Where to start, shape (n_features,); the result when done.
     tolerance
         Largest violation of the optimality conditions, which are about 1 in size.
-
-    Returns
-    -------
-    The margins, shape (n_samples,).
     """
     n = signs.size
     margins = np.zeros(n)

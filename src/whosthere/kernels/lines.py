@@ -19,28 +19,16 @@ _LOG_TWO_PI = float(np.log(2 * np.pi))
 
 
 class Scales(NamedTuple):
-    """How tables are read.
-
-    Attributes
-    ----------
-    bin_of_symbol
-        The last bin holds all further symbols.
-    first, step
-        Logarithm of the first rate, and the distance of the logarithms.
-    noise, shift
-        Beyond the grid, the variance of a count is the rate and `noise`, its mean the rate and
-        `shift`.
-    base
-        A count is its symbol and this.
-    marks
-        Symbols below are no counts.
-    """
+    """How tables are read."""
 
     bin_of_symbol: NDArray[np.int32]
+    # Logarithm of the first rate, and the distance of the logarithms.
     first: float
     step: float
+    # Beyond the grid, the variance of a count is the rate and the noise, its mean rate and shift.
     noise: float
     shift: float
+    # A count is its symbol and the base. Symbols below `marks` are no counts.
     base: int
     marks: int
 
@@ -55,12 +43,8 @@ def sum_log_chances(
 ) -> NDArray[np.float64]:
     """Add up log chances over the cells of each line, at each of its nodes: (n_lines, n_nodes).
 
-    Parameters
-    ----------
-    symbols, log_rates
-        Published symbols and fitted rates, shape (n_lines, n_cells). Negative ones are left out.
-    nodes
-        What is added to all logarithms of rates of a line, shape (n_lines, n_nodes).
+    Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
+    added to all logarithms of rates of a line.
     """
     bin_of_symbol, first, step, noise, shift, base, marks = scales
     sums = np.zeros(nodes.shape)
@@ -138,17 +122,10 @@ def scores_of_draws(
 ) -> NDArray[np.float64]:
     """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
 
-    Parameters
-    ----------
-    symbols
-        Published in each cell, line by line, shape (n_draws, n_cells).
-    log_rates, counted
-        Fitted rates, and the chance that the person is counted, shape (n_cells,).
-    starts
-        The first cell of each line, and the number of cells, shape (n_lines + 1,).
-    nodes, log_weight
-        Levels of each line, and how likely they are if none of these cells is known, shape
-        (n_lines, n_nodes).
+    Symbols are given line by line, shape (n_draws, n_cells), fitted rates and the chance that the
+    person is `counted` by cell. `starts` are the first cell of each line, and the number of cells.
+    Levels of each line, and how likely they are if none of these cells is known, have the shape
+    (n_lines, n_nodes).
     """
     bin_of_symbol, first, step, noise, shift, base, marks = scales
     n_draws, n_nodes = symbols.shape[0], nodes.shape[1]

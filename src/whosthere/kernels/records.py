@@ -63,19 +63,9 @@ def number_keys(
 
     Slower than `look_up_keys` where nothing is new.
 
-    Parameters
-    ----------
-    table
-        From `empty_key_table` or an earlier call; it is changed, and must not be used again.
-    known
-        How many keys the table holds.
-    first, second
-        The halves of each key, shape (n,).
-
-    Returns
-    -------
-    The table with the new keys, the number of each key, shape (n,), and the positions at which
-    new ones first stood, in order.
+    The table holds `known` keys; it is changed, and must not be used again. `first` and `second`
+    are the halves of each key, shape (n,). Returns the table with the new keys, the number of each
+    key, and the positions at which new ones first stood, in order.
     """
     numbers = np.empty(first.size, np.int32)
     new = np.empty(first.size, np.int64)

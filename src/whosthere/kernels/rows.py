@@ -272,19 +272,10 @@ def most_shared(
 ) -> NDArray[np.int32]:
     """Return the most cells that any one row shares with each of some people, shape (n_people,).
 
-    Row r holds ``cells[indptr[r]:indptr[r + 1]]``. Memory grows with the people asked about, and
-    not with the rows: each row is read once and forgotten.
-
-    Parameters
-    ----------
-    rows
-        The first row to compare with, and the one after the last.
-    place_of_cell
-        By cell, its place in `starts`; negative where none of the people was.
-    starts, visitors
-        At place p were the people ``visitors[starts[p]:starts[p + 1]]``.
-    own_row
-        By person, the row that is not another one.
+    Memory grows with the people asked about, and not with the rows: each row, from the first of
+    `rows` to the one before the second, is read once and forgotten. At place p were the people
+    ``visitors[starts[p]:starts[p + 1]]``; the place of a cell is negative where none of them was.
+    `own_row` is the row of each person, which is not another one.
     """
     most = np.zeros(own_row.size, np.int32)
     shared = np.zeros(own_row.size, np.int32)

@@ -11,25 +11,34 @@ with theirs. Disjoint visits are the worst case. Everything after the noise (rou
 0..m, suppressing) can only help the person, and so can chance that falls alike in both cases: who
 the others are, who the substitute is, which visits are dropped. For the noise itself the best test
 is known exactly (`Step.trade_off`), far better than what eps alone says.
+
+**Over all people** who may be published, a guarantee is computed once, and not over those whom an
+audit happens to attack. Whoever takes a person's place is taken to be the one of all others who
+spends most. What is said about single people is said about the next round number of visits, so that
+it does not tell how many they made.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
+
+from whosthere.data.floor import LEAST_PEOPLE, class_ends
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.trade_off import Budget, TradeOff
+from whosthere.privacy.trade_off import Budget, PooledCurve, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
 
@@ -39,10 +48,8 @@ REPLACEMENT = "replacement of one person by another, because the group's size is
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
 """How data sets differ by a visit or by a person's day."""
 
-WEAK = 10.0
-"""From this odds factor on, a guarantee is called weak."""
-HARDLY_ANY = 1000.0
-"""From this odds factor on, a guarantee is called hardly any."""
+WEAK, HARDLY_ANY = 10.0, 1000.0
+"""From these odds factors on, a guarantee is called weak, or hardly any."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +98,12 @@ def game_guarantee(
 
     Parameters
     ----------
-    mechanism
-        What is done to the counts.
     units_of_target, units_of_other
-        Units of the person in question, and of the one in their place. If that
-        can be one of several people, the largest number holds for all of them.
+        Units of the person in question, and of the one in their place. If that can be one of
+        several people, the largest number holds for all of them.
     visits_of_target, visits_of_other
-        Their visits, where known. A person with fewer visits than their units may hold spends
-        less. The largest number holds for several people, as above.
+        Their visits, where known, likewise. A person with fewer visits than their units may hold
+        spends less.
     """
     given = mechanism.guarantee
     if min(units_of_target, units_of_other) < 0:
@@ -117,6 +122,67 @@ def game_guarantee(
         eps, delta = _of_a_group(given, units_of_target + units_of_other)
         return GameGuarantee(eps, delta, Budget(eps, delta))
     return GameGuarantee(curve.eps_at(given.delta), given.delta, curve)
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteeForAll:
+    """What no attacker can exceed, over many people."""
+
+    worst: GameGuarantee
+    """The guarantee for whoever has most to lose, of everybody; for as many visits, rounded up."""
+    everybody: int
+    """How many people that is."""
+    pooled: PooledCurve
+    """The largest possible means, rates and area over those who are asked about."""
+    asked: int
+    """How many people these are."""
+
+
+def guarantee_for_all(
+    mechanism: Mechanism, everybody: Traces, asked: NDArray[np.bool_]
+) -> GuaranteeForAll | None:
+    """Return what the mechanism guarantees to all who may be published; None if nothing.
+
+    Means are taken over those who are `asked` about, at least one of everybody, shape (n_users,).
+    """
+    given = mechanism.guarantee
+    if given is None:
+        return None
+    own = np.stack(given.unit.contributions(everybody), axis=1)
+    most = [int(class_ends(column)[-1]) for column in own.T]
+    worst = _in_case(mechanism, *most, *(most if everybody.n_users > 1 else (0, 0)))
+    # Few of the many people differ in what they and their substitutes spend.
+    cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
+    found = [_in_case(mechanism, *map(int, case)) for case in cases]
+    people: Counter[TradeOff] = Counter()
+    in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
+    for one, many in zip(found, in_case, strict=True):
+        people[one.curve] += int(many)
+    n = people.total()
+    if n < LEAST_PEOPLE:
+        people = Counter({worst.curve: n})
+    return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
+
+
+def _in_case(mechanism: Mechanism, units: int, visits: int, more: int, most: int) -> GameGuarantee:
+    """Return the guarantee for a person's units and visits, and the most that others have."""
+    found = game_guarantee(
+        mechanism,
+        units_of_target=units,
+        units_of_other=more,
+        visits_of_target=visits,
+        visits_of_other=most,
+    )
+    assert found is not None  # noqa: S101 - there is a guarantee
+    return found
+
+
+def _most_of_others(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each row the largest of all other rows in each column; 0 if there is none."""
+    padded = np.vstack([values, np.zeros((1, values.shape[1]), np.int64)])
+    second, first = np.sort(padded, axis=0)[-2:]
+    alone = (padded == first).sum(axis=0) == 1
+    return np.asarray(np.where((values == first) & alone, second, first))
 
 
 def odds_factor(eps: float) -> float:
@@ -143,28 +209,18 @@ def describe_guarantee(mechanism: Mechanism, given: Guarantee) -> str:
 
 @dataclass(frozen=True)
 class GuaranteeLedger:
-    """What a release guarantees, and on what that rests. All of it is public.
-
-    Attributes
-    ----------
-    randomness
-        Where the noise comes from. All else is None if nothing is guaranteed.
-    relation
-        How the data sets differ that cannot be told apart.
-    unit
-        Name of what is protected.
-    eps, delta
-        The guarantee for that relation.
-    chance_of_more
-        The odds rise by more than `odds_factor` with at most this chance.
-    """
+    """What a release guarantees, and on what that rests. All of it is public."""
 
     randomness: Randomness
+    """Where the noise comes from. All else is None if nothing is guaranteed."""
     relation: str | None = None
+    """How the data sets differ that cannot be told apart; eps and delta are for that."""
     unit: str | None = None
+    """Name of what is protected."""
     eps: float | None = None
     delta: float | None = None
     chance_of_more: float | None = None
+    """The odds rise by more than `odds_factor` with at most this chance."""
 
     @classmethod
     def of(cls, mechanism: Mechanism, *, seeded: bool) -> Self:

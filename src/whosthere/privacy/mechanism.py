@@ -137,10 +137,7 @@ class Mechanism:
     def draw_for(
         self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
     ) -> Noise:
-        """Draw the random numbers of one publication of some people.
-
-        Without a generator nobody can predict them: they are for what is really published.
-        """
+        """Draw the random numbers of one publication; without a generator, securely."""
         return tuple(step.draw_for(people, shape, rng) for step in self.random_steps)
 
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
@@ -176,10 +173,9 @@ class Mechanism:
         return self.publish(counts, self.draw(np.shape(counts), rng), m)
 
     def tabulated(self, m: int) -> Stages | None:
-        """Return the mechanism as tables for groups of m people; None where a step has none.
+        """Return the mechanism as tables for compiled code; None where a step has none.
 
-        Compiled code publishes many counts at once by them. Its noise has the same law as that of
-        `draw`, and is drawn from other random numbers.
+        The noise has the same law as that of `draw`, and is drawn from other random numbers.
         """
         return tabulate(self.steps, m)
 
@@ -193,9 +189,8 @@ class Mechanism:
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.
 
-        Both arrays broadcast against each other. True counts lie in 0..m, published values in the
-        mechanism's `alphabet`. Precise in the far tails too; where two or more noise steps are
-        summed over, only down to about 1e-18.
+        Both arrays broadcast against each other. Published values lie in the `alphabet`.
+        Precise in the far tails too; where several noise steps are summed over, down to 1e-18.
         """
         values = _checked(true, Span(0, m), m, "true counts")
         lowest, highest, withholds = self.alphabet(m)

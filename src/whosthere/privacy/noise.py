@@ -20,12 +20,14 @@ from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, Walk, gaussian_sigma
+from whosthere.privacy.trade_off import NormalShift, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.trade_off import TradeOff
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
@@ -129,9 +131,9 @@ class _TwoSidedGeometric(PrivateNoise):
     def randomness(self) -> Randomness:
         return Randomness.EXACT
 
-    def trade_off(self, differing: int) -> Walk:
+    def trade_off(self, differing: int) -> TradeOff:
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
-        return Walk(1 / self.scale, still, differing)
+        return walk(1 / self.scale, still, differing)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
         below, above = self._log_sides
@@ -172,17 +174,7 @@ class DiscreteLaplace(_TwoSidedGeometric):
 
 @dataclass(frozen=True)
 class Gaussian(PrivateNoise):
-    """Normal noise, rounded down, with the least sigma that gives (eps, delta).
-
-    Parameters
-    ----------
-    eps
-        Budget that one unit may spend, positive.
-    delta
-        Chance that is left out of the guarantee, between 0 and 1.
-    unit
-        What is protected.
-    """
+    """Normal noise, rounded down, with the least sigma that gives (eps, delta) to one `unit`."""
 
     eps: float = _budget()
     delta: float = parameter(

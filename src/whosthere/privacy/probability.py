@@ -63,10 +63,8 @@ def log_probability(steps: Sequence[Step], values: Counts, lo: Ends, hi: Ends, m
 
 
 def log_withheld(steps: Sequence[Step], values: Counts, m: int) -> Floats:
-    """Return the log of the chance that some step withholds counts, minus infinity if none does.
-
-    A step withholds what is a number until then, so that the chances of several steps add up.
-    """
+    """Return the log of the chance that some step withholds counts, minus infinity if none does."""
+    # A step withholds what is a number until then, so that the chances of several steps add up.
     logs = [
         log_probability(steps[:i], values, np.array(held.lowest), np.array(held.highest), m)
         for i, held in enumerate(step.withheld for step in steps)
@@ -114,19 +112,13 @@ def _log_probability(steps: Sequence[Placed], values: Counts, lo: Ends, hi: Ends
 
 
 def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
-    """Return steps as stages for groups of m people; None where a step has no tables.
-
-    They publish symbols of the mechanism's alphabet.
-    """
+    """Return steps as stages that publish symbols; see `Mechanism.tabulated`."""
     stages = _stages(steps, m)
     return None if stages is None else _packed(stages)
 
 
 def expected(steps: Sequence[Step], m: int, withheld: float) -> NDArray[np.float64] | None:
-    """Return the mean of what is published for each count in 0..m; None as in `tabulate`.
-
-    Withheld counts are taken for the given number.
-    """
+    """Return the mean of what is published for each count; see `Mechanism.expected`."""
     stages = _stages(steps, m)
     if stages is None:
         return None
@@ -143,11 +135,7 @@ def expected(steps: Sequence[Step], m: int, withheld: float) -> NDArray[np.float
 
 
 class _Stage(NamedTuple):
-    """A stage of `kernels.Stages`: the number of its counts, and what `Tabulated` has.
-
-    Results are numbered from 0 on, as the next stage counts them. Those of the last stage are
-    symbols of the mechanism's alphabet.
-    """
+    """The number of counts, and what `Tabulated` has; results as the next stage numbers them."""
 
     n_counts: int
     lowest: int
@@ -160,10 +148,7 @@ class _Stage(NamedTuple):
 
 
 def _stages(steps: Sequence[Step], m: int) -> list[_Stage] | None:
-    """Return the tables of steps; those without chance are put into the table before them.
-
-    None where a step has no tables, or where something is withheld before more noise is added.
-    """
+    """Return the tables of steps; those without chance are put into the table before them."""
     stages: list[_Stage] = []
     for step, within in placed(steps, m)[0]:
         tables = step.tabulated(within)
@@ -180,7 +165,7 @@ def _stages(steps: Sequence[Step], m: int) -> list[_Stage] | None:
             results = np.where(held, np.int32(WITHHELD), stage.results[numbers])
             stages[-1] = stages[-1]._replace(results=results)
         elif held.any():
-            return None
+            return None  # something is withheld before more noise is added
         else:
             stages[-1] = stages[-1]._replace(results=numbers)
             stages.append(stage)
@@ -195,18 +180,17 @@ def _packed(stages: Sequence[_Stage]) -> Stages:
     limits = [_limits(stage.chances) for stage in stages]
     guides = [_guide(limit) for limit in limits]
     results = [stage.results for stage in stages]
+    guide, guide_start = _joined(guides, np.int32)
     return kernels.Stages(
-        n=len(stages),
-        is_random=np.array([stage.is_random for stage in stages], dtype=np.bool_),
-        lowest=np.array([stage.lowest for stage in stages], dtype=np.int64),
-        guide=_joined(guides, np.int32),
-        guide_bits=np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),
-        guide_start=_starts(guides),
-        limits=_joined(limits, np.uint64),
-        limits_start=_starts(limits),
-        results=_joined(results, np.int32),
-        results_start=_starts(results),
-        looks_up=np.array([(np.diff(r, prepend=-1) != 1).any() for r in results], dtype=np.bool_),
+        len(stages),
+        np.array([stage.is_random for stage in stages], dtype=np.bool_),
+        np.array([stage.lowest for stage in stages], dtype=np.int64),
+        guide,
+        np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),
+        guide_start,
+        *_joined(limits, np.uint64),
+        *_joined(results, np.int32),
+        np.array([(np.diff(r, prepend=-1) != 1).any() for r in results], dtype=np.bool_),
     )
 
 
@@ -235,9 +219,9 @@ def _guide(limits: NDArray[np.uint64]) -> NDArray[np.int32]:
     return np.where(inside > 0, -1 - (passed - inside), passed).astype(np.int32)
 
 
-def _joined(arrays: Sequence[NDArray[_Scalar]], dtype: type[_Scalar]) -> NDArray[_Scalar]:
-    return np.concatenate([np.empty(0, dtype), *arrays])
-
-
-def _starts(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
-    return np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
+def _joined(
+    arrays: Sequence[NDArray[_Scalar]], dtype: type[_Scalar]
+) -> tuple[NDArray[_Scalar], NDArray[np.int64]]:
+    """Return arrays as one, and where each of them begins and the last one ends."""
+    starts = np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
+    return np.concatenate([np.empty(0, dtype), *arrays]), starts

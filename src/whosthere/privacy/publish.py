@@ -28,28 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:
-    """The release of one table, with what only its publisher knows.
-
-    Attributes
-    ----------
-    release
-        What is published.
-    group
-        The people who were counted, with all of their visits, over the cells of the table.
-    counted
-        The same people with the visits that were counted, after bounding.
-    counts
-        True counts of these visits, before anything was done to them, shape
-        (n_regions, n_epochs).
-    noise
-        The random numbers that were used.
-    """
+    """The release of one table, with what only its publisher knows."""
 
     release: Release
     group: Group
+    """The people who were counted, with all of their visits, over the cells of the table."""
     counted: Group
+    """The same people with the visits that were counted, after bounding."""
     counts: NDArray[np.int32]
+    """True counts of these visits, shape (n_regions, n_epochs)."""
     noise: Noise = ()
+    """The random numbers that were used."""
 
     @cached_property
     def truth(self) -> NDArray[np.int32]:
@@ -121,17 +110,9 @@ def publish_table(
 ) -> PublishedTable:
     """Bound what each person contributes to a table, count, and protect.
 
-    Which visits are dropped is drawn once for each publication. Trials have no ledger of
-    guarantees: they are made by the thousand, and prove nothing of a release that is really
-    published.
-
-    Parameters
-    ----------
-    group
-        The people to count, over the cells of the table.
-    bounding, noise
-        Random numbers for what is dropped, and for the mechanism; without the latter, noise that
-        nobody can predict.
+    Which visits are dropped is drawn once for each publication. Without a generator of `noise`,
+    nobody can predict it. Trials have no ledger of guarantees: they are made by the thousand, and
+    prove nothing of a release that is really published.
     """
     counted = group
     if mechanism.bounds_visits:

@@ -93,7 +93,7 @@ class Release:
 
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
-        """The same as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
+        """The values as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
         return self.mechanism.alphabet(self.facts.most_count).symbols(self.values)
 
     @property
@@ -196,8 +196,7 @@ class Release:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one row per cell, as Parquet or CSV by the path's ending.
 
-        A Parquet file carries the description inside. Beside a CSV file it is written to
-        ``NAME.csv-metadata.json``.
+        A Parquet file carries its description; that of a CSV file is ``NAME.csv-metadata.json``.
         """
         path = Path(path)
         if path.suffix == ".parquet":

@@ -24,17 +24,12 @@ class Layout:
     """The cells of a table: the regions and epochs of the traces, or larger ones.
 
     A person is counted once in a cell, however many visits fall into it.
-
-    Parameters
-    ----------
-    regions
-        The new number of each region, from 0 without gaps; None leaves the regions as they are.
-    epochs
-        How many epochs become one.
     """
 
     regions: tuple[int, ...] | None = None
+    """The new number of each region, from 0 without gaps; None leaves the regions as they are."""
     epochs: int = 1
+    """How many epochs become one."""
 
     def __call__(self, traces: Traces) -> Traces:
         """Return the same people over the cells of the table.

@@ -105,18 +105,14 @@ def sent_into(
 class AddedNoise(Step):
     """A random whole number Z that is added to a count; the sum is kept within the range.
 
-    A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`. Z depends neither on the
-    count nor on other cells.
+    A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`.
     """
 
     is_random: ClassVar[bool] = True
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-        """Draw independent noise for an array of cells, int32.
-
-        Quick, for trials. `draw_securely` is for what is really published.
-        """
+        """Draw independent noise for an array of cells, int32, quickly, for trials."""
 
     @abstractmethod
     def log_cdf(self, z: ArrayLike) -> Floats:
@@ -130,20 +126,9 @@ class AddedNoise(Step):
     def correction(self) -> Correction:
         return Correction.STRETCH
 
-    def cdf(self, z: ArrayLike) -> Floats:
-        """Return P(Z <= z)."""
-        return np.exp(self.log_cdf(z))
-
-    def sf(self, z: ArrayLike) -> Floats:
-        """Return P(Z > z)."""
-        return np.exp(self.log_sf(z))
-
     def log_between(self, lo: ArrayLike, hi: ArrayLike) -> Floats:
-        """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
-
-        The ends may be infinite. The difference is taken of the tails on the interval's own
-        side, where both are small, so that nothing cancels.
-        """
+        """Return log P(lo <= Z <= hi), minus infinity where lo > hi; the ends may be infinite."""
+        # Of the tails on the interval's own side, where both are small, so that nothing cancels.
         lo, hi = np.asarray(lo, np.float64), np.asarray(hi, np.float64)
         right = lo >= 0
         larger = np.where(right, self.log_sf(lo - 1), self.log_cdf(hi))
@@ -187,10 +172,7 @@ class AddedNoise(Step):
 
 
 class Choices(NamedTuple):
-    """Results of counts, ascending along the last axis, and their chances, shape (..., j).
-
-    Where a count has fewer results than others, some of the chances are 0.
-    """
+    """Results of counts, ascending along the last axis, and their chances, shape (..., j)."""
 
     results: Counts
     chances: Floats

@@ -56,43 +56,35 @@ class Imported:
 
 @dataclass(frozen=True, kw_only=True)
 class TableReader:
-    """How a table of counts is to be read.
-
-    Parameters
-    ----------
-    columns
-        Names of the columns where they are unusual.
-    wide
-        Whether each epoch has a column of its own, not a row for each region and epoch; None to
-        find out from the names of the columns.
-    epoch_length
-        How long each epoch lasts; by default the smallest step between two times.
-    timezone
-        IANA name of the local zone, needed where times carry none. By default the zone that a
-        column of datetimes carries, else UTC.
-    time_format
-        How times are written: ``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None
-        to find out.
-    at_clock_change
-        What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused.
-    regions
-        All regions that were published; by default those that the table names.
-    markers
-        What stands for a withheld count, besides `USUAL_MARKERS`. An empty text stands for empty
-        cells, which are 0 otherwise.
-    thousands
-        The mark between thousands, where a comma or point could also stand before decimals.
-    """
+    """How a table of counts is to be read."""
 
     columns: Columns = field(default_factory=Columns)
+    """Names of the columns where they are unusual."""
     wide: bool | None = None
+    """Whether each epoch has a column of its own, not a row for each region and epoch.
+
+    None to find out from the names of the columns.
+    """
     epoch_length: timedelta | None = None
+    """How long each epoch lasts; by default the smallest step between two times."""
     timezone: str | None = None
+    """IANA name of the local zone, needed where times carry none.
+
+    By default the zone that a column of datetimes carries, else UTC.
+    """
     time_format: str | None = None
+    """``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None to find out."""
     at_clock_change: ClockChange = "refuse"
+    """What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused."""
     regions: Regions | None = None
+    """All regions that were published; by default those that the table names."""
     markers: tuple[str, ...] = ()
+    """What stands for a withheld count, besides `USUAL_MARKERS`.
+
+    An empty text stands for empty cells, which are 0 otherwise.
+    """
     thousands: str | None = None
+    """The mark between thousands, where a comma or point could also stand before decimals."""
 
     def read(
         self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -24,7 +24,7 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -37,6 +37,8 @@ MOST_EPS = 40.0
 _BETWEEN_LINES, _LINES_A_DEVIATION = 1 / 64, 8
 # Normal noise per unit of sensitivity is searched between these, as logarithms to base e.
 _LEAST_RATIO, _MOST_RATIO = math.log(1e-9), math.log(1e12)
+# More than rounding errors can take away from a pooled curve: a bound must not be too low.
+_SLACK = 1e-12
 # How many smaller eps are tried for a bound of the chance that one is exceeded.
 _TRIED = 4096
 
@@ -133,7 +135,7 @@ class Budget(TradeOff):
 class NormalShift(TradeOff):
     """Telling a normal variable from one that is `mu` standard deviations higher.
 
-    This is the curve of Gaussian differential privacy (Dong, Roth and Su, 2022).
+    It is the curve of Gaussian differential privacy (Dong, Roth and Su, 2022).
     """
 
     mu: float
@@ -185,26 +187,18 @@ class Walk(TradeOff):
 
     @property
     def auc(self) -> float:
-        if self._too_long:
-            return self._whole.auc
         law_in, law_out = _laws(self.eps, self.still, self.n)
         area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
         return min(max(area, 0.5) + self._slack, self._whole.auc)
 
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        limit = self._whole.tpr(rates)
-        if self._too_long:
-            return limit
         fpr, tpr = self._curve
-        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, limit)
+        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
 
     def eps_at(self, delta: float) -> float:  # noqa: ARG002
         return self._whole.eps
 
     def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        limit = self._whole.delta_at(eps)
-        if self._too_long:
-            return limit
         sums = np.arange(1, self.n + 1) * self.eps
         beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
         with_person, without = (
@@ -212,7 +206,7 @@ class Walk(TradeOff):
         )
         place = np.searchsorted(sums, eps, side="right")
         delta = np.maximum(with_person[place] - np.exp(eps) * without[place], 0.0)
-        return np.asarray(np.minimum(delta + self._slack, limit))
+        return np.asarray(np.minimum(delta + self._slack, self._whole.delta_at(eps)))
 
     @property
     def bends(self) -> NDArray[np.float64]:
@@ -220,10 +214,6 @@ class Walk(TradeOff):
         stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
         largest = min(self.n, math.ceil(MOST_EPS / self.eps))
         return np.asarray(np.minimum(np.arange(0, largest + stride, stride) * self.eps, MOST_EPS))
-
-    @property
-    def _too_long(self) -> bool:
-        return self.n > _MOST_STEPS
 
     @property
     def _slack(self) -> float:
@@ -239,6 +229,11 @@ class Walk(TradeOff):
         law_in, law_out = _laws(self.eps, self.still, self.n)
         rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
         return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
+
+
+def walk(eps: float, still: float, n: int) -> TradeOff:
+    """Return the curve of a walk, or of its whole budget where the walk is too long."""
+    return Walk(eps, still, n) if n <= _MOST_STEPS else Budget(n * eps)
 
 
 @lru_cache(maxsize=8)
@@ -272,6 +267,58 @@ def _power(values: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
             product = product * values
         values, n = values * values, n // 2
     return product
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCurve:
+    """The best that any test of many people reaches, by one threshold.
+
+    Metrics over everybody allow a mean rate of false alarms, not the same rate for each person. The
+    best attacker names whom a release speaks for by a likelihood ratio above one threshold (Neyman
+    and Pearson, with the person as a part of what is seen). At a common slope e^eps of all curves,
+    person i gives TPR_i - e^eps FPR_i = delta_i(eps), so that
+
+        mean TPR <= mean of delta_i(eps) + e^eps (mean FPR)      for every eps,
+
+    and the best eps reaches it. Each line is a bound by itself: leaving some out only raises the
+    curve.
+    """
+
+    # Of lines TPR = intercept + slope * FPR, steepest first, the last one TPR = 1.
+    slopes: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    mean_auc: float
+    """The mean of the best areas under the ROC curves of single people."""
+
+    @classmethod
+    def of(cls, people: Mapping[TradeOff, int]) -> Self:
+        """Return the curve of a group in which so many people have each of some curves."""
+        total = sum(people.values())
+        eps = np.unique(np.concatenate([[0.0], *(curve.bends for curve in people)]))
+        delta, mean_auc = np.zeros_like(eps), 0.0
+        for curve, many in people.items():
+            delta += many / total * curve.delta_at(eps)
+            mean_auc += many / total * curve.auc
+        flat = np.exp(-eps)
+        return cls(
+            np.concatenate([np.exp(eps[::-1]), flat[1:], [0.0]]),
+            np.concatenate([delta[::-1], (1 - flat * (1 - delta))[1:], [1.0]]),
+            min(mean_auc, 1.0),
+        )
+
+    def tpr(self, fpr: float) -> float:
+        """Return the best mean true-positive rate at a mean false-positive rate."""
+        return float(min(np.min(self.intercepts + self.slopes * fpr) + _SLACK, 1.0))
+
+    @property
+    def auc(self) -> float:
+        """The best area under the one ROC curve of all of them together."""
+        # Each line holds from where the one before it ends.
+        ends = np.diff(self.intercepts) / -np.diff(self.slopes)
+        fpr = np.concatenate([[0.0], np.maximum.accumulate(np.clip(ends, 0.0, 1.0)), [1.0]])
+        widths, middles = np.diff(fpr), (fpr[1:] + fpr[:-1]) / 2
+        area = float(np.dot(widths, self.intercepts + self.slopes * middles))
+        return min(max(area, 0.5) + _SLACK, 1.0)
 
 
 def gaussian_sigma(eps: float, delta: float, sensitivity: float) -> float:
