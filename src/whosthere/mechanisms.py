@@ -1,8 +1,7 @@
 """The steps that protect counts, what they can protect, and what is needed to write another."""
 
-from whosthere.privacy.catalogue import MECHANISMS, PRESETS
 from whosthere.privacy.guarantees import GuaranteeLedger, game_guarantee
-from whosthere.privacy.mechanism import Family, Mechanism
+from whosthere.privacy.mechanism import MECHANISMS, PRESETS, Family, Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace, PrivateNoise
 from whosthere.privacy.publish import Publication
 from whosthere.privacy.rounding import RandomRound, Round, Suppress

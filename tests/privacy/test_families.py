@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whosthere.errors import SpecError
-from whosthere.privacy.catalogue import MECHANISMS
-from whosthere.privacy.mechanism import Family, Mechanism
+from whosthere.privacy.mechanism import MECHANISMS, Family, Mechanism
 
 TEMPLATES = [
     "suppress(k=?)",

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from whosthere.errors import SpecError
-from whosthere.privacy.alphabet import Span
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.step import Span
 from whosthere.privacy.trade_off import gaussian_sigma, log_delta
 from whosthere.privacy.units import Event, User, UserDay
 

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from whosthere.kernels.stages import publish_cell, publish_lanes
-from whosthere.privacy.alphabet import Span
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.rounding import RandomRound, Suppress
+from whosthere.privacy.step import Span
 
 M = 23
 SPECS = [

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.kernels.lines import Scales
-    from whosthere.privacy.alphabet import Alphabet
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import Release
+    from whosthere.privacy.step import Alphabet
 
 # Rates are tabulated on a logarithmic grid. Above the largest, a published count is as good as
 # normal; below the smallest, all that matters is proportional to the rate.

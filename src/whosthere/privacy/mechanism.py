@@ -1,16 +1,16 @@
-"""Everything between true counts and published counts."""
+"""Everything between true counts and published counts, and all that its spec can name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.alphabet import WITHHELD, Span
-from whosthere.privacy.catalogue import MECHANISMS, RAW, parse_steps
 from whosthere.privacy.guarantees import describe_guarantee
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import (
     alphabet_of,
@@ -20,22 +20,79 @@ from whosthere.privacy.probability import (
     placed,
     tabulate,
 )
-from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
 from whosthere.privacy.units import UNITS, Guarantee, Unit
-from whosthere.specs import OPEN, content
+from whosthere.specs import OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.group import Group
     from whosthere.data.traces import Traces
     from whosthere.kernels.stages import Stages
-    from whosthere.privacy.alphabet import Alphabet
-    from whosthere.specs import Kind
+    from whosthere.privacy.step import Alphabet
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
 _FAMILY = f"laplace(eps={OPEN}, unit=event)"
+
+
+RAW = "raw"
+"""Stands for no step at all, so it changes nothing within a longer mechanism."""
+STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+"""All kinds of step that specs can name, in the order of lists."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A rule that publishers are known to use: its steps, and where it comes from in one line."""
+
+    steps: tuple[Step, ...]
+    meaning: str
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "flowkit": Preset(
+            (Suppress(15),), "FlowKit publishes only the counts of more than 15 people"
+        ),
+        "mds": Preset(
+            (Suppress(9),), "The Mobility Data Specification redacts counts of fewer than 10"
+        ),
+        "opensafely": Preset(
+            (Suppress(7), Round(5)),
+            "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
+        ),
+        "stats-nz": Preset(
+            (RandomRound(3),),
+            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
+        ),
+    }
+)
+
+
+def _of_step(kind: type[Step]) -> Kind:
+    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
+        return (kind(**fields),)
+
+    return replace(Kind.of(kind), make=make)
+
+
+MECHANISMS = Catalogue(
+    "mechanism",
+    {
+        RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
+        **{kind.name: _of_step(kind) for kind in STEPS},
+        **{
+            name: Kind(lambda preset=preset: preset.steps, example=name, summary=preset.meaning)
+            for name, preset in PRESETS.items()
+        },
+    },
+)
+"""Each kind makes a tuple of steps."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +117,7 @@ class Mechanism:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mechanism from text such as ``laplace(eps=1, unit=event) | suppress(k=1)``."""
-        return cls(parse_steps(text))
+        return cls(tuple(step for steps in MECHANISMS.parse_chain(text) for step in steps))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or RAW

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from whosthere import kernels
-from whosthere.privacy.alphabet import WITHHELD, Alphabet, Span
-from whosthere.privacy.step import NO_DRAW, Counts, Ends, Floats, Step
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Alphabet, Counts, Ends, Floats, Span, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,10 +19,10 @@ from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     import os
@@ -93,7 +93,7 @@ class Release:
 
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
-        """The values as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
+        """The values as numbers from 0 on, see `whosthere.privacy.step.Alphabet`."""
         return self.mechanism.alphabet(self.facts.most_count).symbols(self.values)
 
     @property

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from whosthere.errors import SpecError, suggestion
-from whosthere.privacy.alphabet import Span
 from whosthere.privacy.parameters import check_integer
 from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
-from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Step, Tabulated
+from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Span, Step, Tabulated
 from whosthere.specs import WHOLE, OneOf, parameter
 
 if TYPE_CHECKING:

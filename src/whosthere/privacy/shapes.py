@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.step import (
     NO_DRAW,
+    WITHHELD,
     Correction,
     Counts,
     Draw,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from whosthere.privacy.alphabet import Span
+    from whosthere.privacy.step import Span
 
 # Values of noise that are worth a table.
 _WIDEST_TABLE = 2**18

@@ -22,10 +22,10 @@ from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, Time
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import EmptyError, RecordsError, listed, quote
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     import os
