@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.units import Guarantee, Unit
 
 _Read = TypeVar("_Read")
+_Contribution: TypeAlias = "tuple[int, int | None]"  # units of a person, and their visits if known
 REPLACEMENT = "replacement of one person by another, because the group's size is public"
 """How the data sets of the membership game differ."""
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
@@ -110,16 +111,19 @@ def game_guarantee(
         raise InputError("a person cannot have fewer than 0 units")
     if given is None:
         return None
+    target, other = (units_of_target, visits_of_target), (units_of_other, visits_of_other)
+    return _in_game(mechanism, given, target, other)
+
+
+def _in_game(mechanism: Mechanism, given: Guarantee, *people: _Contribution) -> GameGuarantee:
+    """Return the guarantee for the replacement of one of two people by the other."""
+    most = given.unit.most_visits
     counted = (
-        min(units * given.unit.most_visits, math.inf if visits is None else visits)
-        for units, visits in (
-            (units_of_target, visits_of_target),
-            (units_of_other, visits_of_other),
-        )
+        units * most if visits is None else min(units * most, visits) for units, visits in people
     )
-    curve = mechanism.steps[0].trade_off(int(sum(counted)))
+    curve = mechanism.steps[0].trade_off(sum(counted))
     if curve is None:
-        eps, delta = _of_a_group(given, units_of_target + units_of_other)
+        eps, delta = _of_a_group(given, sum(units for units, _ in people))
         return GameGuarantee(eps, delta, Budget(eps, delta))
     return GameGuarantee(curve.eps_at(given.delta), given.delta, curve)
 
@@ -149,32 +153,19 @@ def guarantee_for_all(
     if given is None:
         return None
     own = np.stack(given.unit.contributions(everybody), axis=1)
-    most = [int(class_ends(column)[-1]) for column in own.T]
-    worst = _in_case(mechanism, *most, *(most if everybody.n_users > 1 else (0, 0)))
+    units, visits = (int(class_ends(column)[-1]) for column in own.T)
+    other = (units, visits) if everybody.n_users > 1 else (0, 0)
+    worst = _in_game(mechanism, given, (units, visits), other)
     # Few of the many people differ in what they and their substitutes spend.
     cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
-    found = [_in_case(mechanism, *map(int, case)) for case in cases]
     people: Counter[TradeOff] = Counter()
     in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
-    for one, many in zip(found, in_case, strict=True):
-        people[one.curve] += int(many)
+    for (units, visits, more, most), many in zip(cases.tolist(), in_case.tolist(), strict=True):
+        people[_in_game(mechanism, given, (units, visits), (more, most)).curve] += many
     n = people.total()
     if n < LEAST_PEOPLE:
         people = Counter({worst.curve: n})
     return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
-
-
-def _in_case(mechanism: Mechanism, units: int, visits: int, more: int, most: int) -> GameGuarantee:
-    """Return the guarantee for a person's units and visits, and the most that others have."""
-    found = game_guarantee(
-        mechanism,
-        units_of_target=units,
-        units_of_other=more,
-        visits_of_target=visits,
-        visits_of_other=most,
-    )
-    assert found is not None  # noqa: S101 - there is a guarantee
-    return found
 
 
 def _most_of_others(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -315,9 +306,7 @@ def format_factor(eps: float) -> str:
 def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float, float]:
     """Return the relation that a mechanism is meant for, its eps and delta, and chance of more."""
     if given.unit.is_person:
-        relation = REPLACEMENT
-        found = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
-        assert found is not None  # noqa: S101 - there is a guarantee
+        relation, found = REPLACEMENT, _in_game(mechanism, given, (1, None), (1, None))
     else:
         relation = ADD_OR_REMOVE
         curve = mechanism.steps[0].trade_off(given.unit.most_visits)
