@@ -91,14 +91,9 @@ class TestBudget:
         assert Budget(eps, 0.25).tpr(0) == 0.25
         assert Budget(200).tpr(math.exp(-202)) == pytest.approx(math.exp(-2))
 
-    def test_refusals(self):
-        for eps, delta in [(-1, 0), (math.nan, 0), (1, -0.1), (1, 1.1)]:
-            with pytest.raises(InputError):
-                Budget(eps, delta)
+    def test_rates_outside_of_0_to_1_are_refused(self):
         with pytest.raises(InputError):
             Budget(1).tpr([0.5, 1.5])
-        with pytest.raises(InputError):
-            NormalShift(-1)
 
 
 class TestCurves:

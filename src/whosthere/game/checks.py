@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from whosthere import kernels
 from whosthere.data.cells import epoch_of
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
@@ -274,7 +273,7 @@ class _Tally:
         if span > _MOST_SPAN * true.size:
             self.add(true, published)
             return
-        times = kernels.count_pairs(true, published, width, span)
+        times = np.bincount(true * width + published, minlength=span)
         seen = np.flatnonzero(times)
         self._parts.append((seen // width, seen % width, times[seen]))
 

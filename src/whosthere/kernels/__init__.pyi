@@ -8,14 +8,16 @@ from .fitted_rates import (
 from .groups import LINE, publish_groups
 from .l1_logistic import minimise
 from .lines import Scales, log_ratios_at_nodes, scores_of_draws, sum_log_chances
-from .records import count_fates, empty_key_table, look_up_keys, number_keys
 from .rows import (
     count_cells,
-    count_pairs,
+    count_fates,
     count_periods,
+    empty_key_table,
     group_by_row,
+    look_up_keys,
     merge_rows,
     most_shared,
+    number_keys,
     renumber_regions,
     sample_within_periods,
     split_keys,
@@ -37,7 +39,6 @@ __all__ = [
     "cell_sums",
     "count_cells",
     "count_fates",
-    "count_pairs",
     "count_periods",
     "draw_traces",
     "empty_key_table",

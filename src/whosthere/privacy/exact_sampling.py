@@ -144,7 +144,6 @@ class _Uniform:
         self._word, self._bits = word, _WORD
 
     def is_below(self, x: Fraction, enclose: Enclosure) -> bool:
-        """Whether the number is below the one that is enclosed."""
         while True:
             low, high = enclose(x, self._bits)
             if self._word < low:

@@ -137,17 +137,18 @@ class _TwoSidedGeometric(PrivateNoise):
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
         below, above = self._log_sides
-        steps = (np.asarray(z, np.float64) + 1) / self.scale
-        with np.errstate(divide="ignore"):
-            high = np.log1p(-np.exp(above - np.maximum(steps, 0)))
-        return np.where(steps <= 0, below + steps, high)
+        return _log_tail(below, above, (np.asarray(z, np.float64) + 1) / self.scale)
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
         below, above = self._log_sides
-        steps = (np.asarray(z, np.float64) + 1) / self.scale
-        with np.errstate(divide="ignore"):
-            low = np.log1p(-np.exp(below + np.minimum(steps, 0)))
-        return np.where(steps >= 0, above - steps, low)
+        return _log_tail(above, below, -(np.asarray(z, np.float64) + 1) / self.scale)
+
+
+def _log_tail(own: float, other: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log chance of one side up to some steps beyond 0, given those of both sides."""
+    with np.errstate(divide="ignore"):
+        beyond = np.log1p(-np.exp(other - np.maximum(steps, 0)))
+    return np.where(steps <= 0, own + steps, beyond)
 
 
 @dataclass(frozen=True)

@@ -101,12 +101,6 @@ class Budget(TradeOff):
     eps: float
     delta: float = 0.0
 
-    def __post_init__(self) -> None:
-        if not self.eps >= 0:
-            raise InputError(f"a budget must be 0 or more, not {self.eps}")
-        if not 0 <= self.delta <= 1:
-            raise InputError(f"delta must lie between 0 and 1, not {self.delta}")
-
     @property
     def auc(self) -> float:
         return float(1 - (1 - self.delta) ** 2 * expit(-self.eps))
@@ -139,10 +133,6 @@ class NormalShift(TradeOff):
     """
 
     mu: float
-
-    def __post_init__(self) -> None:
-        if not self.mu >= 0:
-            raise InputError(f"a distance must be 0 or more, not {self.mu}")
 
     @property
     def auc(self) -> float:
