@@ -265,10 +265,7 @@ def relative_deviations(
     precision: NDArray[np.float64],
     scales: Scales,
 ) -> NDArray[np.float32]:
-    """Return the deviation of each cell over its base rate, shape (n_rows, n_columns).
-
-    Parameters are as for `standardised_residuals`.
-    """
+    """Return the deviation of each cell over its base rate, shape (n_rows, n_columns)."""
     first, step = scales.first, scales.step
     shaped = shape.size > 1
     last = precision.size - 1

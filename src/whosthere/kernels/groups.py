@@ -119,10 +119,7 @@ def _choose(
     lanes: NDArray[np.unsignedinteger],
     lane: int,
 ) -> None:
-    """Put `n` people in random order first, all such orders being equally likely.
-
-    Each of them gets a one in the given lane.
-    """
+    """Put `n` people in random order first, and a one into the given lane of each of them."""
     for i in range(n):
         j = i + int(random_share(key, i) * (people.size - i))
         person = people[j]
@@ -201,10 +198,7 @@ def _keep_changes(
     changed: NDArray[np.int32],
     changes: NDArray[np.int32],
 ) -> None:
-    """Turn true counts after a change into changes of published ones, and keep those that are any.
-
-    `bounds` move along.
-    """
+    """Turn true counts after a change into changes of published ones; keep those that are any."""
     begin, kept = bounds[0], bounds[0]
     for pair in range(first, stop):
         end = bounds[pair - first + 1]

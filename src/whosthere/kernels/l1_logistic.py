@@ -92,10 +92,7 @@ def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray
 
 @njit(cache=True, nogil=True)
 def _shrunk(weight: float, slope: float, radius: float) -> float:
-    """Return the best weight of one feature, given the slope of the loss at this one.
-
-    `radius` is one over the curvature of the loss.
-    """
+    """Return the best weight of a feature; `radius` is one over the curvature of the loss."""
     free = weight - slope * radius
     if free > radius:
         return free - radius

@@ -89,10 +89,7 @@ class PrivateNoise(AddedNoise):
 
 @dataclass(frozen=True)
 class _TwoSidedGeometric(PrivateNoise):
-    """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides.
-
-    One `unit` may spend a budget of `eps`.
-    """
+    """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides."""
 
     eps: float = _budget()
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field

@@ -127,10 +127,7 @@ class Budget(TradeOff):
 
 @dataclass(frozen=True)
 class NormalShift(TradeOff):
-    """Telling a normal variable from one that is `mu` standard deviations higher.
-
-    It is the curve of Gaussian differential privacy (Dong, Roth and Su, 2022).
-    """
+    """Telling normal variables apart whose means differ by `mu` deviations (Dong et al., 2022)."""
 
     mu: float
 
@@ -346,10 +343,7 @@ def log_delta(eps: float, ratio: float) -> float:
 
 
 def gaussian_eps(delta: float, distance: float) -> float:
-    """Return the least eps that Gaussian noise gives with delta to data sets that far apart.
-
-    `distance` is in standard deviations. The result is rounded up.
-    """
+    """Return the least eps of Gaussian noise, rounded up, for data so many deviations apart."""
     if distance == 0:
         return 0.0
     if delta == 0 or distance == math.inf:

@@ -56,10 +56,7 @@ class Unit:
         return math.sqrt(self.most_visits)
 
     def period(self, epochs: Epochs) -> NDArray[np.int32] | None:  # noqa: ARG002
-        """Return the period of each epoch within which visits are bounded, from 0, (n_epochs,).
-
-        None where nothing is bounded.
-        """
+        """Return the period of each epoch within which visits are bounded, from 0, if they are."""
         return None
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
