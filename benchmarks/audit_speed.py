@@ -26,7 +26,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import local_workers
 from whosthere.data.cities import simulate
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.search.search import prepare_search
 

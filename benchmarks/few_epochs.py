@@ -33,9 +33,8 @@ from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
-from whosthere.data.group import Group
 from whosthere.data.regions import Regions
-from whosthere.data.traces import Traces
+from whosthere.data.traces import Group, Traces
 from whosthere.inference.scores import RULED_OUT
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table

@@ -32,11 +32,10 @@ from typing import TYPE_CHECKING
 from matplotlib import pyplot as plt
 
 from whosthere import kernels
-from whosthere.adversary.activity import parse_activity
 from whosthere.adversary.classifiers import ExactL1
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.marginals import estimate_marginals
-from whosthere.adversary.synthetic import UnicityModel
+from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish

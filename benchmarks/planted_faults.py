@@ -32,9 +32,9 @@ from threadpoolctl import threadpool_limits
 import whosthere as wt
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task, tests_and_controls
 from whosthere.game.target import TargetRounds
 from whosthere.inference.control import impossible_values

@@ -27,8 +27,7 @@ import polars as pl
 import whosthere as wt
 from whosthere import kernels
 from whosthere.attacks import Auxiliary, KnownVisits, LikelihoodRatio
-from whosthere.data.group import Group
-from whosthere.data.traces import Traces
+from whosthere.data.traces import Group, Traces
 from whosthere.game.together import together
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
 from whosthere.privacy.publish import publish_table

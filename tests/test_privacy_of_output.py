@@ -9,10 +9,9 @@ import pytest
 
 import whosthere as wt
 from whosthere import display, progress
-from whosthere.adversary.activity import Exponential
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
-from whosthere.adversary.synthetic import UnicityModel
+from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
     ATTACKS,
     Auxiliary,
@@ -25,7 +24,7 @@ from whosthere.attacks import (
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.verdict import Verdict
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.mechanisms import PRESETS, Family, Suppress

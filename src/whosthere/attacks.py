@@ -21,11 +21,13 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge,
     attack,
 )
-from whosthere.adversary.knowledge import Knowledge, KnownRegions, KnownVisits
-from whosthere.adversary.knowledge_rules import (
+from whosthere.adversary.knowledge import (
     KNOWLEDGE_RULES,
     AllVisits,
+    Knowledge,
     KnowledgeRule,
+    KnownRegions,
+    KnownVisits,
     OnlyRegions,
     ShareOfVisits,
 )

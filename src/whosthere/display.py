@@ -32,6 +32,24 @@ def in_one_line(name: str, *parts: str) -> str:
     return f"<{name}: {', '.join(parts)}>"
 
 
+class Shown:
+    """A value that shows itself by a few facts: in one line, and as a table in a notebook."""
+
+    def _facts(self) -> dict[str, object]:
+        """Return what is shown, numbers under the word for what they count."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{fact:,} {what}" if isinstance(fact, int) else str(fact)
+            for what, fact in self._facts().items()
+        )
+        return in_one_line(type(self).__name__, *parts)
+
+    def _repr_html_(self) -> str:
+        return facts_table(type(self).__name__, self._facts())
+
+
 def counted(n: int, what: str) -> str:
     """Write a number with what it counts: ``1 target``, ``1,200 targets``."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

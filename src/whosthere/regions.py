@@ -1,8 +1,15 @@
 """Ways to make regions out of records."""
 
-from whosthere.data.reading.partition.areas import H3Cells, NearestAntenna, Polygons
-from whosthere.data.reading.partition.by_id import RegionIds, ThroughAntennas, read_regions
-from whosthere.data.reading.partition.grid import Grid, GridShape
+from whosthere.data.reading.partition import (
+    Grid,
+    GridShape,
+    H3Cells,
+    NearestAntenna,
+    Polygons,
+    RegionIds,
+    ThroughAntennas,
+)
+from whosthere.data.reading.tables import read_regions
 
 __all__ = [
     "Grid",

@@ -28,8 +28,7 @@ from whosthere.adversary.attacks import (
 )
 from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.knock_knock import proxy_trace
-from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.attacks.tuning import Tuning
+from whosthere.adversary.attacks.trained import Tuning, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
 from whosthere.adversary.classifiers import ExactL1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from whosthere import specs
-from whosthere.adversary.attacks.tuning import youden_threshold
+from whosthere.adversary.attacks.trained import youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     ExactL1,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.adversary.corrections import log_compressed, power_transformed
+from whosthere.adversary.marginals import log_compressed, power_transformed
 
 COUNTS = st.lists(st.integers(0, 10**6), min_size=1, max_size=30).filter(any)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whosthere
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.knowledge import Habits, KnownRegions, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
@@ -20,20 +20,12 @@ from whosthere.privacy.units import UNITS
 TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True)
 
 
-class _Habits:
+def _habits(time, mean_visits=6.0):
     """Everybody is seen at the same hours, and as often."""
-
-    def __init__(self, time, mean_visits=6.0):
-        self._time, self._mean = np.asarray(time) / np.sum(time), mean_visits
-
-    def time_marginal(self):
-        return self._time
-
-    def mean_visits(self):
-        return self._mean
+    return lambda: Habits(np.asarray(time) / np.sum(time), mean_visits)
 
 
-EVEN = _Habits(np.ones(24))
+EVEN = _habits(np.ones(24))
 
 
 @given(TRACES, st.floats(0.001, 1), st.integers(0, 100))
@@ -72,7 +64,7 @@ def test_a_random_guess_spreads_the_mean_over_the_regions(rng):
     marginal = np.zeros(24)
     marginal[3:20] = 1 / 17
     known = KnownRegions((5, 2, 0), "random")
-    cells = known.believed_trace(_Habits(marginal), rng)
+    cells = known.believed_trace(_habits(marginal), rng)
     assert set(cells // 24) == {0, 2, 5}
     assert ((cells % 24 >= 3) & (cells % 24 < 20)).all()
     assert cells.size <= 6
@@ -102,7 +94,7 @@ def test_known_visits_are_certain_likely_and_all_that_is_believed(trace, seed):
 def test_what_is_believed_of_places_is_likely_there(regions, guess, time, mean_visits, seed):
     """A trace is made of likely cells alone; the chances add up to the usual number of visits,
     unless a cell would have to be more certain than 0.9."""
-    known, habits = KnownRegions(regions, guess), _Habits(time, mean_visits)
+    known, habits = KnownRegions(regions, guess), _habits(time, mean_visits)
     likely, chance = known.likely_visits(habits)
     assert known.certain.size == 0
     assert known.places(24) == regions

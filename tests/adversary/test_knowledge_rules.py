@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere import specs
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.knowledge_rules import (
+from whosthere.adversary.knowledge import (
     KNOWLEDGE_RULES,
     AllVisits,
+    KnownRegions,
+    KnownVisits,
     OnlyRegions,
     ShareOfVisits,
     knowledge_rule,

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from whosthere.adversary.completion import completion
+from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
@@ -148,7 +148,9 @@ def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec)
     made = completion(release.mechanism, M)
     rows, columns = rng.normal(0.5, 0.7, 12), rng.normal(0.5, 0.4, 20)
     moved = rng.normal(0, 0.5, (12, 20)).astype(np.float32)
-    found = made.residuals(release.counts, (rows, columns, np.zeros((1, 1))), moved)
+    values, by_row, by_column = made.residuals(
+        release.counts, (rows, columns, np.zeros((1, 1))), moved
+    )
     by_rate = np.arange(len(made.completed))
     for s, t in zip(*np.unravel_index(np.arange(0, 240, 7), (12, 20)), strict=True):
         base = rows[s] + columns[t]
@@ -158,12 +160,12 @@ def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec)
         column = made.completed[:, made.scales.bin_of_symbol[release.counts[s, t]]]
         expected = np.interp(at_rate, by_rate, column) - np.exp(base)
         expected *= np.interp(at_base, by_rate, made.precision)
-        assert found.values[s, t] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+        assert values[s, t] == pytest.approx(expected, rel=1e-4, abs=1e-4)
     weights = np.interp(
         (rows[:, None] + columns - made.tables.first) / made.tables.step, by_rate, made.weight
     )
-    np.testing.assert_allclose(found.by_row, weights.sum(axis=1))
-    np.testing.assert_allclose(found.by_column, weights.sum(axis=0))
+    np.testing.assert_allclose(by_row, weights.sum(axis=1))
+    np.testing.assert_allclose(by_column, weights.sum(axis=0))
 
 
 @pytest.mark.parametrize("spec", SPECS)

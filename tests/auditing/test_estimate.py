@@ -10,7 +10,7 @@ from whosthere.auditing import estimate
 from whosthere.auditing.estimate import Cost, estimate_cost
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 
 
 class Clock:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import Attack, LikelihoodRatio, ZeroKnowledge
-from whosthere.adversary.knowledge_rules import AllVisits, ShareOfVisits
+from whosthere.adversary.knowledge import AllVisits, ShareOfVisits
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.options import (
     DEFAULT_ATTACKS,
@@ -20,7 +20,7 @@ from whosthere.auditing.options import (
 )
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import GroupError, InputError
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import Scored, score_task
 from whosthere.inference.vocabulary import CEILING
 from whosthere.privacy.mechanism import Mechanism

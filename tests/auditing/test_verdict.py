@@ -17,7 +17,7 @@ from whosthere.auditing.reasons import chance_in_words
 from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
 from whosthere.auditing.verdict import Verdict
 from whosthere.errors import InputError
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import Look
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY

@@ -23,7 +23,7 @@ from whosthere.data.cities import simulate
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
 from whosthere.game import leaks
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY

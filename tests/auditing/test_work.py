@@ -1,5 +1,6 @@
 """Who does the tasks: the same scores from everybody, guards, and attacks of a user's own."""
 
+import importlib
 import importlib.util
 import json
 import os
@@ -145,6 +146,11 @@ class TestGuards:
         assert "has changed since the audit began" in outcome.failure
 
 
+def _largest_growth():
+    """Return by how many bytes a worker may grow before loky replaces it, as the worker sees it."""
+    return importlib.import_module("loky.process_executor")._MAX_MEMORY_LEAK_SIZE
+
+
 class TestWorkers:
     @pytest.mark.parametrize("n", [0, -1])
     def test_nobody_can_do_nothing(self, n):
@@ -165,6 +171,11 @@ class TestWorkers:
             done = list(workers.do(deadly, deadly.plan.tasks))
         assert {outcome.task for outcome in done} == set(deadly.plan.tasks)
         assert all("died" in outcome.failure for outcome in done)
+
+    def test_a_worker_that_needs_much_memory_is_not_started_anew(self):
+        with LocalProcesses(1) as workers:
+            limit = workers._started().submit(_largest_growth).result()
+        assert limit > 1e15
 
     def test_closing_twice_does_no_harm(self, job):
         workers = LocalProcesses(2)

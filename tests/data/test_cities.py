@@ -13,8 +13,7 @@ import pytest
 
 from whosthere.data.cities import CITIES, City, simulate
 from whosthere.data.city.places import Choices
-from whosthere.data.reading.friendships import among
-from whosthere.data.reading.partition.by_id import read_regions
+from whosthere.data.reading.tables import among, read_regions
 from whosthere.errors import FileError, InputError
 
 HOUR_MICROS = 3_600_000_000
@@ -201,7 +200,7 @@ def test_friends_belong_to_the_seed_and_to_people_with_records():
 def test_a_city_shows_in_one_line(milan):
     n = milan.user.size
     assert repr(milan) == (
-        f"<City: milan-like, seed 7, 5,000 people, {n:,} records, 100 regions, 168 epochs of 1h>"
+        f"<City: milan-like, seed 7, 5,000 people, {n:,} records, 100 regions, {milan.epochs}>"
     )
     assert repr(milan.people) == "<Residents: 5,000>"
     assert f"{n:,}" in milan._repr_html_()
@@ -429,10 +428,10 @@ def test_choices_follow_the_weights_of_their_row():
 def test_the_day_and_its_hours_are_complete():
     for model in CITIES.values():
         assert len(model.working_hours) == len(model.free_hours) == 24
-        starts = [part.start for part in model.day_parts]
+        starts = [start for start, *_ in model.day_parts]
         assert starts[0] == 0
         assert starts == sorted(starts)
-        assert all(part.home + part.work <= 1 for part in model.day_parts)
+        assert all(home + work <= 1 for _, home, work, _ in model.day_parts)
 
 
 def test_importing_cities_does_not_import_scipy():

@@ -124,5 +124,5 @@ def test_a_part_outside_is_refused(epochs, first, n):
 
 
 def test_epochs_show_in_one_line(epochs):
-    assert repr(epochs) == "<Epochs: 72 of 1h from 2013-11-01 00:00 Europe/Rome>"
+    assert repr(epochs) == "<Epochs: 72 epochs of 1h from 2013-11-01 00:00 Europe/Rome>"
     assert "Europe/Rome" in epochs._repr_html_()

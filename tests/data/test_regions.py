@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.data.reading.partition.by_id import read_regions
+from whosthere.data.reading.tables import read_regions
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
 
@@ -42,7 +42,7 @@ def test_the_callers_arrays_stay_theirs():
 
 def test_thousands_of_regions_show_in_one_line():
     many = Regions([f"<{i}>" for i in range(5000)])
-    assert repr(many) == "<Regions: 5,000 without positions>"
+    assert repr(many) == "<Regions: 5,000 regions, without positions>"
     assert "5,000" in many._repr_html_()
     assert "<1>" not in many._repr_html_()
 

@@ -9,10 +9,10 @@ from scipy.stats import binom
 import whosthere as wt
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.game import checks, scoring
 from whosthere.game.checks import MOMENTS, ROLES, Checks, fingerprints, places
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task
 from whosthere.game.target import TargetRounds
 from whosthere.inference.control import FALSE_ALARMS, impossible_values, law_control
@@ -433,7 +433,7 @@ def test_tallies_count_few_pairs_and_many_alike(rng, monkeypatch, largest):
     parts = [rng.integers(0, largest, (2, 300), np.int32) for _ in range(5)]
     tally = checks._Tally()
     for true, published in parts:
-        tally.add_many(true, published)
+        tally.add(true, published)
     seen, times = np.unique(np.concatenate(parts, axis=1), axis=1, return_counts=True)
     assert np.array_equal(tally.counted(), [*seen, times])
 

@@ -24,7 +24,7 @@ from whosthere.game.leaks import (
     others_to_look_at,
     rarely_visited,
 )
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 
 KNOWLEDGE = ("all", "share(0.5)", "regions(top=2)")

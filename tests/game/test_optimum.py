@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from whosthere.data.epochs import Epochs
-from whosthere.data.group import Group
 from whosthere.data.regions import Regions
-from whosthere.data.traces import Traces
+from whosthere.data.traces import Group, Traces
 from whosthere.game.optimum import Candidates, log_ratios, optimal_score
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism

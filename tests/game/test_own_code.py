@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge_rules import knowledge_rule
+from whosthere.adversary.knowledge import knowledge_rule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.game.own_code import own_code

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge_rules import (
+from whosthere.adversary.knowledge import (
     AllVisits,
     OnlyRegions,
     ShareOfVisits,

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
-from whosthere.adversary.knowledge_rules import KnowledgeRule
+from whosthere.adversary.knowledge import KnowledgeRule
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
@@ -21,8 +21,7 @@ from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game import scoring
 from whosthere.game.plan import Setting
-from whosthere.game.population import Population
-from whosthere.game.rounds import Task
+from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import Scored, score_task
 from whosthere.game.target import TargetGame, TargetRounds
 from whosthere.inference.scores import SCHEMA

@@ -11,7 +11,7 @@ from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task
 from whosthere.game.scoring import tests_and_controls as scores_by_kind
 from whosthere.inference.certified_eps import eps_ceiling

@@ -283,7 +283,7 @@ def test_files_of_another_kind_are_refused(release, traces, tmp_path):
     with pytest.raises(FileError, match="is a traces file, not a release"):
         Release.load(tmp_path / "t.parquet")
     release.to_table().write_parquet(tmp_path / "o.parquet")
-    with pytest.raises(FileError, match="Parquet file of another program"):
+    with pytest.raises(FileError, match="file of another program"):
         Release.load(tmp_path / "o.parquet")
 
 

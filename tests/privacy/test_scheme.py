@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.errors import InputError
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import Publication, publish_table
 from whosthere.privacy.scheme import ORDINARY, Layout, Scheme, TableScheme

@@ -16,7 +16,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.what_if import MeanOverTargets, WhatIf
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
 from whosthere.inference.scores import OF_CHECKS, SCHEMA

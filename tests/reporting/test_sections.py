@@ -9,7 +9,7 @@ import pytest
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.what_if import MeanOverTargets
 from whosthere.data.floor import LEAST_PEOPLE
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
 from whosthere.reporting.charts.risk import DotChart, TradeOff

@@ -6,7 +6,7 @@ import shutil
 import polars as pl
 import pytest
 
-from whosthere.data.reading.partition.by_id import RegionIds
+from whosthere.data.reading.partition import RegionIds
 from whosthere.data.reading.read import read_records
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
@@ -130,14 +130,22 @@ WRONG = [
     # traces and mechanisms
     ("release none.parquet -M raw -o out.parquet", "none.parquet", "Check the path"),
     ("release hollow -M raw -o out.parquet", "hollow", "Name a file"),
-    ("release records.csv -M raw -o out.parquet", "records.csv: is not a traces", INGEST_FIRST),
-    ("release others.parquet -M raw -o out.csv", "others.parquet: is a Parquet file", INGEST_FIRST),
+    (
+        "release records.csv -M raw -o out.parquet",
+        "records.csv: is a file of another",
+        INGEST_FIRST,
+    ),
+    (
+        "release others.parquet -M raw -o out.csv",
+        "others.parquet: is a file of another program",
+        INGEST_FIRST,
+    ),
     ("release empty.parquet -M raw -o out.parquet", "empty.parquet", "Write or copy it again"),
-    ("target records.csv -o out.csv", "records.csv: is not a traces", INGEST_FIRST),
-    ("audit records.csv -m 5 -M raw -o run", "records.csv: is not a traces", INGEST_FIRST),
-    ("recommend records.csv -m 5 -o run", "records.csv: is not a traces", INGEST_FIRST),
-    ("paper ssc --dataset records.csv -o run", "records.csv: is not a traces", INGEST_FIRST),
-    ("attack counts.parquet --target bare.csv", "counts.parquet: is not a rel", "whosthere import"),
+    ("target records.csv -o out.csv", "records.csv: is a file of another", INGEST_FIRST),
+    ("audit records.csv -m 5 -M raw -o run", "records.csv: is a file of another", INGEST_FIRST),
+    ("recommend records.csv -m 5 -o run", "records.csv: is a file of another", INGEST_FIRST),
+    ("paper ssc --dataset records.csv -o run", "records.csv: is a file of another", INGEST_FIRST),
+    ("attack counts.parquet --target bare.csv", "not a release file", "whosthere import"),
     ("release traces-cut.parquet -M raw -o out.parquet", "traces-cut.parquet", "copy it again"),
     ("release release.parquet -M raw -o out.parquet", "release.parquet", "not a traces file"),
     (f"{RELEASE} raw -m 7", "a group of 7", "from 1 to 6"),

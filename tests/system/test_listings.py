@@ -7,7 +7,7 @@ import typer
 
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
-from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
 from whosthere.cli.main import app
 from whosthere.cli.options import with_options
 

@@ -1,5 +1,18 @@
 """Structure of a release beyond region times epoch: as many components as stand out of its noise.
 
+Published counts are made whole first: what a count was before anything of it was hidden, on
+average. One person more in a cell is a small step of the cell's rate: the derivative of the chance
+of a published value by the rate is what one person more adds to that chance. So the likelihood
+ratio of one person, less 1, is the slope of the log-likelihood by the rate. A count is completed by
+one step of scoring from the rate that is assumed so far,
+
+    rate + width * (f_1 / f_0 - 1),
+
+where the width is one by the information of a published count, as for noise, but no more than the
+variance that the count would have if nothing were hidden. Counts that are published as they are
+stay so. A suppressed or withheld count becomes the mean number of people given that it was. A noisy
+count moves only as far as its noise allows.
+
 Completed counts less base rates, in deviations, are a matrix whose entries vary independently, each
 with a variance of at most 1. Its largest singular value is then hardly above
 
@@ -13,21 +26,31 @@ Donoho, 2017).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
 
+from whosthere import kernels
+from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.arrays import own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.completion import Completion
+    from whosthere.kernels.lines import Scales
+    from whosthere.privacy.mechanism import Mechanism
 
+    Floats: TypeAlias = NDArray[np.float64]
     Components: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
-    Base: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    Base: TypeAlias = tuple[Floats, Floats, Floats]
 
+# One person is not taken for more than one standard deviation, however empty a cell is.
+_ONE_PERSON = 1.0
+# A count is not completed to more people than it shows and so many deviations of noise.
+_FAR = 6.0
 # Deviations by which a singular value must be above the edge: the largest one of noise varies by
 # less than one, but where nearly all counts are alike single visits stand out of the others.
 _BEYOND = 2.0
@@ -36,10 +59,89 @@ _LEAST_VARIANCE = 1e-9
 _LEAST_SHARE = 0.05
 
 
-def no_components(symbols: NDArray[np.int32]) -> Components:
-    """Return factors of nothing, shapes (n_regions, 0) and (n_epochs, 0)."""
-    n_regions, n_epochs = symbols.shape
-    return np.zeros((n_regions, 0), np.float32), np.zeros((n_epochs, 0), np.float32)
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Tables of one mechanism, by the rate that is assumed for a cell.
+
+    Attributes
+    ----------
+    completed
+        What counts are completed to, shape (n_rates, n_bins).
+    precision
+        One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
+        tables the squared deviation is the rate and the `noise` of `scales`.
+    weight
+        Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
+        nearly 0 where next to nothing is published.
+    scales
+        How kernels read the tables. Symbols without a bin are taken as they are, less `shift`.
+    """
+
+    tables: CountTables
+    completed: NDArray[np.float32]
+    precision: Floats
+    weight: Floats
+    scales: Scales
+
+    def deviations(self, log_rates: Floats) -> Floats:
+        """Return the deviation of cells of the given rates, same shape."""
+        place = (log_rates - self.tables.first) / self.tables.step
+        within = 1 / np.interp(place, np.arange(self.precision.size), self.precision)
+        beyond = place > self.precision.size - 1
+        if not beyond.any():
+            return np.asarray(within)
+        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.scales.noise), within)
+
+    def residuals(
+        self, symbols: NDArray[np.int32], base: Base, moved: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], Floats, Floats]:
+        """Return by how many deviations completed counts lie above base rates.
+
+        With their variances at the base rates, if there is nothing but chance, added up by row and
+        by column. `base` are logarithms by row, by column and by cell, as in `rates.Rates`. `moved`
+        says how many times larger the rates assumed so far are, as logarithms, shape (n_regions,
+        n_epochs), or (1, 1) where they are the base rates.
+        """
+        return kernels.standardised_residuals(
+            symbols,
+            *base,
+            moved,
+            self.completed,
+            self.precision,
+            self.weight,
+            self.scales,
+        )
+
+    def relative_deviations(self, base: Base) -> NDArray[np.float32]:
+        """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
+        return kernels.relative_deviations(*base, self.precision, self.scales)
+
+
+@lru_cache(maxsize=32)
+def completion(mechanism: Mechanism, m: int) -> Completion:
+    """Make the tables of a mechanism for groups of m people, once."""
+    tables = count_tables(mechanism, m)
+    rates, noise = tables.rates, tables.noise
+    width = np.minimum(1 / np.maximum(tables.information, 1e-12), rates + noise)
+    bins = tables.bin_of_symbol
+    # The last value of each bin. The last bin holds all further values, which are left alone.
+    largest = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
+    largest += tables.alphabet.base
+    if mechanism.withheld is not None:
+        largest[0] = mechanism.withheld.highest
+    with np.errstate(over="ignore"):
+        completed = rates[:, None] + width[:, None] * np.expm1(tables.log_ratio)
+    most = np.maximum(rates[:, None], largest - min(tables.shift, 0.0) + _FAR * np.sqrt(noise) + 1)
+    squared = width + _ONE_PERSON
+    return Completion(
+        tables=tables,
+        completed=own(np.minimum(completed, most), np.float32),
+        precision=own(1 / np.sqrt(squared), np.float64),
+        weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
+        scales=tables.scales._replace(
+            bin_of_symbol=own(bins[bins < bins[-1]], np.int32), noise=noise + _ONE_PERSON
+        ),
+    )
 
 
 def find_components(
@@ -47,22 +149,17 @@ def find_components(
 ) -> Components:
     """Return what rates differ by from base rates, in deviations, as two factors.
 
-    Parameters
-    ----------
-    symbols
-        Published, shape (n_regions, n_epochs).
-    base
-        Logarithms of base rates by row, by column and by cell.
-    rounds
-        How often hidden counts are completed by the rates found so far.
+    `base` are their logarithms by row, by column and by cell. Hidden counts are completed by the
+    rates found so far in so many rounds; without any, nothing is found. Shapes (n_regions, k) and
+    (n_epochs, k).
     """
-    found, moved, relative = no_components(symbols), np.zeros((1, 1), np.float32), None
+    found = np.zeros((symbols.shape[0], 0), np.float32), np.zeros((symbols.shape[1], 0), np.float32)
+    moved, relative = np.zeros((1, 1), np.float32), None
     for round_ in range(rounds):
-        residuals = completion.residuals(symbols, base, moved)
-        largest = float(residuals.by_row.max()), float(residuals.by_column.max())
-        edge = math.sqrt(largest[0]) + math.sqrt(largest[1]) + _BEYOND
-        variance = max(float(residuals.by_row.sum()) / symbols.size, _LEAST_VARIANCE)
-        found = _leading(residuals.values, edge, variance)
+        residuals, by_row, by_column = completion.residuals(symbols, base, moved)
+        edge = math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND
+        variance = max(float(by_row.sum()) / symbols.size, _LEAST_VARIANCE)
+        found = _leading(residuals, edge, variance)
         if not found[0].shape[1] or round_ == rounds - 1:
             break
         if relative is None:
@@ -75,12 +172,7 @@ def find_components(
 def log_share(extra: NDArray[np.float32], relative: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the logarithm of how many times larger rates are with components than without.
 
-    Parameters
-    ----------
-    extra
-        What the components add, in deviations.
-    relative
-        Deviations over base rates, same shape.
+    `extra` is what the components add, in deviations, and `relative` deviations over base rates.
     """
     share = extra * relative
     share += 1

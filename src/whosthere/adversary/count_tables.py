@@ -50,9 +50,7 @@ class CountTables:
     first, step
         Logarithm of the first rate, and the distance of the logarithms.
     mean, variance
-        Of the published count, shape (n_rates,).
-    empty_mean, empty_variance
-        The same of a cell with nobody in it.
+        Of the published count, shape (n_rates,); `empty_mean` and so on with nobody in the cell.
     information
         Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
         published as they are, one by the rate.
@@ -63,8 +61,6 @@ class CountTables:
         (n_rates, n_bins); minus infinity where that person cannot be there.
     log_chance
         Log of the chance of one symbol of a bin where nobody more is there, same shape.
-    alphabet
-        The symbols.
     """
 
     first: float
@@ -104,9 +100,13 @@ class CountTables:
 
         Both have the shape (n_lines, n_cells). Negative symbols are left out.
         """
-        low, part = self._between(log_rates)
+        last = self.mean.size - 1
+        place = np.clip((log_rates - self.first) / self.step, 0, last)
+        low = np.minimum(place.astype(np.int64), last - 1)
+        part = place - low
         within = (1 - part) * self.information[low] + part * self.information[low + 1]
-        beyond = 1 / self._normal_variance(log_rates)
+        # The noise stays, and people add their own.
+        beyond = 1 / (np.exp(log_rates) + self.noise)
         of_rate = np.where(log_rates > self._last, beyond, within)
         return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
 
@@ -136,19 +136,6 @@ class CountTables:
         """What the mechanism adds to counts beyond the tables on average."""
         return float(self.mean[-1]) - math.exp(self._last)
 
-    def _between(
-        self, log_rates: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the rate in the tables below each given one, and how far it is to the next."""
-        last = self.mean.size - 1
-        place = np.clip((log_rates - self.first) / self.step, 0, last)
-        low = np.minimum(place.astype(np.int64), last - 1)
-        return low, place - low
-
-    def _normal_variance(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Variance of published counts beyond the tables: the noise stays, people add theirs."""
-        return np.asarray(np.exp(log_rates) + self.noise)
-
 
 def stand_in(mechanism: Mechanism) -> float:
     """Return what a withheld count is taken for where counts are added up.
@@ -173,10 +160,10 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
 
     The others in a cell are Poisson with the cell's rate.
     """
-    rates = _LEAST_RATE * np.exp(
-        np.arange(math.ceil(math.log(_most_rate(mechanism) / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1)
-        / _POINTS_PER_E_FOLD
-    )
+    moved = max((-step.window[0] for step in mechanism.steps if not step.is_random), default=0)
+    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * moved), _FURTHEST_RATE)
+    n_rates = math.ceil(math.log(most_rate / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1
+    rates = _LEAST_RATE * np.exp(np.arange(n_rates) / _POINTS_PER_E_FOLD)
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
     alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
     edges = _bin_edges(mechanism, int(n[-1]), alphabet)
@@ -192,6 +179,9 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     without, within = others @ chances[:-1], others @ chances[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(within) - np.log(without)
+        # One person more is a step of a Poisson law: the derivative of the chances by the rate is
+        # what that person adds to them.
+        information = np.where(without > 0, (within - without) ** 2 / without, 0.0).sum(axis=1)
     # Values too far from a rate for either chance to be a number say: more people than that.
     ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
     ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
@@ -202,29 +192,12 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         variance=own(others @ squares[:-1] - mean**2, np.float64),
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
-        information=own(_information(without, within), np.float64),
+        information=own(information, np.float64),
         bin_of_symbol=own(np.repeat(np.arange(widths.size), widths), np.int32),
         log_ratio=own(ratio, np.float64),
         log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
         alphabet=alphabet,
     )
-
-
-def _most_rate(mechanism: Mechanism) -> float:
-    """Return the largest rate in the tables of a mechanism."""
-    moved = max((-step.window[0] for step in mechanism.steps if not step.is_random), default=0)
-    return min(max(_MOST_RATE, _FAR_ABOVE * moved), _FURTHEST_RATE)
-
-
-def _information(without: NDArray[np.float64], within: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the information on the rate, shape (n_rates,).
-
-    One person more is a step of a Poisson law: the derivative of the chances by the rate is what
-    that person adds to them.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(without > 0, (within - without) ** 2 / without, 0.0)
-    return np.asarray(parts.sum(axis=1))
 
 
 def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[np.int64]:
@@ -238,5 +211,4 @@ def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[n
 
 def _poisson(n: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Chance of n people in a cell, all that there can be, shape (n_rates, n.size)."""
-    log_chance = n * np.log(rates)[:, None] - gammaln(n + 1.0)
-    return np.asarray(softmax(log_chance, axis=1))
+    return np.asarray(softmax(n * np.log(rates)[:, None] - gammaln(n + 1.0), axis=1))

@@ -1,14 +1,13 @@
-"""Labelled aggregates that an attacker makes up to learn from."""
+"""Labelled aggregates that an attacker makes up, and what a classifier sees of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.features import Features
 from whosthere.arrays import own
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.kernels.stages import Stages
 
+    _Counts: TypeAlias = NDArray[np.unsignedinteger]
+
 Sampling: TypeAlias = Literal["paired", "independent"]
 SAMPLINGS: tuple[str, ...] = get_args(Sampling)
 _Made = TypeVar("_Made")
@@ -31,34 +32,67 @@ _Made = TypeVar("_Made")
 class Aggregates:
     """Published symbols of groups with and without the target.
 
-    Attributes
-    ----------
-    counts
-        A row for each group, a column for each cell.
-    labels
-        Whether the target is in each group, shape (n_groups,), bool. Groups with the target and
-        without it take turns; of pairs, the one with the target comes first.
+    A row of `counts` for each group, a column for each cell. `labels` tells whether the target is
+    in each group, shape (n_groups,). Groups with the target and without it take turns; of pairs,
+    the one with the target comes first.
     """
 
     counts: CountMatrix
     labels: NDArray[np.bool_]
 
 
+class Features(NamedTuple):
+    """What a classifier sees of a group: its symbols, which are counts as long as none is withheld.
+
+    Where counts may be withheld, there are two features for each cell: the count, 0 if withheld,
+    and after those of all cells whether it is withheld.
+    """
+
+    n_cells: int
+    withholds: bool
+
+    def matrix(self, symbols: CountMatrix) -> CountMatrix:
+        """Return all features of groups, given the symbols of all cells."""
+        if not self.withholds:
+            return symbols
+        base, copies, bounds, changed, changes = symbols
+        pair = np.repeat(np.arange(base.shape[1]), np.diff(bounds))
+        before = base[changed, pair].astype(np.int32)
+        # Counts and then marks of all changed cells, in the order of their pairs again.
+        after = _both(before + changes) - _both(before)
+        order = np.argsort(np.tile(pair, 2), kind="stable")
+        twice = np.concatenate([changed, changed + self.n_cells]).astype(np.int32)
+        return kernels.CountMatrix(_both(base), copies, 2 * bounds, twice[order], after[order])
+
+    def cells(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the cells that some features are of, in ascending order."""
+        return np.unique(chosen % self.n_cells) if self.withholds else chosen
+
+    def of(self, symbols: NDArray[np.integer], chosen: NDArray[np.int64]) -> NDArray[np.integer]:
+        """Return some features, shape (n, k), given the symbols of their `cells`."""
+        if not self.withholds:
+            return symbols
+        place = np.searchsorted(self.cells(chosen), chosen % self.n_cells)
+        both = np.stack([_counts(symbols), symbols == 0], axis=-1)
+        return both[:, place, chosen // self.n_cells]
+
+
+def _counts(symbols: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return counts above the lowest, 0 where withheld, given symbols that may be withheld."""
+    return np.asarray(symbols - (symbols > 0).astype(symbols.dtype))
+
+
+def _both(symbols: NDArray[np.integer]) -> NDArray[Any]:
+    """Return counts, and whether each is withheld, one after the other along the first axis."""
+    return np.concatenate([_counts(symbols), (symbols == 0).astype(symbols.dtype)])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupSampler:
     """Makes aggregates of m people out of reference traces, as the publisher would.
 
-    Parameters
-    ----------
-    reference
-        Traces to choose others from; the target must not be among them. They are taken as
-        they are: bound them first where the mechanism does.
-    target
-        The cells that the target is thought to have visited.
-    group_size
-        People in a group, m; the reference needs at least as many.
-    mechanism
-        What is done to the counts.
+    The target must not be in the reference, which is taken as it is: bound it first where the
+    mechanism does. `target` holds the cells that the target is thought to have visited.
     """
 
     reference: Traces
@@ -82,15 +116,12 @@ class GroupSampler:
         *,
         cells: NDArray[np.int64] | None = None,
     ) -> Aggregates:
-        """Make `n` aggregates, half of them with the target, of some cells or (default) all.
+        """Make `n` aggregates, an even number, half of them with the target.
 
-        Cells are given in ascending order.
-
-        Pairs share m - 1 people and the same noise draw: they differ in the target and one
-        other person alone. Independent aggregates share nothing.
+        They are of all cells, or of some that are given in ascending order. Pairs share m - 1
+        people and the same noise draw: they differ in the target and one other person alone.
+        Independent aggregates share nothing.
         """
-        if n < 2 or n % 2:
-            raise GroupError(f"{n} aggregates cannot be balanced", fix="Give an even number")
         people = self._people(cells)
         make = _pairs if sampling == "paired" else _singles
         key = rng.integers(0, 2**64, dtype=np.uint64)
@@ -98,15 +129,15 @@ class GroupSampler:
         if stages is not None:
             counts = make(people, n, self.group_size, stages, key)
         else:
-            true = make(people, n, self.group_size, _nothing(self.group_size), key)
+            as_they_are = cast("Stages", Mechanism().tabulated(self.group_size))
+            true = make(people, n, self.group_size, as_they_are, key)
             counts = _published(true, self.mechanism, self.group_size, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
 
     @property
     def features(self) -> Features:
         """What a classifier sees of its groups."""
-        withholds = self.mechanism.withheld is not None
-        return Features(self.reference.n_cells, withholds)
+        return Features(self.reference.n_cells, self.mechanism.withheld is not None)
 
     def _people(self, cells: NDArray[np.int64] | None) -> _People:
         """Return everybody's visits to some cells, numbered anew from 0, or to all."""
@@ -115,8 +146,6 @@ class GroupSampler:
             return _People(
                 reference.indptr, reference.cells, own(target, np.int32), reference.n_cells
             )
-        if (np.diff(cells) <= 0).any():
-            raise GroupError("cells to count must ascend")
         place = np.full(reference.n_cells, -1, np.int32)
         place[cells] = np.arange(cells.size)
         visits = place[reference.cells]
@@ -141,69 +170,55 @@ class _People(NamedTuple):
 
 def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups, each on its own, with the target and without it in turns."""
-    indptr, cells, target, n_cells = people
-    lane = _lane_type(people)
+    indptr, cells, target, _ = people
 
-    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> bool | None:
-        lanes = _lanes(people, lane)
-        fits = kernels.publish_groups(
-            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *_Changes.none()
+    def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> bool:
+        no_pairs = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
+        return kernels.publish_groups(
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *no_pairs
         )
-        return fits or None
 
-    counts, _ = _in_smallest_type(n_cells, n, kernels.LINE // lane.itemsize, make)
+    counts, _ = _in_smallest_type(people, n, make)
     return kernels.CountMatrix.single(counts)
 
 
 def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
     """Make `n` groups in pairs: the target is in the first and one other person in the second."""
-    indptr, cells, target, n_cells = people
+    indptr, cells, target, _ = people
     most = target.size + int(np.diff(indptr).max(initial=0))
-    lane = _lane_type(people)
 
-    def make(counts: NDArray[np.unsignedinteger], first: int, stop: int) -> _Changes | None:
-        found = _Changes.room_for(stop - first, most)
-        lanes = _lanes(people, lane)
+    def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> _Changes | None:
+        bounds, room = np.zeros(stop - first + 1, np.int64), (stop - first) * most
+        found = _Changes(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
         fits = kernels.publish_groups(
             indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
         return found if fits else None
 
-    counts, parts = _in_smallest_type(n_cells, n // 2, kernels.LINE // lane.itemsize, make)
+    counts, parts = _in_smallest_type(people, n // 2, make)
     return kernels.CountMatrix(counts, 2, *_Changes.joined(parts))
 
 
-def _lane_type(people: _People) -> np.dtype[np.unsignedinteger]:
-    """Return the smallest type that counts everybody in a cell, the target too."""
-    counts = np.bincount(people.cells, minlength=1)
-    return np.min_scalar_type(int(counts.max()) + 1)
-
-
-def _lanes(people: _People, lane: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    return np.empty((people.indptr.size - 1, kernels.LINE // lane.itemsize), lane)
-
-
 def _in_smallest_type(
-    n_cells: int,
-    n: int,
-    n_lanes: int,
-    make: Callable[[NDArray[np.unsignedinteger], int, int], _Made | None],
-) -> tuple[NDArray[np.unsignedinteger], list[_Made]]:
+    people: _People, n: int, make: Callable[[_Counts, _Counts, int, int], _Made | None]
+) -> tuple[_Counts, list[_Made]]:
     """Fill in counts of the smallest type that they fit into, ranges of groups side by side.
 
-    `make` fills in some columns, of which the first one's number is a multiple of `n_lanes`, and
-    returns what else it has made, or None if they do not fit.
+    `make` fills in some columns, which begin with a whole line of lanes, and returns what else it
+    has made, or nothing if they do not fit.
     """
+    # The smallest type that counts everybody in a cell, the target too.
+    lane = np.min_scalar_type(int(np.bincount(people.cells, minlength=1).max()) + 1)
+    n_lanes = kernels.LINE // lane.itemsize
     for width in (np.uint8, np.uint16, np.uint32):
-        counts = np.empty((n_cells, n), width)
+        counts = np.empty((people.n_cells, n), width)
 
-        def make_lines(
-            first: int, stop: int, counts: NDArray[np.unsignedinteger] = counts
-        ) -> _Made | None:
-            return make(counts, first * n_lanes, min(stop * n_lanes, n))
+        def make_lines(first: int, stop: int, counts: _Counts = counts) -> _Made | None:
+            lanes = np.empty((people.indptr.size - 1, n_lanes), lane)
+            return make(counts, lanes, first * n_lanes, min(stop * n_lanes, n))
 
         parts = kernels.in_parts(make_lines, -(-n // n_lanes))
-        made = [part for part in parts if part is not None]
+        made = [part for part in parts if part]
         if len(made) == len(parts):
             return counts, made
     raise AssertionError("counts of people fit into 32 bits")
@@ -217,18 +232,6 @@ class _Changes(NamedTuple):
     changes: NDArray[np.int32]
 
     @classmethod
-    def none(cls) -> Self:
-        """Return what stands for groups that are no pairs."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-
-    @classmethod
-    def room_for(cls, n_pairs: int, most: int) -> Self:
-        """Return room for the changes of some pairs, so many in each."""
-        room = n_pairs * most
-        bounds = np.zeros(n_pairs + 1, np.int64)
-        return cls(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
-
-    @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Put the changes of consecutive pairs into one."""
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
@@ -237,13 +240,6 @@ class _Changes(NamedTuple):
             np.concatenate([part.changed[: part.bounds[-1]] for part in parts]),
             np.concatenate([part.changes[: part.bounds[-1]] for part in parts]),
         )
-
-
-def _nothing(m: int) -> Stages:
-    """Return the tables that leave counts as they are."""
-    stages = Mechanism().tabulated(m)
-    assert stages is not None  # noqa: S101 - no step, so none without tables
-    return stages
 
 
 def _published(

@@ -1,46 +1,58 @@
-"""What an attacker has of a target: visits, or only places."""
+"""What an attacker has of a target: visits, or only places.
+
+Rules say how well an attacker knows all of its targets. They are written as specs: ``all``,
+``share(0.1)``, ``regions(top=2)``.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
+from whosthere import specs
 from whosthere.arrays import frozen
-from whosthere.data.cells import cell_at, region_of
+from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.display import counted
-from whosthere.errors import InputError, suggestion
+from whosthere.errors import InputError, SpecError, suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.privacy.facts import Facts
+
+    GetHabits: TypeAlias = Callable[[], "Habits"]
 
 Guess: TypeAlias = Literal["greedy", "random"]
 GUESSES: tuple[str, ...] = get_args(Guess)
 # However often a place is visited, no single visit there is taken for more certain than this.
 _MOST_LIKELY_VISIT = 0.9
+# No visit that a bound could have dropped is taken for more certainly counted than this, however
+# few visits are known: one that is not known may have taken its place.
+_SUREST = 0.999
 _NO_CELLS = frozen([], np.int32)
 
 
-class Habits(Protocol):
-    """When and how often people are seen, as far as an attacker can tell."""
+class Habits(NamedTuple):
+    """When and how often people are seen, as far as an attacker can tell.
 
-    def time_marginal(self) -> NDArray[np.float64]:
-        """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
+    `time` is the probability that a visit is in each epoch, shape (n_epochs,).
+    """
 
-    def mean_visits(self) -> float:
-        """Return the mean number of visits of a person."""
+    time: NDArray[np.float64]
+    mean_visits: float
 
 
 class Knowledge(ABC):
     """What an attacker has of one target.
 
     An attack never asks what kind of knowledge it is given: what is certain, likely and believed
-    is for the knowledge to say.
+    is for the knowledge to say. Habits are passed as a function, as most knowledge needs none.
     """
 
     @property
@@ -49,11 +61,11 @@ class Knowledge(ABC):
         """The cells that the target surely visited, sorted; none where times are unknown."""
 
     @abstractmethod
-    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:
+    def believed_trace(self, habits: GetHabits, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return a trace to put in the target's place: sorted cells, int32."""
 
     @abstractmethod
-    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def likely_visits(self, habits: GetHabits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return cells that the target may have visited, and the chance of each; shapes (k,)."""
 
     @abstractmethod
@@ -103,21 +115,19 @@ class KnownVisits(Knowledge):
 
         The same random numbers give nested knowledge: a smaller share is a part of a larger one.
         """
-        if not 0 < share <= 1:
-            raise InputError(f"a share of {share:g} of the visits", fix="Give it within (0, 1]")
         visits = np.asarray(trace)
         # The guard keeps 0.1 * 30 visits at 3 where floating point makes it a little more.
-        known = math.ceil(share * visits.size - 1e-9)
+        known = math.ceil(_checked_share(share) * visits.size - 1e-9)
         return cls(rng.permutation(visits)[:known])
 
     @property
     def certain(self) -> NDArray[np.int32]:
         return self.cells
 
-    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:  # noqa: ARG002
+    def believed_trace(self, habits: GetHabits, rng: np.random.Generator) -> NDArray[np.int32]:  # noqa: ARG002
         return self.cells
 
-    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:  # noqa: ARG002
+    def likely_visits(self, habits: GetHabits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:  # noqa: ARG002
         return self.cells, np.ones(self.cells.size)
 
     def places(self, n_epochs: int) -> tuple[int, ...]:
@@ -154,9 +164,7 @@ class KnownRegions(Knowledge):
             raise InputError("nothing is known of the target", fix="Give at least one region")
         if len(set(self.regions)) < len(self.regions) or min(self.regions) < 0:
             raise InputError("the known regions must be distinct rows of the regions")
-        if self.guess not in GUESSES:
-            fix = suggestion(str(self.guess), GUESSES)
-            raise InputError(f"there is no way to guess called {self.guess!r}", fix=fix)
+        check_guess(self.guess)
 
     def __repr__(self) -> str:
         return f"<KnownRegions: {counted(len(self.regions), 'region')}, {self.guess} guess>"
@@ -168,24 +176,24 @@ class KnownRegions(Knowledge):
         """Know the `top` most visited regions of a trace (default: all), ties by number."""
         regions, visits = np.unique(region_of(np.asarray(trace), n_epochs), return_counts=True)
         order = np.argsort(-visits, kind="stable")[:top]
-        return cls(tuple(int(region) for region in regions[order]), guess)
+        return cls(tuple(regions[order].tolist()), guess)
 
     @property
     def certain(self) -> NDArray[np.int32]:
         return _NO_CELLS
 
-    def believed_trace(self, habits: Habits, rng: np.random.Generator) -> NDArray[np.int32]:
+    def believed_trace(self, habits: GetHabits, rng: np.random.Generator) -> NDArray[np.int32]:
+        time, mean_visits = habits()
         if self.guess == "greedy":
-            return np.sort(self._all_cells(habits.time_marginal().size))
-        time = habits.time_marginal()
+            return np.sort(self._all_cells(time.size))
         regions = np.array(self.regions)
-        visits = max(1, round(habits.mean_visits() / regions.size))
+        visits = max(1, round(mean_visits / regions.size))
         epochs = rng.choice(time.size, size=(regions.size, visits), p=time)
         return np.unique(cell_at(regions[:, None], epochs, time.size)).astype(np.int32)
 
-    def likely_visits(self, habits: Habits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        time, n = habits.time_marginal(), len(self.regions)
-        chance = np.minimum(time * habits.mean_visits() / n, _MOST_LIKELY_VISIT)
+    def likely_visits(self, habits: GetHabits) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        (time, mean_visits), n = habits(), len(self.regions)
+        chance = np.minimum(time * mean_visits / n, _MOST_LIKELY_VISIT)
         return self._all_cells(time.size), np.tile(chance, n)
 
     def places(self, n_epochs: int) -> tuple[int, ...]:  # noqa: ARG002
@@ -198,3 +206,155 @@ class KnownRegions(Knowledge):
         """Return every epoch of each region, region by region."""
         regions = np.array(self.regions)[:, None]
         return cell_at(regions, np.arange(n_epochs), n_epochs).reshape(-1).astype(np.int32)
+
+
+class KnowledgeRule(ABC):
+    """A rule for what is known of each target, given where the target really was."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[str]
+
+    @abstractmethod
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:
+        """Return what is known of the person with this trace."""
+
+    @property
+    def words(self) -> str:
+        """What is known, in a sentence about several people."""
+        return self.summary
+
+    def __str__(self) -> str:
+        return specs.write(self)
+
+
+@dataclass(frozen=True)
+class AllVisits(KnowledgeRule):
+    """Every visit is known."""
+
+    name: ClassVar[str] = "all"
+    summary: ClassVar[str] = "every visit"
+    example: ClassVar[str] = "all"
+    words = "all their visits"
+
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+        return KnownVisits(trace)
+
+
+@dataclass(frozen=True)
+class ShareOfVisits(KnowledgeRule):
+    """A share of the visits is known, chosen at random and rounded up to whole visits."""
+
+    share: float = specs.parameter(
+        specs.NUMBER, "how much of the visits, above 0 and at most 1", bare=True
+    )
+
+    name: ClassVar[str] = "share"
+    summary: ClassVar[str] = "a share of the visits, chosen at random"
+    example: ClassVar[str] = "share(0.1)"
+
+    def __post_init__(self) -> None:
+        # As a spec reads it: 1 and 1.0 have the same random numbers.
+        object.__setattr__(self, "share", float(_checked_share(self.share)))
+
+    @property
+    def words(self) -> str:
+        return f"{100 * self.share:g} % of their visits"
+
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+        return KnownVisits.fraction(trace, self.share, rng)
+
+
+@dataclass(frozen=True)
+class OnlyRegions(KnowledgeRule):
+    """The most visited regions are known, without the times."""
+
+    top: int | None = specs.parameter(
+        specs.WHOLE, "how many, the most visited ones; all by default", default=None
+    )
+    guess: Guess = specs.parameter(
+        specs.OneOf(GUESSES),
+        "how an attacker that needs a trace makes one: every epoch, or a usual number of visits",
+        default="greedy",
+    )
+
+    name: ClassVar[str] = "regions"
+    summary: ClassVar[str] = "the regions that were visited, without the times"
+    example: ClassVar[str] = "regions(top=2)"
+
+    def __post_init__(self) -> None:
+        if self.top is not None and self.top < 1:
+            raise SpecError(f"{self.top} regions are nothing to know", fix="Give at least 1")
+        check_guess(self.guess)
+
+    @property
+    def words(self) -> str:
+        which = "they visited" if self.top is None else "they visit most"
+        return f"the {'' if self.top is None else f'{self.top} '}regions {which}, without the times"
+
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+        return KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
+
+
+KNOWLEDGE_RULES = specs.Catalogue.of("knowledge", AllVisits, ShareOfVisits, OnlyRegions)
+
+
+def knowledge_rule(given: KnowledgeRule | str) -> KnowledgeRule:
+    """Return what a spec describes; a rule is returned as it is."""
+    if isinstance(given, KnowledgeRule):
+        return given
+    return cast("KnowledgeRule", KNOWLEDGE_RULES.parse(given))
+
+
+def check_guess(guess: str) -> None:
+    """Refuse what is no way to make a trace of regions."""
+    if guess not in GUESSES:
+        fix = suggestion(str(guess), GUESSES)
+        raise SpecError(f"there is no way to guess called {guess!r}", fix=fix)
+
+
+def _checked_share(share: float) -> float:
+    if not 0 < share <= 1:
+        raise SpecError(
+            f"a share of {share:g} of the visits cannot be known",
+            fix="Give a share above 0 and at most 1",
+        )
+    return share
+
+
+def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
+    """Tell of each visit whether the publisher may have dropped it, shape (n_visits,).
+
+    It may have wherever a person can make more visits in a period than are counted in it. How
+    many the target made does not matter: the attacker may not know all of them.
+    """
+    found = np.zeros(cells.size, dtype=bool)
+    for unit in facts.mechanism.units:
+        period = unit.period(facts.epochs)
+        if period is not None:
+            cells_in_period = len(facts.regions) * np.bincount(period)
+            found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
+    return found
+
+
+def chance_of_being_counted(
+    cells: NDArray[np.int32], facts: Facts, person: NDArray[np.int64] | int = 0
+) -> NDArray[np.float64]:
+    """Chance that each known visit was among those that the publisher's bound let through.
+
+    The publisher draws them anew for each publication, so that no release tells which they were.
+    The chance is that of somebody who made the known visits and no others, but it is below 1
+    wherever other visits, if there were some, could have displaced a known one. `person` says
+    whose visits they are, numbered from 0, shape (n_visits,); one person's by default.
+    """
+    chance = np.ones(cells.size)
+    if not facts.mechanism.bounds_visits:
+        return chance
+    for unit in facts.mechanism.units:
+        period = unit.period(facts.epochs)
+        if period is not None:
+            of_visit = period[epoch_of(cells, facts.epochs.n)].astype(np.int64)
+            of_visit += person * (int(period.max()) + 1)
+            together = np.bincount(of_visit)[of_visit]
+            chance = np.minimum(chance, unit.most_visits / together)
+    return np.where(may_be_dropped(cells, facts), np.minimum(chance, _SUREST), chance)

@@ -47,14 +47,9 @@ _ROUNDS, _TOLERANCE = 200, 1e-3
 
 
 class Levels(NamedTuple):
-    """Levels of some lines: nodes and how likely each is.
+    """Levels of some lines, shape (n_lines, n_nodes): nodes, and log chances, which add up to 1.
 
-    Attributes
-    ----------
-    nodes
-        What is added to the logarithms of the fitted rates of a line, shape (n_lines, n_nodes).
-    log_weight
-        Logarithm of the chance of each node, same shape; those of a line add up to 1.
+    Nodes are what is added to the logarithms of the fitted rates of a line.
     """
 
     nodes: Floats
@@ -65,18 +60,8 @@ class Levels(NamedTuple):
 class Lines:
     """The lines of a release, with the law of their levels.
 
-    Attributes
-    ----------
-    symbols
-        Published, a row for each line.
-    rates
-        Fitted to the release.
-    tables
-        Of its mechanism.
-    axis
-        0 if lines are regions, 1 if they are epochs.
-    centre, spread
-        Mean and deviation of the logarithm of a level, over all lines.
+    `symbols` has a row for each line, which is a region (axis 0) or an epoch (1). The logarithm of
+    a level has the mean `centre` and the deviation `spread`, over all lines.
     """
 
     symbols: NDArray[np.int32]
@@ -126,12 +111,7 @@ class Lines:
     ) -> Levels:
         """Return the levels of lines that somebody visited, given their published counts.
 
-        Parameters
-        ----------
-        lines
-            Which ones, shape (n_lines,).
-        hidden
-            Cells whose counts are not looked at: which of the lines each is in, and where.
+        Counts of `hidden` cells are not looked at: which of the lines each is in, and where.
         """
         symbols = np.array(self.symbols[lines], np.int32, order="C")
         if hidden is not None:
@@ -156,12 +136,7 @@ class Lines:
 def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
     """Return the mean and deviation of normal levels that make counts most likely.
 
-    Parameters
-    ----------
-    log_chance
-        Of the counts of each line at each level, shape (n_lines, n_levels).
-    grid
-        The levels.
+    Their chances are given for each line at each level of a grid, shape (n_lines, n_levels).
     """
     chance = np.exp(log_chance - log_chance.max(axis=1, keepdims=True))
     likeliest = grid[np.argmax(log_chance, axis=1)]

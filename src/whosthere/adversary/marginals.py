@@ -1,22 +1,21 @@
 """What a release tells about its people: where, when and how often they are seen.
 
-The search for the mean number of visits draws its people once, with their visits in the order in
-which they are made. People with a smaller mean make the first of these visits, so a round of the
-search only counts. If a mean asks for more visits than were drawn, twice as many are drawn.
+What suppression and noise do to a marginal is undone as the paper does it. Suppression takes visits
+from quiet regions and epochs: the marginal that is left is too uneven and gets compressed. Noise
+adds about the same to all of them: the marginal is too even and gets stretched. Both are rules of
+thumb that use no knowledge beyond the release.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.adversary.activity import Activity, Exponential
-from whosthere.adversary.corrections import log_compressed, power_transformed
 from whosthere.adversary.count_tables import filled, stand_in
-from whosthere.adversary.synthetic import SamePeople, UnicityModel, usual_haunts
+from whosthere.adversary.synthetic import Activity, Exponential, SamePeople, UnicityModel
 from whosthere.arrays import frozen
 from whosthere.privacy.step import Correction
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import Release
 
 # No estimate of the mean falls below one visit: people who were never seen tell nothing.
@@ -36,20 +34,18 @@ _MOST_ROUNDS = 60
 _TOLERANCE = 1e-3
 # No step changes the mean by a larger factor, as long as one end of the range is not known.
 _LARGEST_FACTOR = 4.0
+# Where even this power is not enough, the values differ by rounding errors alone.
+_MOST_POWER = 1e12
+# Halvings of the search interval: enough for every digit of a power.
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Where, when and how often people are seen, as far as a release tells.
 
-    Attributes
-    ----------
-    space
-        Probability that a visit is to each region, shape (n_regions,).
-    time
-        Probability that a visit is in each epoch, shape (n_epochs,).
-    mean_visits
-        Mean number of visits of a person.
+    `space` and `time` are the probabilities that a visit is to each region, shape (n_regions,),
+    and in each epoch, shape (n_epochs,).
     """
 
     space: NDArray[np.float64]
@@ -64,33 +60,22 @@ class Marginals:
 def estimate_marginals(
     release: Release,
     *,
-    correct: bool = True,
     activity: Activity | None = None,
     rng: np.random.Generator,
 ) -> Marginals:
     """Estimate the marginals of the population that a release was counted from.
 
     The marginals are corrected as the mechanism asks for: stretched after noise, compressed after
-    suppression alone. The mean is found by imitation. Raw counts are taken as they are.
-
-    Parameters
-    ----------
-    release
-        What was published.
-    correct
-        Whether to undo what the mechanism does; otherwise the counts are taken as true ones.
-    activity
-        How visits are spread over people, exponentially by default; its mean is not used.
-    rng
-        Random numbers for the imitation.
+    suppression alone. The mean is found by imitation, with visits that are spread over people as in
+    `activity` (its mean is not used), exponentially by default. Raw counts are taken as they are.
     """
     found = empirical(release)
-    if not correct or not filled(release).any() or not release.mechanism.changes_counts:
+    if not filled(release).any() or not release.mechanism.changes_counts:
         return found
-    space, time = _corrected(found, release.mechanism)
+    undo = _CORRECTIONS[release.mechanism.correction]
+    space, time = undo(found.space), undo(found.time)
     shape = activity or Exponential(LEAST_MEAN)
-    haunts = usual_haunts(release.regions)
-    model = UnicityModel(space, time, shape, release.regions, release.epochs, haunts=haunts)
+    model = UnicityModel(space, time, shape, release.regions, release.epochs)
     return Marginals(space, time, estimate_mean(release, model, rng=rng))
 
 
@@ -120,22 +105,13 @@ def estimate_mean(release: Release, model: UnicityModel, *, rng: np.random.Gener
     with the mean, without any chance, and secant steps meet the release's in a few rounds. It
     starts from the published total less what the mechanism makes out of nobody, and stays between
     `LEAST_MEAN` and the number of cells that a synthetic person can visit. The mean is that of
-    the model's activity, in which a cell visited twice is two visits; that of raw counts is the
-    published total itself.
-
-    Parameters
-    ----------
-    release
-        What was published.
-    model
-        The synthetic people; of their activity only the shape is used.
-    rng
-        Random numbers for the people and, where its averages are not known, the mechanism.
+    the model's activity, of which only the shape is used and in which a cell visited twice is two
+    visits; that of raw counts is the published total itself.
     """
     seen = float(filled(release).sum()) / release.group_size
     if not release.mechanism.changes_counts:
         return seen
-    imitation = _Imitation.of(release, model, rng)
+    imitation = _Imitation(release, model, rng)
     # The paper starts from `seen`. Where that is mostly noise, this is closer by far.
     start = seen - imitation.published(np.zeros_like(release.counts))
     return _meet(seen, imitation, (LEAST_MEAN, float(model.most_cells)), start)
@@ -168,44 +144,26 @@ def _meet(
     return mean
 
 
-@dataclass(frozen=True, eq=False)
 class _Imitation:
-    """The release's total per person, imitated by the same synthetic people with another mean.
+    """The release's total per person, imitated by the same synthetic people with another mean."""
 
-    Attributes
-    ----------
-    people
-        The synthetic people.
-    expected
-        Mean published count for each true count, where it is known.
-    seed
-        Decides on all random numbers.
-    """
-
-    release: Release
-    model: UnicityModel
-    people: SamePeople
-    expected: NDArray[np.float64] | None
-    seed: int
-
-    @classmethod
-    def of(cls, release: Release, model: UnicityModel, rng: np.random.Generator) -> Self:
-        mechanism = release.mechanism
-        expected = mechanism.expected(release.facts.most_count, withheld=stand_in(mechanism))
-        seed = int(rng.integers(2**63))
-        people = SamePeople(model, release.group_size, np.random.default_rng(seed))
-        return cls(release, model, people, expected, seed)
+    def __init__(self, release: Release, model: UnicityModel, rng: np.random.Generator) -> None:
+        self.release, self.model, self.mechanism = release, model, release.mechanism
+        # Mean published count for each true count, where it is known.
+        self.expected = self.mechanism.expected(
+            release.facts.most_count, withheld=stand_in(self.mechanism)
+        )
+        self.seed = int(rng.integers(2**63))
+        self.people = SamePeople(model, release.group_size, np.random.default_rng(self.seed))
 
     def __call__(self, mean: float) -> float:
         """Return the total per person that is published of people with this mean."""
-        mechanism = self.release.mechanism
-        if not mechanism.bounds_visits:
+        if not self.mechanism.bounds_visits:
             return self.published(self.people.counts(mean))
         # Only whole traces can be bounded as the publisher bounds them.
-        model = replace(self.model, activity=self.model.activity.with_mean(mean))
         rng = np.random.default_rng(self.seed)
-        traces = model.generate(self.release.group_size, rng, evenly=True)
-        return self.published(mechanism.bound(traces, rng).counts())
+        traces = self.model.with_mean(mean).generate(self.release.group_size, rng, evenly=True)
+        return self.published(self.mechanism.bound(traces, rng).counts())
 
     def published(self, counts: NDArray[np.int32]) -> float:
         """Return the total per person that is published of true counts, on average if known."""
@@ -213,17 +171,60 @@ class _Imitation:
         if self.expected is not None:
             occurring = np.bincount(counts.reshape(-1))
             return float(occurring @ self.expected[: occurring.size]) / m
-        rng = np.random.default_rng(self.seed)
-        values = self.release.mechanism.apply(counts, m, rng)
+        values = self.mechanism.apply(counts, m, np.random.default_rng(self.seed))
         return float(filled(replace(self.release, values=values)).sum()) / m
 
 
-def _corrected(
-    found: Marginals, mechanism: Mechanism
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Undo in both marginals what the mechanism does to them."""
-    undo = _CORRECTIONS[mechanism.correction]
-    return undo(found.space), undo(found.time)
+def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(1 + x / least) of each probability x, normalised, to undo suppression.
+
+    `least` is the smallest probability above 0; there must be one. What is 0 stays 0: nothing
+    tells which of the regions or epochs without any count are merely quiet.
+    """
+    logs = _logs(marginal)
+    # log(1 + exp(.)) without the quotient, which could be too large a number.
+    compressed = np.logaddexp(0, logs - logs[np.isfinite(logs)].min())
+    return np.asarray(compressed / compressed.sum())
+
+
+def power_transformed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Raise each probability to one power p >= 1 and normalise, to undo noise.
+
+    The power is the one at which the variance of the probabilities is that of n uniform draws
+    divided by their sum. Its expected value tends to 1 / (3 n^2) for large n, which is what is
+    used for every n: the draws have variance 1 / 12, and their sum is n / 2. The variance never
+    falls as the power grows, so the power is found by bisection. Where no power meets the
+    target, 1 is kept: the marginal is returned as it is.
+    """
+    logs = _logs(marginal)
+    target = 1 / (3 * logs.size**2)
+    if _variance(logs, 1) >= target:
+        return marginal
+    high = 2.0
+    while _variance(logs, high) < target:
+        if high > _MOST_POWER:
+            return marginal
+        high *= 2
+    low = high / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _variance(logs, middle) < target else (low, middle)
+    return _powers(logs, high)
+
+
+def _logs(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.log(marginal)
+
+
+def _powers(logs: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    """Return exp(power * logs), normalised; no power is too large for it."""
+    values = np.exp(power * (logs - logs.max()))
+    return np.asarray(values / values.sum())
+
+
+def _variance(logs: NDArray[np.float64], power: float) -> float:
+    return float(_powers(logs, power).var())
 
 
 _CORRECTIONS: Mapping[Correction, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {

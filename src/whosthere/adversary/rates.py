@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere import kernels
-from whosthere.adversary.completion import Completion, completion
-from whosthere.adversary.components import find_components, log_share, no_components
+from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.arrays import frozen
@@ -39,16 +38,9 @@ class Rates:
     A cell's base rate is exp(row + column + shape). The rate is that plus `left` times `right`, in
     units of the deviation that a count has at the base rate, and a small share of it at least.
 
-    Attributes
-    ----------
-    rows, columns
-        Logarithms, shapes (n_regions,) and (n_epochs,).
-    shape
-        Logarithms by cell, shape (n_regions, n_epochs), or (1, 1) where there are none.
-    left, right
-        Components beyond the base, shapes (n_regions, k) and (n_epochs, k).
-    completion
-        Where the deviations come from.
+    `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
+    n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
+    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
     """
 
     rows: NDArray[np.float64]
@@ -78,7 +70,9 @@ class Rates:
         """Return the logarithms of the factors of regions (0) or of epochs (1)."""
         return self.rows if axis == 0 else self.columns
 
-    def log_rates_of_lines(self, lines: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+    def log_rates_of_lines(
+        self, lines: NDArray[np.int64] | slice, axis: int
+    ) -> NDArray[np.float64]:
         """Return logarithms of the rates of all cells of regions (0) or epochs (1), a row each."""
         sides = (self.rows, self.left, self.shape), (self.columns, self.right, self.shape.T)
         (own, left, shape), (along, right, _) = sides if axis == 0 else sides[::-1]
@@ -91,10 +85,7 @@ class Rates:
 
     def dense(self) -> NDArray[np.float64]:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
-        base = self.rows[:, None] + self.columns + self.shape
-        if not self.n_components:
-            return np.asarray(np.exp(base))
-        return np.asarray(np.exp(self._with_components(base, self.left @ self.right.T)))
+        return np.asarray(np.exp(self.log_rates_of_lines(slice(None), 0)))
 
     def _with_components(
         self, base: NDArray[np.float64], extra: NDArray[np.float32]
@@ -102,16 +93,19 @@ class Rates:
         """Return logarithms of rates, given those of base rates and what components add."""
         return np.asarray(base + log_share(extra, self.completion.deviations(base) / np.exp(base)))
 
+    @property
+    def _is_plain(self) -> bool:
+        return self.shape.size == 1 and not self.n_components
+
     def total(self) -> float:
         """Return how many visits to expect in all."""
-        if self.shape.size == 1 and not self.n_components:
+        if self._is_plain:
             return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
         return float(self.dense().sum())
 
     def time_marginal(self) -> NDArray[np.float64]:
         """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
-        plain = self.shape.size == 1 and not self.n_components
-        by_epoch = np.exp(self.columns) if plain else self.dense().sum(axis=0)
+        by_epoch = np.exp(self.columns) if self._is_plain else self.dense().sum(axis=0)
         return np.asarray(by_epoch / by_epoch.sum())
 
 
@@ -141,9 +135,7 @@ def fit_rates(
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
     completed = completion(release.mechanism, release.facts.most_count)
-    if not low_rank:
-        return Rates(*base, *no_components(symbols), completed)
-    rounds = _COMPLETIONS if release.mechanism.changes_counts else 1
+    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
     return Rates(*base, *find_components(symbols, base, completed, rounds), completed)
 
 
@@ -161,15 +153,11 @@ def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> NDAr
         kept = real / (real + noise)
         centre = max(float(excess.mean()), 0.0)
         likely = np.asarray(centre + kept * (excess - centre), dtype=np.float64)
-        excess = _positive_mean(likely, float(np.sqrt(kept * noise)))
+        deviation = float(np.sqrt(kept * noise))
+        z = likely / deviation
+        log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+        excess = likely + deviation * np.exp(log_density - log_ndtr(z))
     return np.asarray(np.maximum(excess, _LEAST_EXCESS))
-
-
-def _positive_mean(mean: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
-    """Return the mean of a normal law, given that it is not negative."""
-    z = mean / deviation
-    log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
-    return np.asarray(mean + deviation * np.exp(log_density - log_ndtr(z)))
 
 
 def reference_shape(reference: Traces) -> NDArray[np.float64]:

@@ -2,50 +2,128 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from whosthere import kernels
-from whosthere.adversary.activity import even_shares
 from whosthere.arrays import frozen, own
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError, suggestion
+from whosthere.errors import InputError, quote, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from whosthere.adversary.activity import Activity
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.kernels.unicity import People
 
-Variant: TypeAlias = Literal["adapted", "original"]
-Haunts: TypeAlias = Literal["anywhere", "connected", "scattered"]
-
-# As the kernel numbers them.
-_HAUNTS: Mapping[str, int] = MappingProxyType({"anywhere": 0, "connected": 1, "scattered": 2})
+# Places of a person, as the kernel numbers them.
+_CONNECTED, _SCATTERED = 1, 2
+# How many regions a person has at most, as in the paper.
+_MOST_REGIONS = 10
 # Visits drawn for each one that is needed, where it is not known yet how many will be.
 _ROOM = 2.0
 _NO_GRAPH = frozen([0], np.int32), frozen([], np.int32)
 
 
-def usual_haunts(regions: Regions) -> Haunts:
-    """Return the best kind of haunts that the regions allow: connected ones need positions."""
-    return "connected" if regions.have_positions else "scattered"
+@dataclass(frozen=True)
+class Activity(ABC):
+    """A distribution of the number of visits of one person.
+
+    `mean` is that of the visits before they are rounded to whole ones.
+    """
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mean < math.inf:
+            raise InputError(f"a mean of {self.mean:g} visits", fix="Give a finite number from 0")
+
+    @abstractmethod
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the visits of a person whom such shares of all people visit less than.
+
+        Shares from 0 to just below 1; whole numbers from 0 of the same shape, which never fall
+        as the share or the mean grows.
+        """
+
+
+@dataclass(frozen=True)
+class Exponential(Activity):
+    """Exponential visits: what is assumed where nothing but the mean is known."""
+
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.rint(-self.mean * np.log1p(-shares)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Constant(Activity):
+    """The same number of visits for everybody."""
+
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.floor(self.mean + shares).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Lognormal(Activity):
+    """Log-normal visits: a heavy tail, as people's activity has.
+
+    `sigma` is the deviation of the logarithm of the visits: 0 is constant, above 1 very uneven.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Beyond a spread of 5 the mean hangs on people rarer than any population can show.
+        if not 0 <= self.sigma <= 5:
+            raise InputError(f"a log-normal spread of {self.sigma:g}", fix="Give it within 0 to 5")
+
+    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self.mean == 0:
+            return np.zeros(shares.shape, dtype=np.int64)
+        location = math.log(self.mean) - self.sigma**2 / 2
+        # Nobody is at share 0, where the log-normal has minus infinity.
+        visits = np.exp(location + self.sigma * ndtri(np.maximum(shares, 2.0**-54)))
+        return np.rint(visits).astype(np.int64)
+
+
+def parse_activity(text: str, mean: float) -> Activity:
+    """Return the activity that an option names, with the given mean.
+
+    Known are ``exponential``, ``constant`` and ``lognormal:SIGMA``, such as ``lognormal:1.2``.
+    """
+    name, colon, number = text.strip().lower().partition(":")
+    if name == "lognormal":
+        try:
+            sigma = float(number)
+        except ValueError:
+            fix = "Write it like lognormal:1.2"
+            raise InputError(f"activity {quote(text)} has no spread", fix=fix) from None
+        return Lognormal(mean, sigma)
+    plain = {"exponential": Exponential, "constant": Constant}
+    if name not in plain:
+        known = [*plain, "lognormal:SIGMA"]
+        raise InputError(f"{quote(text)} is not a known activity", fix=suggestion(name, known))
+    if colon:
+        raise InputError(f"activity {name} takes no number", fix=f"Write {name} alone")
+    return plain[name](mean)
 
 
 @dataclass(frozen=True, eq=False)
 class UnicityModel:
     """People who have a few regions of their own and visit them at independent times.
 
-    A visit that falls into a cell twice counts once, so traces hold somewhat fewer visits than
-    the activity says where people make many.
+    The first region of a person follows `space`. Where positions are known, all of them hang
+    together on the Delaunay graph, grown from the first one; otherwise they are drawn by `space`,
+    distinct. A visit that falls into a cell twice counts once, so traces hold somewhat fewer visits
+    than the activity says where people make many.
 
     Parameters
     ----------
@@ -57,15 +135,6 @@ class UnicityModel:
         Number of visits of a person.
     regions, epochs
         What the cells mean.
-    n_rois
-        How many regions a person has at most.
-    variant
-        "adapted": the first region follows `space`, and several visits may share an epoch.
-        "original": the first region is uniform, and no two visits of a person share an epoch.
-    haunts
-        "connected": regions that hang together on the Delaunay graph, grown from the first one;
-        needs positions. "scattered": regions drawn by `space`, distinct, the first one among
-        them. "anywhere": all regions, for everybody.
     """
 
     space: NDArray[np.float64]
@@ -73,42 +142,32 @@ class UnicityModel:
     activity: Activity
     regions: Regions
     epochs: Epochs
-    n_rois: int = 10
-    variant: Variant = "adapted"
-    haunts: Haunts = "connected"
 
     def __post_init__(self) -> None:
-        for name, n in (("space", len(self.regions)), ("time", self.epochs.n)):
-            object.__setattr__(self, name, _probabilities(getattr(self, name), n, name))
-        if self.n_rois < 1:
-            raise InputError(f"a person needs at least one region, not {self.n_rois}")
-        _check_choice("variant", self.variant, get_args(Variant))
-        _check_choice("haunts", self.haunts, get_args(Haunts))
-        if self.haunts == "connected" and not self.regions.have_positions:
-            raise InputError(
-                "connected places need the regions' positions, which are not known",
-                fix="Give a regions table with lon and lat, or use scattered places",
-            )
+        for name in ("space", "time"):
+            found = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
+                raise InputError(f"the {name} marginal must be finite weights from 0, not all 0")
+            object.__setattr__(self, name, frozen(found / found.sum(), np.float64))
 
     @property
     def most_cells(self) -> int:
         """How many cells a person can visit at most."""
-        n_regions = len(self.regions)
-        own = n_regions if self.haunts == "anywhere" else min(self.n_rois, n_regions)
-        return own * self.epochs.n
+        return min(_MOST_REGIONS, len(self.regions)) * self.epochs.n
+
+    def with_mean(self, mean: float) -> UnicityModel:
+        """Return the same people with another mean number of visits."""
+        return replace(self, activity=replace(self.activity, mean=mean))
 
     def generate(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> Traces:
         """Make the traces of `n` people; some may have no visit.
 
         The same generator makes the same people whatever their activity's mean: with a larger
-        one they visit more cells beside those that they visit anyway.
-
-        Parameters
-        ----------
-        evenly
-            Whether numbers of visits are drawn evenly from the activity's law.
+        one they visit more cells beside those that they visit anyway. Evenly, one person is drawn
+        from each n-th of the activity's law, in ascending order: everybody is as likely as before,
+        and there is much less chance in the total.
         """
-        visits = self.activity.draw(n, rng, evenly=evenly)
+        visits = self.activity.at(_even_shares(n, rng) if evenly else rng.random(n))
         indptr, cells = kernels.draw_traces(self.people, visits, _key(rng), in_order=False)
         return Traces(
             _names(n), own(indptr, np.int64), own(cells, np.int32), self.regions, self.epochs
@@ -117,45 +176,34 @@ class UnicityModel:
     @cached_property
     def people(self) -> People:
         """The model as the kernel takes it."""
-        graph = _NO_GRAPH
-        if self.haunts == "connected":
+        places, graph = _SCATTERED, _NO_GRAPH
+        if self.regions.have_positions:
             neighbours = self.regions.neighbours
-            graph = neighbours.indptr, neighbours.indices
-        original = self.variant == "original"
-        return kernels.People(
-            self.space, self.time, *graph, _HAUNTS[self.haunts], self.n_rois, original
-        )
+            places, graph = _CONNECTED, (neighbours.indptr, neighbours.indices)
+        return kernels.People(self.space, self.time, *graph, places, _MOST_REGIONS, original=False)
 
 
 class SamePeople:
-    """Synthetic people whose numbers of visits are drawn evenly, counted with any mean.
+    """`n` synthetic people whose numbers of visits are drawn evenly, counted with any mean.
 
     They are those whom `UnicityModel.generate` makes of the same generator, evenly. Their visits
     are drawn once, in the order in which they are made; with a larger mean, people make more of
-    them.
-
-    Parameters
-    ----------
-    model
-        The people; of their activity only the shape is used.
-    n
-        How many they are.
+    them. Of the model's activity only the shape is used.
     """
 
     def __init__(self, model: UnicityModel, n: int, rng: np.random.Generator) -> None:
         self._model = model
-        self._shares = even_shares(n, rng)
+        self._shares = _even_shares(n, rng)
         self._key = _key(rng)
         self._n_drawn = np.zeros(n, np.int64)
         self._bounds, self._cells = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
 
     def counts(self, mean: float) -> NDArray[np.int32]:
         """Count people with this mean in each cell, shape (n_regions, n_epochs)."""
-        activity = self._model.activity
-        n_visits = activity.with_mean(mean).at(self._shares)
+        n_visits = self._visits(mean)
         if (n_visits > self._n_drawn).any():
             # More than is needed now, so that the next mean hardly asks for more.
-            self._n_drawn = activity.with_mean(_ROOM * mean).at(self._shares)
+            self._n_drawn = self._visits(_ROOM * mean)
             self._bounds, self._cells = kernels.draw_traces(
                 self._model.people, self._n_drawn, self._key, in_order=True
             )
@@ -164,6 +212,14 @@ class SamePeople:
         counts = np.zeros(n_regions * n_epochs + 1, np.int32)
         kernels.add_first_visits(self._bounds, self._cells, n_visits, counts)
         return counts[:-1].reshape(n_regions, n_epochs)
+
+    def _visits(self, mean: float) -> NDArray[np.int64]:
+        return replace(self._model.activity, mean=mean).at(self._shares)
+
+
+def _even_shares(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return one random number within each n-th of the range from 0 to 1, shape (n,)."""
+    return (np.arange(n) + rng.random(n)) / n
 
 
 def _key(rng: np.random.Generator) -> np.uint64:
@@ -175,17 +231,3 @@ def _names(n: int) -> tuple[str, ...]:
     """Return ids of `n` people, sorted; the same number is asked for again and again."""
     digits = len(str(n))
     return tuple(f"s{i:0{digits}}" for i in range(n))
-
-
-def _probabilities(weights: NDArray[np.float64], n: int, name: str) -> NDArray[np.float64]:
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (n,):
-        raise InputError(f"a {name} marginal of shape {found.shape} does not fit {n} of them")
-    if not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
-        raise InputError(f"the {name} marginal must hold finite weights from 0, not all of them 0")
-    return frozen(found / found.sum(), np.float64)
-
-
-def _check_choice(what: str, found: str, known: tuple[str, ...]) -> None:
-    if found not in known:
-        raise InputError(f"{found!r} is not a kind of {what}", fix=suggestion(found, known))

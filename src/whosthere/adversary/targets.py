@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.knowledge import GUESSES, Guess, Knowledge, KnownRegions, KnownVisits
+from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits, check_guess
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import new_file
-from whosthere.data.reading.columns import Columns, parts_of
-from whosthere.data.reading.layout import joined_ids
+from whosthere.data.reading.columns import Columns, joined_ids, parts_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.times import to_utc_micros
-from whosthere.errors import FileError, InputError, RecordsError, quote, suggestion
+from whosthere.errors import FileError, InputError, RecordsError, quote
 
 if TYPE_CHECKING:
     import os
@@ -36,9 +35,7 @@ def read_target(
     order of the rows, and `guess` says what is made of them.
     """
     path = Path(path)
-    if guess not in GUESSES:
-        fix = suggestion(guess, GUESSES)
-        raise InputError(f"there is no way to guess called {guess!r}", fix=fix)
+    check_guess(guess)
     table = read_single(path)
     try:
         if not table.height:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.knowledge_rules import KnowledgeRule
+    from whosthere.adversary.knowledge import KnowledgeRule
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from whosthere.game.plan import Plan
-    from whosthere.game.population import Population
-    from whosthere.game.rounds import Rounds, Task
+    from whosthere.game.rounds import Population, Rounds, Task
     from whosthere.privacy.scheme import Scheme
 
 SECONDS_TO_TRY = 15.0

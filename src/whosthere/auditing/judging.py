@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from whosthere.auditing.policy import Limit, Policy
-    from whosthere.game.plan import Plan
+    from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
-    from whosthere.game.target_choice import TargetChoice
     from whosthere.game.together import Together
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look

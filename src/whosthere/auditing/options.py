@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import Attack, attack
-from whosthere.adversary.knowledge_rules import KnowledgeRule, knowledge_rule
+from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
 from whosthere.auditing.allotment import allotted, check_balanced
 from whosthere.errors import GroupError, InputError, suggestion
 from whosthere.game.plan import Contest, Setting

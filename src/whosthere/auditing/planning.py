@@ -13,9 +13,8 @@ from whosthere.adversary.attacks.base import View
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
-from whosthere.game.plan import Plan
-from whosthere.game.population import Population
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import Plan, TargetChoice
+from whosthere.game.rounds import Population
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator

@@ -10,7 +10,7 @@ import polars as pl
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
-from whosthere.game.target_choice import TargetChoice
+from whosthere.game.plan import TargetChoice
 from whosthere.game.together import Together
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
 

@@ -18,7 +18,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import RunFolder, identity_of, write_json
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.together import Together, together
 from whosthere.inference.measure import per_target
 from whosthere.inference.scores import OF_CHECKS

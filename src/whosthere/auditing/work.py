@@ -30,7 +30,7 @@ from whosthere.auditing.store import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
 from whosthere.game.leaks import leaks_of
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
+# Workers keep the traces, so they outgrow what loky takes for a leak and would be started anew.
+_NO_RECYCLING = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class LocalProcesses(Workers):
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._n, initializer=_depend_on_parent, initargs=(os.getpid(),)
+                self._n, initializer=_depend_on_parent, initargs=(os.getpid(),), env=_NO_RECYCLING
             )
         return self._pool
 

@@ -74,9 +74,8 @@ def import_table(
     --timezone Africa/Accra --out release.parquet`
     """
     from whosthere.data.epochs import parse_length
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.numbers import THOUSANDS
-    from whosthere.data.reading.partition.by_id import read_regions
+    from whosthere.data.reading.columns import THOUSANDS, Columns
+    from whosthere.data.reading.tables import read_regions
     from whosthere.data.reading.times import clock_change as known_change
     from whosthere.errors import InputError
     from whosthere.privacy.mechanism import Mechanism

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.partition.base import Partition
+    from whosthere.data.reading.partition import Partition
     from whosthere.data.reading.queries import Query
 
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",

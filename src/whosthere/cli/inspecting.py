@@ -168,16 +168,12 @@ def _tables(file: Path, kind: str) -> _Found:
     from whosthere.data.reading.columns import refuse_data_as_names
     from whosthere.data.reading.opening import open_sources
 
-    opened = open_sources(file)
+    sources, not_read = open_sources(file)
     alike: dict[frozenset[str], list[Source]] = {}
-    for source in opened.sources:
+    for source in sources:
         refuse_data_as_names(source.columns, where=source.path)
         alike.setdefault(frozenset(source.columns), []).append(source)
-    facts = {
-        "kind": kind,
-        "files": len(opened.sources),
-        "files_not_read": list(opened.not_read),
-    }
+    facts = {"kind": kind, "files": len(sources), "files_not_read": not_read}
     if len(alike) > 1:
         tables = {_names(same, file): _rows_of(same) for same in alike.values()}
         rows = [
@@ -185,9 +181,9 @@ def _tables(file: Path, kind: str) -> _Found:
             for table, about in tables.items()
         ]
         return _Found(facts | {"tables": tables}, {"tables": rows})
-    used = _columns_used(opened.sources[0]) if kind == _RECORDS else {}
+    used = _columns_used(sources[0]) if kind == _RECORDS else {}
     more = {"columns_used_by_ingest": used} if used else {}
-    return _Found(facts | _rows_of(opened.sources) | more, {})
+    return _Found(facts | _rows_of(sources) | more, {})
 
 
 def _rows_of(sources: list[Source]) -> dict[str, Any]:
@@ -208,8 +204,7 @@ def _names(sources: list[Source], below: Path) -> str:
 
 def _columns_used(source: Source) -> dict[str, str]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.layout import arrange
+    from whosthere.data.reading.columns import Columns, arrange
     from whosthere.errors import RecordsError
 
     found: dict[str, str] = {}

@@ -24,7 +24,7 @@ def attacks() -> None:
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
     from whosthere.adversary.classifiers import CLASSIFIERS
-    from whosthere.adversary.knowledge_rules import KNOWLEDGE_RULES
+    from whosthere.adversary.knowledge import KNOWLEDGE_RULES
 
     console.heading("Attacks (--attack)")
     for kind in ATTACKS.kinds.values():

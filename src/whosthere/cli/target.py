@@ -39,7 +39,7 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge_rules import knowledge_rule
+    from whosthere.adversary.knowledge import knowledge_rule
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces

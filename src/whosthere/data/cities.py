@@ -18,13 +18,12 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
+from whosthere.data.city.people import Residents, draw_events, draw_friends, draw_people, joined
 from whosthere.data.city.places import CityPlaces, check_regions, make_places
-from whosthere.data.city.records import draw_events
-from whosthere.data.city.residents import Residents, draw_friends, draw_people, joined
-from whosthere.data.epochs import Epochs, format_length, to_micros, zone
+from whosthere.data.epochs import Epochs, to_micros, zone
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -35,14 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CITIES", "City", "CityModel", "simulate"]
 
-RECORDS_FILE = "records.parquet"
-REGIONS_FILE = "regions.csv"
-FRIENDS_FILE = "friends.csv"
-FILES = (RECORDS_FILE, REGIONS_FILE, FRIENDS_FILE)
-_MICROS_A_SECOND = 1_000_000
+FILES = ("records.parquet", "regions.csv", "friends.csv")
 # Keeps the draws of the social graph apart from those of the city itself.
 _FRIENDS = 1
-_HOURS_A_DAY = 24
 # Residents are drawn in groups of about this many person-days, which bounds the working memory.
 # Part of what a seed means: another value gives other cities.
 _GROUP_PERSON_DAYS = 2_000_000
@@ -52,16 +46,14 @@ _MEMORY_IF_UNKNOWN = 1 << 36
 _MOST_DAYS = 36_500
 
 
-@dataclass(frozen=True, eq=False)
-class City:
+@dataclass(frozen=True, eq=False, repr=False)
+class City(Shown):
     """The records of a simulated city, as columns sorted by time, then user.
 
     Attributes
     ----------
-    name
-        Name of the model that it was made from.
-    seed
-        What it was drawn from.
+    name, seed
+        The model that it was made from, and what it was drawn from.
     regions, epochs
         What the records lie in.
     user
@@ -87,32 +79,17 @@ class City:
     lat: NDArray[np.float64]
     people: Residents
 
-    def __repr__(self) -> str:
-        return in_one_line(
-            "City",
-            self.name,
-            f"seed {self.seed}",
-            f"{len(self.people):,} people",
-            f"{self.user.size:,} records",
-            f"{len(self.regions):,} regions",
-            f"{self.epochs.n:,} epochs of {format_length(self.epochs.length)}",
-        )
-
-    def _repr_html_(self) -> str:
-        return facts_table(
-            "City",
-            {
-                "model": self.name,
-                "seed": self.seed,
-                "people": len(self.people),
-                "records": int(self.user.size),
-                "regions": len(self.regions),
-                "epochs": str(self.epochs),
-            },
-        )
+    def _facts(self) -> dict[str, object]:
+        return {
+            "model": f"{self.name}, seed {self.seed}",
+            "people": len(self.people),
+            "records": int(self.user.size),
+            "regions": len(self.regions),
+            "epochs": str(self.epochs),
+        }
 
     def user_ids(self) -> pl.Series:
-        """Return the id of every person, those without any record included, in order."""
+        """Return everybody's id, in order, also of those without any record."""
         digits = max(5, len(str(len(self.people) - 1)))
         number = pl.int_range(len(self.people), eager=True).cast(pl.String)
         return ("u" + number.str.zfill(digits)).alias("user")
@@ -150,13 +127,13 @@ class City:
             friends=self.friends(),
         )
 
-    def friends(self, *, seed: int | None = None, mean_friends: float = 12.0) -> Neighbours:
+    def friends(self, *, seed: int | None = None) -> Neighbours:
         """Return a seeded social graph over the rows of `traces`: friends share places.
 
         `seed` is the city's own unless another is given.
         """
         rng = np.random.default_rng([self.seed if seed is None else seed, _FRIENDS])
-        graph = draw_friends(self.people, mean_friends=mean_friends, rng=rng)
+        graph = draw_friends(self.people, rng)
         return graph.select(np.flatnonzero(self._seen()))
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -210,23 +187,29 @@ def simulate(
     if seed < 0:
         raise InputError(f"the seed must be a whole number from 0, not {seed}")
     check_regions(model, n_regions)
-    check_cell_space(n_regions, n_days * _HOURS_A_DAY)
+    check_cell_space(n_regions, n_days * 24)
     _check_size(n_users, n_regions, n_days)
 
     places_seed, people_seed, positions_seed = np.random.SeedSequence(seed).spawn(3)
     places = make_places(model, n_regions, np.random.default_rng(places_seed))
     people, user, second, region = _live(model, n_users, n_days, places, people_seed)
     order = np.lexsort((region, user, second))
-    lon, lat = _positions(places, region[order], np.random.default_rng(positions_seed))
+    lon, lat = (axis[region[order]] for axis in places.regions.degrees)
+    if model.layout == "grid":
+        # Anywhere in its square; calls are where the antenna is.
+        rng = np.random.default_rng(positions_seed)
+        half_lon, half_lat = places.half_width
+        lon = lon + rng.uniform(-half_lon, half_lon, region.size)
+        lat = lat + rng.uniform(-half_lat, half_lat, region.size)
     midnight = datetime.combine(model.first_day, time(), tzinfo=zone(model.timezone))
-    epochs = Epochs(midnight, timedelta(hours=1), n_days * _HOURS_A_DAY, model.timezone)
+    epochs = Epochs(midnight, timedelta(hours=1), n_days * 24, model.timezone)
     return City(
         name=model.name,
         seed=seed,
         regions=places.regions,
         epochs=epochs,
         user=own(user[order], np.int32),
-        micros=own(to_micros(midnight) + second[order] * _MICROS_A_SECOND, np.int64),
+        micros=own(to_micros(midnight) + second[order] * 1_000_000, np.int64),
         region=own(region[order], np.int32),
         lon=own(lon, np.float64),
         lat=own(lat, np.float64),
@@ -248,20 +231,6 @@ def _live(
     persons, seconds, regions = zip(*events, strict=True)
     user = np.concatenate([part + np.int32(i) for i, part in zip(starts, persons, strict=True)])
     return joined(people), user, np.concatenate(seconds), np.concatenate(regions)
-
-
-def _positions(
-    places: CityPlaces, region: NDArray[np.int32], rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a longitude and latitude per record: anywhere in its square, or the antenna's."""
-    lon, lat = places.regions.degrees
-    half_lon, half_lat = places.half_width
-    if half_lon == 0:
-        return lon[region], lat[region]
-    return (
-        lon[region] + rng.uniform(-half_lon, half_lon, region.size),
-        lat[region] + rng.uniform(-half_lat, half_lat, region.size),
-    )
 
 
 def _size(what: str, asked: int | None, usual: int) -> int:

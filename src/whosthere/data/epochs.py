@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from whosthere.arrays import own
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def from_micros(micros: int) -> datetime:
     return _UNIX_ORIGIN + micros * _MICROSECOND
 
 
-@dataclass(frozen=True)
-class Epochs:
+@dataclass(frozen=True, repr=False)
+class Epochs(Shown):
     """Consecutive time slots of one length.
 
     The length is elapsed time: across a change to or from summer time an epoch of one day
@@ -151,24 +151,25 @@ class Epochs:
     @cached_property
     def starts(self) -> NDArray[np.datetime64]:
         """Start of every epoch in UTC, datetime64[us], shape (n,)."""
-        return own(self._start_micros.astype("datetime64[us]"), np.datetime64)
+        micros = to_micros(self.start) + self.length // _MICROSECOND * np.arange(self.n)
+        return own(micros.astype("datetime64[us]"), np.datetime64)
+
+    @cached_property
+    def _local_starts(self) -> list[datetime]:
+        local = zone(self.timezone)
+        return [(self.start + i * self.length).astimezone(local) for i in range(self.n)]
 
     @cached_property
     def days(self) -> NDArray[np.int32]:
         """Local day of every epoch, counted from 0 on the first epoch's day, shape (n,)."""
-        local = zone(self.timezone)
-        ordinals = np.array(
-            [from_micros(int(t)).astimezone(local).toordinal() for t in self._start_micros],
-            dtype=np.int32,
-        )
+        ordinals = np.array([start.toordinal() for start in self._local_starts])
         return own(ordinals - ordinals[0], np.int32)
 
     @cached_property
     def hours_of_week(self) -> NDArray[np.int32]:
         """Local hour of the week in which every epoch begins, Monday 00:00 being 0, shape (n,)."""
-        local = zone(self.timezone)
-        moments = (from_micros(int(t)).astimezone(local) for t in self._start_micros)
-        return own(np.array([24 * moment.weekday() + moment.hour for moment in moments]), np.int32)
+        hours = [24 * start.weekday() + start.hour for start in self._local_starts]
+        return own(np.array(hours), np.int32)
 
     @property
     def n_days(self) -> int:
@@ -205,28 +206,15 @@ class Epochs:
         )
 
     def __str__(self) -> str:
-        return f"{self.n} epochs of {format_length(self.length)} from {self.local_start}"
+        return f"{self.n:,} epochs of {format_length(self.length)} from {self.local_start}"
 
-    def __repr__(self) -> str:
-        return in_one_line(
-            "Epochs", f"{self.n:,} of {format_length(self.length)} from {self.local_start}"
-        )
-
-    def _repr_html_(self) -> str:
-        return facts_table(
-            "Epochs",
-            {"epochs": self.n, "length": format_length(self.length), "from": self.local_start},
-        )
+    def _facts(self) -> dict[str, object]:
+        return {"epochs": str(self)}
 
     @property
     def local_start(self) -> str:
         """When the first epoch begins, as messages have it: local time and its zone."""
         return _local(self.start, self.timezone)
-
-    @cached_property
-    def _start_micros(self) -> NDArray[np.int64]:
-        step = self.length // _MICROSECOND
-        return own(to_micros(self.start) + step * np.arange(self.n), np.int64)
 
 
 def _local(moment: datetime, timezone: str) -> str:

@@ -64,9 +64,8 @@ def refuse_existing(
         path.with_name(f".{path.name}.{'0' * 8}.part").exists()
     except (OSError, ValueError) as error:
         raise _no_path(error, path) from error
-    if exists:
-        for given in inputs:
-            _refuse_input(path, given)
+    if exists and any(_is_or_holds(given, path) for given in inputs if given is not None):
+        raise FileError("is an input of this command", where=path, fix="Choose another name")
     if exists and not force:
         raise FileError(
             "exists already",
@@ -80,17 +79,12 @@ def refuse_existing(
         )
 
 
-def _refuse_input(path: Path, given: str | os.PathLike[str] | None) -> None:
-    if given is None:
-        return
+def _is_or_holds(given: str | os.PathLike[str], path: Path) -> bool:
     try:
-        source = Path(given)
-        below = source.is_dir() and path.resolve().is_relative_to(source.resolve())
-        same = below or path.samefile(source)
+        below = Path(given).is_dir() and path.resolve().is_relative_to(Path(given).resolve())
+        return below or path.samefile(given)
     except (OSError, ValueError):
-        return
-    if same:
-        raise FileError("is an input of this command", where=path, fix="Choose another name")
+        return False
 
 
 def _no_path(error: OSError | ValueError, path: Path) -> FileError:
@@ -138,15 +132,14 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
 
 def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read a Parquet file of our own, which must be of the given kind, with its metadata."""
-    fix = _MADE_BY.get(kind, _AGAIN)
-    if _is_of_another_format(path):
-        raise FileError(f"is not a {kind} file of whosthere", where=path, fix=fix)
-    head = read_metadata(path)
-    found = "a Parquet file of another program"
-    if head is not None and head["kind"] != kind:
-        found, fix = f"a {head['kind']} file", f"Name a {kind} file"
-    if head is None or head["kind"] != kind:
-        raise FileError(f"is {found}, not a {kind} file of whosthere", where=path, fix=fix)
+    head = None if _is_of_another_format(path) else read_metadata(path)
+    if head is None:
+        fix = _MADE_BY.get(kind, _AGAIN)
+        problem = f"is a file of another program, not a {kind} file of whosthere"
+        raise FileError(problem, where=path, fix=fix)
+    if head["kind"] != kind:
+        problem = f"is a {head['kind']} file, not a {kind} file of whosthere"
+        raise FileError(problem, where=path, fix=f"Name a {kind} file")
     with _readable(path):
         return pl.read_parquet(path, glob=False), head
 

@@ -38,15 +38,10 @@ def hidden_places(
 
 
 def class_ends(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return round numbers up to which whole numbers are rounded up, for everybody's numbers.
+    """Return round numbers up to which everybody's numbers, 0 or more, are rounded up.
 
     At least `LEAST_PEOPLE` people lie above each of them, up to the next, where there are as many.
     The last one is not below the largest number, and is that number if as many people have it.
-
-    Parameters
-    ----------
-    values
-        The numbers of everybody, 0 or more, shape (n_users,).
     """
     most = int(values.max(initial=0))
     ends = _round_numbers(most)

@@ -17,18 +17,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class FriendEntry:
-    """What became of the rows of a table of friends.
+    """What became of the rows of a table of friends: pairs of users in the traces are kept, once.
 
-    Attributes
-    ----------
-    rows_read
-        All rows of the table.
-    unknown
-        Rows of which one or both ids belong to nobody in the traces.
-    repeated
-        Rows that name a pair again, either way round, or a user as their own friend.
-    kept
-        Friendships that were left: pairs of users in the traces, each once.
+    Of an `unknown` row one or both ids belong to nobody in the traces; a `repeated` one names a
+    pair again, either way round, or a user as their own friend.
     """
 
     rows_read: int
@@ -52,8 +44,7 @@ class Ledger:
     friends
         What became of a table of friends, where one was read.
     notes
-        What else should be known of the reading, in short sentences: encodings, local times of a
-        clock change that were read.
+        What else should be known of the reading, in short sentences, such as encodings.
     not_read
         Names of files in the folder whose extension is unknown.
     columns
@@ -78,7 +69,6 @@ class Ledger:
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the account that `to_json` described."""
         entries = tuple(Entry(**entry) for entry in described["entries"])
-        friends = described.get("friends")
-        entry = None if friends is None else FriendEntry(**friends)
-        lists = {name: tuple(described.get(name, ())) for name in ("notes", "not_read")}
-        return cls(**{**described, "entries": entries, "friends": entry, **lists})
+        friends = described["friends"] and FriendEntry(**described["friends"])
+        lists = {name: tuple(described[name]) for name in ("notes", "not_read")}
+        return cls(**{**described, "entries": entries, "friends": friends, **lists})

@@ -26,12 +26,7 @@ _COLLINEAR = 1e-9
 class Neighbours:
     """An undirected graph: vertex i is next to ``indices[indptr[i]:indptr[i + 1]]``, sorted.
 
-    Parameters
-    ----------
-    indptr
-        Shape (n_vertices + 1,), int32.
-    indices
-        Shape (2 * n_edges,), int32: each edge stands with both of its ends.
+    Shapes (n_vertices + 1,) and (2 * n_edges,): each edge stands with both of its ends.
     """
 
     indptr: NDArray[np.int32]
@@ -100,13 +95,14 @@ def delaunay(points: NDArray[np.float64]) -> Neighbours:
     joined to the next ones along it, and points in one place are joined to one another and to
     all neighbours of that place. The graph is always connected.
     """
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+
     places, place_of = np.unique(points, axis=0, return_inverse=True)
-    members = np.argsort(place_of.reshape(-1), kind="stable")
-    edges = _edges_of_places(places)
-    if len(places) == len(points):
-        return as_graph(members[edges], len(points))
-    bounds = np.cumsum(np.bincount(place_of.reshape(-1)))[:-1]
-    return as_graph(_spread_over_members(edges, np.split(members, bounds)), len(points))
+    n, loops = len(points), np.arange(len(places))
+    here, there = np.concatenate([_edges_of_places(places), np.column_stack([loops, loops])]).T
+    joined = csr_array((np.ones(here.size, bool), (here, there)), shape=(loops.size, loops.size))
+    lies_at = csr_array((np.ones(n, bool), (np.arange(n), place_of.reshape(-1))))
+    return as_graph(np.column_stack((lies_at @ joined @ lies_at.T).nonzero()), n)
 
 
 def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -114,38 +110,21 @@ def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
     from scipy.spatial import Delaunay, QhullError  # noqa: PLC0415 - slow to import
 
     centred = places - places.mean(axis=0)
-    if len(places) < 3 or _is_line(centred):
-        return _path(centred)
+    _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    # Joins each point to the next along the direction in which they are spread most.
+    order = np.argsort(centred @ directions[0], kind="stable")
+    path = np.column_stack([order[:-1], order[1:]])
+    if len(places) < 3 or spread[1] <= _COLLINEAR * spread[0]:
+        return path
     try:
         triangulation = Delaunay(centred)
     except QhullError:
-        return _path(centred)
+        return path
     corners = triangulation.simplices
     edges = [corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]
     # Points that Qhull could not tell from a facet are joined to the vertex nearest to them.
     edges.append(triangulation.coplanar[:, [0, 2]])
     return np.concatenate(edges).astype(np.int64)
-
-
-def _is_line(centred: NDArray[np.float64]) -> bool:
-    spread = np.linalg.svd(centred, compute_uv=False)
-    return bool(spread[1] <= _COLLINEAR * spread[0])
-
-
-def _path(centred: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Join each point to the next along the direction in which they are spread most."""
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    order = np.argsort(centred @ directions[0], kind="stable")
-    return np.column_stack([order[:-1], order[1:]])
-
-
-def _spread_over_members(
-    edges: NDArray[np.int64], members: list[NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """Turn edges between places into edges between all points at those places."""
-    pairs = [(int(p), int(q)) for p, q in edges] + [(p, p) for p in range(len(members))]
-    grids = [np.meshgrid(members[p], members[q]) for p, q in pairs]
-    return np.column_stack([np.concatenate([g[side].ravel() for g in grids]) for side in (0, 1)])
 
 
 def as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:

@@ -14,7 +14,7 @@ import polars as pl
 from whosthere.arrays import frozen, own
 from whosthere.data.files import new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Regions:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Regions(Shown):
     """Places with an id each and, where known, a position.
 
     Parameters
@@ -80,18 +80,14 @@ class Regions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Regions):
             return NotImplemented
-        return self.ids == other.ids and _same(self.lon, other.lon) and _same(self.lat, other.lat)
+        return self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash(self.ids)
 
-    def __repr__(self) -> str:
+    def _facts(self) -> dict[str, object]:
         positions = "with" if self.have_positions else "without"
-        return in_one_line("Regions", f"{len(self):,} {positions} positions")
-
-    def _repr_html_(self) -> str:
-        positions = "known" if self.have_positions else "not known"
-        return facts_table("Regions", {"regions": len(self), "positions": positions})
+        return {"regions": len(self), "positions": f"{positions} positions"}
 
     @property
     def have_positions(self) -> bool:
@@ -134,12 +130,8 @@ class Regions:
     def merged(self, new: ArrayLike) -> Regions:
         """Return larger regions, given the number of the new region that each becomes a part of.
 
-        A region of several has their ids, joined by ``+``, and the mean of their positions.
-
-        Parameters
-        ----------
-        new
-            Shape (n,), numbered from 0 without gaps.
+        They are numbered from 0 without gaps. A region of several has their ids, joined by ``+``,
+        and the mean of their positions.
         """
         number = np.asarray(new, dtype=np.int64)
         if number.shape != (len(self),):
@@ -177,9 +169,3 @@ class Regions:
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the regions that `to_json` described."""
         return cls(described["ids"], described["lon"], described["lat"])
-
-
-def _same(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(a, b))

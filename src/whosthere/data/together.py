@@ -26,17 +26,11 @@ _MOST_STEPS = 2e9
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """How much people share, each with the one who shares most with them.
+    """How much people share, each with the one who shares most with them; shapes (n_asked,).
 
-    Attributes
-    ----------
-    visits
-        How many visits they made, shape (n_asked,).
-    most
-        To how many of these cells the same other person went, shape (n_asked,).
-    by_chance
-        Which share of the cells it is for a stand-in, who is seen in the same epochs in places
-        drawn as all visits are spread then, shape (n_asked,).
+    They made `visits`, and the same other person went to `most` of these cells. `by_chance` is that
+    share of the cells for a stand-in, who is seen in the same epochs in places drawn as all visits
+    are spread then.
     """
 
     visits: NDArray[np.int64]

@@ -19,12 +19,12 @@ import polars as pl
 from whosthere import kernels
 from whosthere.arrays import frozen, own
 from whosthere.data.cells import cell_at, region_and_epoch
-from whosthere.data.epochs import Epochs, format_length
+from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
 from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.regions import Regions
-from whosthere.display import facts_table, in_one_line
+from whosthere.display import Shown
 from whosthere.errors import FileError, GroupError, InputError
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _MOST_CELLS = np.iinfo(np.int32).max
 _DAMAGES = (KeyError, TypeError, AttributeError, ValueError, pl.exceptions.PolarsError)
 
 
-@dataclass(frozen=True, eq=False)
-class Traces:
+@dataclass(frozen=True, eq=False, repr=False)
+class Traces(Shown):
     """Binary traces of users over cells, as compressed rows.
 
     User u visited the cells ``cells[indptr[u]:indptr[u + 1]]``, sorted and distinct, numbered
@@ -92,28 +92,14 @@ class Traces:
                 f"{len(self.users)} users"
             )
 
-    def __repr__(self) -> str:
-        return in_one_line(
-            "Traces",
-            f"{self.n_users:,} users",
-            f"{self.n_visits:,} visits",
-            *([] if self.friends is None else [f"{self.friends.n_edges:,} friendships"]),
-            f"{len(self.regions):,} regions",
-            f"{self.epochs.n:,} epochs of {format_length(self.epochs.length)}",
-        )
-
-    def _repr_html_(self) -> str:
-        known = {} if self.friends is None else {"friendships": self.friends.n_edges}
-        return facts_table(
-            "Traces",
-            {
-                "users": self.n_users,
-                "visits": self.n_visits,
-                **known,
-                "regions": len(self.regions),
-                "epochs": str(self.epochs),
-            },
-        )
+    def _facts(self) -> dict[str, object]:
+        return {
+            "users": self.n_users,
+            "visits": self.n_visits,
+            **({} if self.friends is None else {"friendships": self.friends.n_edges}),
+            "regions": len(self.regions),
+            "epochs": str(self.epochs),
+        }
 
     @property
     def n_users(self) -> int:
@@ -165,7 +151,7 @@ class Traces:
         """
         if rows is None:
             return self._visitors.copy()
-        chosen = self._in_order(self.checked(rows))
+        chosen = np.sort(self.checked(rows))
         if 2 * chosen.size > self.n_users and (chosen[1:] != chosen[:-1]).all():
             # The others are fewer.
             others = np.delete(np.arange(self.n_users), chosen)
@@ -178,7 +164,8 @@ class Traces:
         Values have the shape (n_cells,) and may be minus infinity.
         """
         chosen = self.checked(rows)
-        ordered = self._in_order(chosen)
+        # Visits are read several times as fast in the order of memory.
+        ordered = np.sort(chosen)
         by_row = np.zeros(self.n_users)
         by_row[ordered] = kernels.sum_cells(self.indptr, self.cells, ordered, values)
         return np.asarray(by_row[chosen])
@@ -306,11 +293,6 @@ class Traces:
         kernels.count_cells(self.indptr, self.cells, rows, counts)
         return counts.reshape(self.shape)
 
-    @staticmethod
-    def _in_order(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return rows in the order of memory, in which visits are read several times as fast."""
-        return np.sort(rows)
-
 
 def check_cell_space(n_regions: int, n_epochs: int) -> None:
     """Refuse more cells than a 32-bit index can number."""
@@ -349,3 +331,51 @@ def _friends(lists: pl.Series) -> Neighbours:
     if friend.size and not 0 <= friend.min() <= friend.max() < n:
         raise ValueError("a friend who is not there")
     return as_graph(np.column_stack([np.repeat(np.arange(n), np.diff(indptr)), friend]), n)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """People chosen from traces, the given rows of everybody, in an order of their own.
+
+    An audit draws groups by the thousand, of which mostly the counts are asked for. They are
+    counted where they stand; traces of their own are made for who asks.
+    """
+
+    everybody: Traces
+    rows: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", frozen(self.everybody.checked(self.rows), np.int64))
+
+    @classmethod
+    def all_of(cls, everybody: Traces) -> Self:
+        """Choose everybody, in the order of the traces."""
+        return cls(everybody, own(np.arange(everybody.n_users), np.int64))
+
+    @property
+    def n_users(self) -> int:
+        """How many people are chosen."""
+        return int(self.rows.size)
+
+    @property
+    def n_visits(self) -> int:
+        """How many visits they made together."""
+        indptr = self.everybody.indptr
+        return int((indptr[self.rows + 1] - indptr[self.rows]).sum())
+
+    @cached_property
+    def traces(self) -> Traces:
+        """Their traces, as a copy."""
+        return self.everybody.select(self.rows)
+
+    def trace(self, i: int) -> NDArray[np.int32]:
+        """Return the cells that person number i of the group visited, sorted."""
+        return self.everybody.trace(int(self.rows[i]))
+
+    def added(self, i: int) -> NDArray[np.int32] | int:
+        """Return what person number i of the group adds to the counts of the cells of `trace`."""
+        return self.everybody.added(int(self.rows[i]))
+
+    def counts(self) -> NDArray[np.int32]:
+        """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""
+        return self.everybody.counts(self.rows)

@@ -29,10 +29,9 @@ from whosthere.privacy.probability import log_probability, log_withheld
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.data.group import Group
+    from whosthere.data.traces import Group
     from whosthere.game.rounds import GameRound
     from whosthere.game.target import TargetTable
-    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import PublishedTable
 
@@ -66,11 +65,8 @@ class Seen(NamedTuple):
 class Checks:
     """The checks of the releases of one table, in the rounds of one target under a scheme.
 
-    Parameters
-    ----------
-    table
-        What releases are claimed to be made of: the target, the traces, the people of the pool, how
-        many of them, and by which mechanism.
+    The table says what releases are claimed to be made of: the target, the traces, the people of
+    the pool, how many of them, and by which mechanism.
     """
 
     def __init__(self, table: TargetTable) -> None:
@@ -79,35 +75,31 @@ class Checks:
         self._tallies = tuple(_Tally() for _ in ROLES)
         self._in_pool = np.zeros(table.traces.n_users, np.bool_)
         self._in_pool[pool] = True
-        self._repeats_people = _log_choices(pool.size, self._m) < _LEAST_SURPRISE
+        n, m = pool.size, self._m
+        log_choices = math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
+        self._repeats_people = log_choices < _LEAST_SURPRISE
 
     def see(self, drawn: GameRound) -> Seen:
         """Check one test release; where its values lie in their law is kept for `sums`."""
-        publication, holds_target = self._made(drawn), drawn.labels[self._target]
-        counts = self._recounted(publication)
+        (publication, counts), holds_target = self._recounted(drawn), drawn.labels[self._target]
         fault = self._fault(publication, counts, holds_target=holds_target)
         published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
         everywhere, within, without = self._tallies
-        everywhere.add_many(counts, published)
+        everywhere.add(counts, published)
         (within if holds_target else without).add(counts[own], published[own])
-        numbers = np.sort(fingerprints(self._noise_of_cells(publication.noise)))
+        # Not the noise that the same people must get again.
+        drawn_for = zip(self._mechanism.random_steps, publication.noise, strict=False)
+        of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
+        numbers = np.sort(fingerprints(of_cells))
         if (numbers[1:] == numbers[:-1]).any():
             fault = fault or "the noise of some cells was used for others"
         noise = int(numbers[0]) if numbers.size else None
         return Seen(fault, noise, self._others(publication.group))
 
-    def _noise_of_cells(self, noise: Noise) -> Noise:
-        """Leave out noise that the same people must get again."""
-        steps = self._mechanism.random_steps
-        return tuple(
-            draw for step, draw in zip(steps, noise, strict=False) if step.noise_of == "cell"
-        )
-
     def fault_of_control(self, drawn: GameRound) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
-        publication = self._made(drawn)
-        return self._fault(publication, self._recounted(publication), holds_target=False)
+        return self._fault(*self._recounted(drawn), holds_target=False)
 
     def sums(self) -> list[float]:
         """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
@@ -115,23 +107,26 @@ class Checks:
         For each of `ROLES`: how many values there were and how many of them are impossible, the sum
         of each polynomial, and of its square.
         """
-        return [number for tally in self._tallies for number in self._sums(*tally.counted())]
+        found: list[float] = []
+        for tally in self._tallies:
+            true, published, times = tally.counted()
+            most = self._table.facts.most_count
+            where, impossible = places(self._mechanism, true, published, most)
+            found += [float(times.sum()), float(times[impossible].sum())]
+            found += [*(times @ where).tolist(), *(times @ where**2).tolist()]
+        return found
 
-    def _sums(
-        self, true: NDArray[np.int64], published: NDArray[np.int64], times: NDArray[np.int64]
-    ) -> list[float]:
-        where, impossible = places(self._mechanism, true, published, self._table.facts.most_count)
-        sums, squares = times @ where, times @ where**2
-        return [float(n) for n in (times.sum(), times[impossible].sum(), *sums, *squares)]
+    def _recounted(self, drawn: GameRound) -> tuple[PublishedTable, NDArray[np.int32]]:
+        """Return the table, and true counts of its group, or of what bounding kept of its visits.
 
-    def _made(self, drawn: GameRound) -> PublishedTable:
-        return drawn.publication.tables[self._table.place]
-
-    def _recounted(self, publication: PublishedTable) -> NDArray[np.int32]:
-        """Return true counts of the claimed group, or of what bounding kept of its visits."""
-        return recounted(
-            publication.counted if self._mechanism.bounds_visits else publication.group
-        )
+        By cell, shape (n_cells,), and not by what counted them first.
+        """
+        made = drawn.publication.tables[self._table.place]
+        group = made.counted if self._mechanism.bounds_visits else made.group
+        everybody, (at, _) = group.everybody, _visits(group)
+        weights = None if everybody.weights is None else everybody.weights[at]
+        counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
+        return made, counts.astype(np.int32)
 
     def _others(self, group: Group) -> int | None:
         """Return a number for the people of a group besides the target, in whatever order."""
@@ -162,16 +157,12 @@ class Checks:
             return "other visits were counted than the bound allows"
         if not np.array_equal(counts, publication.counts.reshape(-1)):
             return "the true counts are not those of the group"
-        if not _follows(publication, counts, self._table.facts):
-            return "the published counts do not follow from the true ones"
-        return None
-
-
-def recounted(group: Group) -> NDArray[np.int32]:
-    """Return the true counts of a group by cell, shape (n_cells,); not by what counted it first."""
-    everybody, (at, _) = group.everybody, _visits(group)
-    weights = None if everybody.weights is None else everybody.weights[at]
-    return np.bincount(everybody.cells[at], weights, everybody.n_cells).astype(np.int32)
+        noise = tuple(draw.reshape(-1) for draw in publication.noise)
+        if len(noise) == len(mechanism.random_steps):
+            made = mechanism.publish(counts, noise, self._table.facts.most_count)
+            if np.array_equal(publication.release.values.reshape(-1), made):
+                return None
+        return "the published counts do not follow from the true ones"
 
 
 def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
@@ -228,13 +219,8 @@ def places(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return where published symbols lie in their laws, and which of them are impossible.
 
-    Returns
-    -------
-    where : NDArray[np.float64]
-        The mean of each of the Legendre polynomials 1 to 4 between F(a - 1) and F(a), on -1 to 1,
-        shape (n_values, 4); mean 0 and at most 1 in size if the law is right.
-    impossible : NDArray[np.bool_]
-        Shape (n_values,).
+    Where is the mean of each of the Legendre polynomials 1 to 4 between F(a - 1) and F(a), on -1 to
+    1, shape (n_values, 4); it has mean 0 and is at most 1 in size if the law is right.
     """
     given, alphabet = true.astype(np.int32), mechanism.alphabet(m)
     value = symbols + alphabet.base
@@ -261,21 +247,17 @@ class _Tally:
         self._parts: list[tuple[NDArray[np.integer], ...]] = []
 
     def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
-        """Add what was seen in some cells."""
-        self._parts.append((true, published, np.ones(true.size, np.int64)))
-        if sum(part[0].size for part in self._parts) > _MANY:
-            self._parts = [self.counted()]
-
-    def add_many(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
-        """Add what was seen in many cells, counted at once where few pairs can occur."""
+        """Add what was seen in some cells, counted at once where few pairs can occur."""
         width = int(published.max(initial=0)) + 1
         span = (int(true.max(initial=0)) + 1) * width
         if span > _MOST_SPAN * true.size:
-            self.add(true, published)
-            return
-        times = np.bincount(true * width + published, minlength=span)
-        seen = np.flatnonzero(times)
-        self._parts.append((seen // width, seen % width, times[seen]))
+            self._parts.append((true, published, np.ones(true.size, np.int64)))
+        else:
+            times = np.bincount(true * width + published, minlength=span)
+            seen = np.flatnonzero(times)
+            self._parts.append((seen // width, seen % width, times[seen]))
+        if sum(part[0].size for part in self._parts) > _MANY:
+            self._parts = [self.counted()]
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the true and the published count of each pair, and how often it was seen."""
@@ -295,25 +277,10 @@ def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.arange(member.size) + (starts - before)[member], member
 
 
-def _follows(publication: PublishedTable, counts: NDArray[np.int32], facts: Facts) -> bool:
-    """Tell whether a release is what its own random numbers make of true counts."""
-    mechanism = facts.mechanism
-    noise = tuple(draw.reshape(-1) for draw in publication.noise)
-    if len(noise) != len(mechanism.random_steps):
-        return False
-    made = mechanism.publish(counts, noise, facts.most_count)
-    return np.array_equal(publication.release.values.reshape(-1), made)
-
-
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:
     """Return an array of numbers as whole numbers that differ where they do."""
     whole = draw.view(f"u{draw.itemsize}") if draw.dtype.kind == "f" else draw
     return whole.reshape(-1).astype(np.uint64)
-
-
-def _log_choices(n: int, m: int) -> float:
-    """Return the logarithm of the number of ways to choose m of n."""
-    return math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
 
 
 @lru_cache(maxsize=4)

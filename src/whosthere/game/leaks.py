@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.game.population import Population
+    from whosthere.game.rounds import Population
 
     Floats = NDArray[np.float64]
 
@@ -74,20 +74,10 @@ def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """A way to group cells into places: by their region, or by the hour of their epoch.
+    """A way to group cells into places: by their region (dimension 0), or by their hour (1).
 
-    Attributes
-    ----------
-    name
-        Of the axis.
-    index
-        What each place is called in tables, shape (n_places,).
-    place
-        The place of each region, or of each epoch.
-    dimension
-        Which of the two it is: 0 for regions, 1 for epochs.
-    n_epochs
-        How many epochs there are.
+    `index` is what each place is called in tables, shape (n_places,), and `place` the place of each
+    region, or of each epoch.
     """
 
     name: str
@@ -127,19 +117,14 @@ class _Axis:
 def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[int]) -> pl.DataFrame:
     """Return what leaks of a target of the plan and of some others, by the likelihood ratio.
 
-    Returns
-    -------
-    pl.DataFrame
-        For each person and setting of the scheme a row for each place, with `person`, `setting`,
-        `axis`, `index` and `leak`, which is NaN where the person is not known to have been. Others
-        than the target have rows only where they were. The rows of the target have the columns of
-        `MARGINALS` as well, which are null in all others.
+    For each person and setting of the scheme a row for each place, with `person`, `setting`,
+    `axis`, `index` and `leak`, which is NaN where the person is not known to have been. Others than
+    the target have rows only where they were. The rows of the target have the columns of
+    `MARGINALS` as well, which are null in all others.
     """
-    tables = [_leaks_of_one(TargetRounds(population, plan, task), whole=True)]
-    for row in others:
-        rounds = TargetRounds(population, plan, Task(row, task.scheme))
-        tables.append(_leaks_of_one(rounds, whole=False))
-    return pl.concat(tables, how="diagonal")
+    tasks = [task, *(Task(row, task.scheme) for row in others)]
+    rounds = (TargetRounds(population, plan, one) for one in tasks)
+    return pl.concat([_leaks_of_one(one, whole=one.task is task) for one in rounds], how="diagonal")
 
 
 def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
@@ -205,21 +190,10 @@ def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
 def add_up(
     plan: Plan, found: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add up leaks over all people.
+    """Add up what leaks of each target under each scheme, as by `leaks_of`, over all people.
 
-    Parameters
-    ----------
-    plan
-        What was planned.
-    found
-        What leaks of each target under each scheme, as by `leaks_of`.
-    hidden
-        As by `rarely_visited`: of which places no share of visits is told.
-
-    Returns
-    -------
-    tuple[pl.DataFrame, pl.DataFrame]
-        The leaks with the columns `LEAKS`, and the marginals with the columns `MARGINALS`.
+    No share of visits is told of `hidden` places, as by `rarely_visited`. Returns leaks with the
+    columns `LEAKS`, and marginals with the columns `MARGINALS`.
     """
     rows = pl.concat([found[task] for task in TARGET_GAME.tasks(plan)])
     parts = rows.partition_by("setting", "axis", as_dict=True, maintain_order=True)
@@ -248,15 +222,12 @@ def _summed(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: NDArray[np.bool_]) -> pl.DataFrame:
     place, n = _place_of(rows, places), rows["person"].n_unique()
-    means = {
-        name: pl.Series(np.bincount(place, rows[name].to_numpy(), places.height) / n)
-        for name in ("truth", "estimated")
-    }
-    # Estimates from raw counts are the truth, or close to it.
+    # Estimates as well: from raw counts they are the truth, or close to it.
     shown = pl.Series(~hidden)
-    return places.with_columns(
-        pl.when(shown).then(mean).alias(name) for name, mean in means.items()
-    )
+    for name in ("truth", "estimated"):
+        mean = pl.Series(np.bincount(place, rows[name].to_numpy(), places.height) / n)
+        places = places.with_columns(pl.when(shown).then(mean).alias(name))
+    return places
 
 
 def _place_of(rows: pl.DataFrame, places: pl.DataFrame) -> NDArray[np.int64]:

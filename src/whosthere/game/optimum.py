@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.data.group import Group
+    from whosthere.data.traces import Group
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
 
@@ -42,15 +42,7 @@ _MOST_SPAN = 32
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The people who may be the m-th of a group, with what of theirs would be counted.
-
-    Attributes
-    ----------
-    people
-        Who they are; the last one is the target.
-    counted
-        The same people with the visits that would be counted.
-    """
+    """The people who may be the m-th of a group, the target last, and what would be counted."""
 
     people: Group
     counted: Group
@@ -63,16 +55,9 @@ class Candidates:
 def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candidates]) -> float:
     """Return the log of the best test's ratio for a publication; above 0 it speaks for the target.
 
-    Given who is in, tables are independent of one another, and their ratios add up.
-
-    Parameters
-    ----------
-    tables
-        Each release, and the visits that were counted in it. The last member of the group, which
-        all tables share, is the one whom the attacker does not know.
-    candidates
-        For each table everybody who may be the last member, the target included; others of the
-        group may be among them.
+    Given who is in, tables are independent of one another, and their ratios add up. The last member
+    of the group, which all tables share, is the one whom the attacker does not know. Others of the
+    group may be among the candidates, which are given for each table.
     """
     members, people = tables[0].group.rows, candidates[0].people
     rows = people.rows

@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whosthere.adversary.knowledge_rules import AllVisits, KnowledgeRule
+from whosthere.adversary.knowledge import AllVisits, KnowledgeRule
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
-    from whosthere.game.target_choice import TargetChoice
     from whosthere.game.together import Together
     from whosthere.privacy.scheme import Scheme
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is published, and what is known of the target; never what the attacker does.
+class TargetChoice:
+    """How targets were chosen, which decides for whom numbers speak; it names nobody.
 
-    Parameters
+    Attributes
     ----------
-    scheme
-        What is published.
-    knowledge
-        How well the attacker knows its targets.
+    by_hand
+        Whether a user named them. They are then no sample, and speak for nobody else.
+    min_visits
+        How many visits the people had at least from whom they were drawn at random.
+    eligible, people
+        How many people these were, rounded up to a multiple of 5, and how many there are.
     """
+
+    by_hand: bool = False
+    min_visits: int = 1
+    eligible: int = 0
+    people: int = 0
+
+    @property
+    def who(self) -> str | None:
+        """Whom the numbers are about; None if they are about everybody."""
+        if self.by_hand:
+            return "people named by hand"
+        return f"people with {self.min_visits:,} or more visits" if self.min_visits > 1 else None
+
+    def __str__(self) -> str:
+        if self.by_hand:
+            return "named by hand"
+        if self.who is None:
+            return "drawn at random"
+        return f"drawn at random from {self.who} ({self.eligible:,} of {self.people:,})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the choice as a JSON object."""
+        numbers = asdict(self)
+        return {"how": "by hand"} if numbers.pop("by_hand") else {"how": "at random", **numbers}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> TargetChoice:
+        """Read what `to_json` wrote."""
+        numbers = {name: int(value) for name, value in described.items() if name != "how"}
+        return cls(by_hand=described["how"] == "by hand", **numbers)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is published, and how well targets are known; never what the attacker does."""
 
     scheme: Scheme
     knowledge: KnowledgeRule = AllVisits()
@@ -73,18 +111,9 @@ class Plan:
         Past releases with known membership, for attacks that learn from these.
     first_epoch
         Where the tested time begins; all before it is the past.
-    seed
-        Of all random draws.
-    game
-        Who is in the releases.
-    cautions
-        What a reader of the results must know beforehand, a sentence each; decides nothing.
-    choice
-        How the targets were chosen; None where nobody knows. The scores depend on who they are,
-        and not on this.
-    together
-        How many people share most of their visits with somebody else; None where nobody has
-        measured it. It decides nothing.
+    cautions, choice, together
+        What a reader of the results must know, in sentences; how the targets were chosen; how many
+        people share most of their visits with somebody else. None of them decides a score.
     """
 
     contests: tuple[Contest, ...]

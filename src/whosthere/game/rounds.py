@@ -8,33 +8,85 @@ game, these are what is planned, done, kept, resumed and extended.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from whosthere.data.floor import class_ends
+from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+    from whosthere.data.neighbours import Neighbours
+    from whosthere.data.traces import Traces
     from whosthere.game.checks import Checks
     from whosthere.game.plan import Contest, Plan
-    from whosthere.game.population import Population
     from whosthere.privacy.publish import Publication
     from whosthere.privacy.release import Release
     from whosthere.privacy.scheme import Scheme
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Everybody's traces in the tested time, and in the windows of the same length before.
+
+    `earlier` has the latest window first. `friends` is a graph over the rows of the traces of who
+    knows whom; None where that is not known.
+    """
+
+    tested: Traces
+    earlier: tuple[Traces, ...] = ()
+    friends: Neighbours | None = None
+    _under: dict[Layout, Population] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, traces: Traces, first_epoch: int = 0) -> Population:
+        """Cut traces at the epoch where the tested time begins."""
+        # Groups are chosen by the thousand, and nobody asks for the friendships within them.
+        friends, bare = traces.friends, replace(traces, friends=None)
+        if first_epoch == 0:
+            return cls(bare, (), friends)
+        n = traces.epochs.n - first_epoch
+        starts = range(first_epoch - n, -1, -n)
+        earlier = tuple(bare.between(start, n) for start in starts)
+        return cls(bare.between(first_epoch, n), earlier, friends)
+
+    def under(self, layout: Layout) -> Population:
+        """Return the same people over the cells of a table; made once for each layout."""
+        if layout == ORDINARY:
+            return self
+        if layout not in self._under:
+            earlier = tuple(layout(traces) for traces in self.earlier)
+            self._under[layout] = Population(layout(self.tested), earlier, self.friends)
+        return self._under[layout]
+
+    def friends_of(self, row: int) -> NDArray[np.integer]:
+        """Return the rows of somebody's friends; none where nothing is known about friends."""
+        return np.zeros(0, np.int64) if self.friends is None else self.friends.of(row)
+
+    @cached_property
+    def visit_classes(self) -> NDArray[np.int64]:
+        """What numbers of visits in the tested time are rounded up to before they are written."""
+        return class_ends(self.tested.visits_per_user())
+
+    @property
+    def past(self) -> tuple[Traces, ...]:
+        """What past releases are made from: the earlier times or, without any, the tested one."""
+        return self.earlier or (self.tested,)
 
 
 @dataclass(frozen=True)
 class Task:
     """A piece of work by itself: a block of rounds under one scheme.
 
-    Parameters
-    ----------
-    number
-        Which block of the game it is; where each target has a block, the row of the target.
-    scheme
-        What is published.
-    what
-        What the number is of, for messages and names of files.
+    `number` says which block of the game it is; where each target has a block, it is the row of the
+    target. `what` says what the number is of, for messages and names of files.
     """
 
     number: int
@@ -49,13 +101,9 @@ class Task:
 class GameRound:
     """One draw of a game, whose labels are known to the audit alone.
 
-    Attributes
-    ----------
-    publication
-        What was published and how; attacks see its releases only.
-    labels
-        By the row of each person whose membership is asked, whether that one is in. In a control
-        nobody is: it is whether somebody was put in the place of that one.
+    Attacks see only the releases of what was published. `labels` says by the row of each person
+    whose membership is asked whether that one is in. In a control nobody is: it is whether somebody
+    was put in the place of that one.
     """
 
     publication: Publication
@@ -64,15 +112,7 @@ class GameRound:
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """An attack in a setting that is ready to score rounds.
-
-    Attributes
-    ----------
-    contest
-        The attack and the setting.
-    fitted
-        By the row of each person whose membership is asked, the attack on that one.
-    """
+    """An attack in a setting, fitted to each person whose membership is asked, by row."""
 
     contest: Contest
     fitted: Mapping[int, FittedAttack]
@@ -87,13 +127,6 @@ class Rounds(ABC):
 
     Every random draw belongs to what it is for: a round with the same number is the same, whoever
     attacks it and whatever is known.
-
-    Parameters
-    ----------
-    population
-        Everybody.
-    plan, task
-        What is to be done, and the part of it that is done here.
     """
 
     def __init__(self, population: Population, plan: Plan, task: Task) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import polars as pl
 
-from whosthere.inference.scores import OF_CHECKS, RELEASES_FOR_UTILITY, SCHEMA
+from whosthere.inference.scores import RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.inference.vocabulary import CEILING
 from whosthere.privacy.utility import utility
 
@@ -18,23 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from whosthere.adversary.attacks import Attack
-    from whosthere.game.plan import Contest, Plan, Setting
-    from whosthere.game.population import Population
-    from whosthere.game.rounds import GameRound, Player, Rounds, Task
+    from whosthere.game.plan import Contest, Plan
+    from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
 
 @dataclass(frozen=True)
 class Scored:
-    """How much of a task is done.
-
-    Attributes
-    ----------
-    releases
-        How many test releases each attack, and the ceiling, has scored, by name.
-    controls
-        How many control releases were scored.
-    """
+    """How much of a task is done: test releases by attack, or the ceiling, and control releases."""
 
     releases: tuple[tuple[str, int], ...] = ()
     controls: int = 0
@@ -50,11 +40,9 @@ class Scored:
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Self:
         """Return what the rows of a task hold."""
-        counted = (
-            rows.filter(~pl.col("control")).group_by("attack").agg(pl.col("release").n_unique())
-        )
-        controls = rows.filter("control")["release"].n_unique()
-        return cls(tuple(sorted(counted.iter_rows())), controls)
+        tests, controls = rows.filter(~pl.col("control")), rows.filter("control")
+        counted = tests.group_by("attack").agg(pl.col("release").n_unique())
+        return cls(tuple(sorted(counted.iter_rows())), controls["release"].n_unique())
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
@@ -98,9 +86,9 @@ def score_task(
     taking_part = {*finished, *(one.player.contest for one in players)}
     settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
     numbers = max((plan.game.tests(plan, task, one.attack) for one in contests), key=len)
-    columns: dict[str, list[Any]] = defaultdict(list)
+    rows: list[dict[str, Any]] = []
+    with_law: list[dict[str, Any]] = []
     checks = rounds.checks()
-    with_law: list[int] = []
     kept = []
     for i in numbers:
         at_work = [one for one in players if i in one.numbers[done.by(one.attack) :]]
@@ -110,37 +98,26 @@ def score_task(
         drawn = rounds.test(i)
         if is_compared:
             kept += [_left_to_publish(table) for table in drawn.publication.tables]
-        _score(at_work, drawn, columns, release=i, control=False)
+        rows += _scores(at_work, drawn, i)
         if is_new:
             seen = [one.see(drawn) for one in checks]
             about = next((one for one in seen if one.fault), seen[0])._asdict()
-            with_law = with_law or [len(columns["law"]) + place for place in range(len(settings))]
             for person, best in rounds.optimum(i, drawn).items():
-                label = drawn.labels[person]
-                row = {"target": person, "release": i, "label": label, "score": best}
-                _add(columns, settings, row | {"calibrated": best} | about)
+                row = _row(drawn, i, person, CEILING, best) | about
+                made = [row | {"setting": str(setting)} for setting in settings]
+                with_law = with_law or made
+                rows += made
                 # A round is checked once, whoever is asked about.
-                about = dict.fromkeys(about)
-    for place in with_law:
-        law = zip(*(one.sums() for one in checks), strict=True)
-        columns["law"][place] = [sum(parts) for parts in law]
+                about = {}
+    for row in with_law:
+        row["law"] = [sum(parts) for parts in zip(*(one.sums() for one in checks), strict=True)]
     for i in plan.game.controls(plan, task)[done.controls :]:
         drawn = rounds.control(i)
         fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
-        _score(players, drawn, columns, release=i, control=True, fault=fault)
-    return _table(rounds, columns, _means(kept))
-
-
-def _table(
-    rounds: Rounds, columns: Mapping[str, list[Any]], of_task: Mapping[str, object]
-) -> pl.DataFrame:
-    """Make a table of columns, with what is the same for all rows of a person, or of the task."""
-    people = columns["target"]
-    about = {person: rounds.about(person) for person in dict.fromkeys(people)}
-    filled = dict(columns) | {name: [value] * len(people) for name, value in of_task.items()}
-    for name in ("visits", "uniqueness"):
-        filled[name] = [about[person][name] for person in people]
-    return pl.DataFrame({name: filled[name] for name in SCHEMA}, schema=SCHEMA)
+        rows += [one | {"control": True, "fault": fault} for one in _scores(players, drawn, i)]
+    people = {person: rounds.about(person) for person in {row["target"] for row in rows}}
+    of_task = _means(kept)
+    return pl.DataFrame([row | people[row["target"]] | of_task for row in rows], schema=SCHEMA)
 
 
 def _left_to_publish(table: PublishedTable) -> dict[str, float | None]:
@@ -164,16 +141,7 @@ def _means(rows: list[dict[str, float | None]]) -> dict[str, float | None]:
     return means
 
 
-def _add(columns: dict[str, list[Any]], settings: Iterable[Setting], row: dict[str, Any]) -> None:
-    """Add a row about the scheme itself to each of its settings."""
-    usual = {"attack": CEILING, "threshold": 0.0, "seconds": 0.0, "control": False, "law": None}
-    for setting in settings:
-        for name, value in (usual | {"setting": str(setting)} | row).items():
-            columns[name].append(value)
-
-
-@dataclass(frozen=True, eq=False)
-class _Timed:
+class _Timed(NamedTuple):
     """A player, the test rounds that it scores, and what its preparation costs for each score."""
 
     player: Player
@@ -195,37 +163,34 @@ def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
         begun = time.perf_counter()
 
 
-def _score(
-    players: Iterable[_Timed],
-    drawn: GameRound,
-    columns: dict[str, list[Any]],
-    *,
-    release: int,
-    control: bool,
-    fault: str | None = None,
-) -> None:
-    """Let all attacks score a round, and add a row for each of them and each person asked."""
+def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dict[str, Any]]:
+    """Let attacks score a round; a row for each of them and each person asked."""
     for one in players:
         begun = time.perf_counter()
         answers = one.player.answers(drawn.publication.releases)
         seconds = (time.perf_counter() - begun) / len(answers)
         for person, answer in answers.items():
-            row = {
+            yield _row(drawn, i, person, one.attack, answer.score) | {
                 "setting": str(one.player.contest.setting),
-                "attack": one.attack,
-                "target": person,
-                "release": release,
-                "label": drawn.labels[person],
-                "score": answer.score,
                 "threshold": answer.threshold,
                 "calibrated": answer.calibrated,
                 "seconds": seconds + one.seconds,
-                "control": control,
-                **dict.fromkeys(OF_CHECKS),
-                "fault": fault,
             }
-            for name, value in row.items():
-                columns[name].append(value)
+
+
+def _row(drawn: GameRound, i: int, person: int, attack: str, score: float) -> dict[str, Any]:
+    """Return the row of a test round; by default scores mean the same for everybody."""
+    return {
+        "attack": attack,
+        "target": person,
+        "release": i,
+        "label": drawn.labels[person],
+        "score": score,
+        "threshold": 0.0,
+        "calibrated": score,
+        "seconds": 0.0,
+        "control": False,
+    }
 
 
 def tests_and_controls(

@@ -14,7 +14,7 @@ from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelea
 from whosthere.adversary.attacks.base import View
 from whosthere.arrays import own
 from whosthere.data.floor import rounded_up
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_score
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
-    from whosthere.adversary.knowledge_rules import KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
-    from whosthere.game.population import Population
+    from whosthere.game.rounds import Population
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
@@ -103,7 +102,7 @@ class TargetRounds(Rounds):
         put_in: int | None,
         window: int | None = None,
     ) -> GameRound:
-        """Publish a group, with the one to be put in last.
+        """Publish a group in the tested time or a window of the past; the one put in comes last.
 
         Without anybody to put in, one of the group counts as put in.
         """
@@ -121,16 +120,12 @@ class TargetRounds(Rounds):
         bounding = noise
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
-        made = tuple(
-            publish_table(
-                Group(table.traces_in(window), own(rows, np.int64)),
-                table.mechanism,
-                bounding=bounding,
-                noise=noise,
-            )
-            for table in self.tables
-        )
-        return GameRound(Publication(made), {self.target: put_in is None or i % 2 == 0})
+        made = []
+        for table in self.tables:
+            traces = table.traces if window is None else table.people.past[window]
+            group = Group(traces, own(rows, np.int64))
+            made.append(publish_table(group, table.mechanism, bounding=bounding, noise=noise))
+        return GameRound(Publication(tuple(made)), {self.target: put_in is None or i % 2 == 0})
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
@@ -138,15 +133,12 @@ class TargetRounds(Rounds):
             attack, rule = contest.attack, contest.setting.knowledge
             # By name and not by parameters: variants of an attack share their random numbers, so
             # that a difference between them is not one between draws.
-            seed = derived_seed(
-                self.plan.seed,
-                "attack",
-                self.target,
-                *self.task.scheme.key,
-                specs.content(rule),
-                attack.name,
-            )
-            views = [table.view(contest) for table in self.tables]
+            key = *self.task.scheme.key, specs.content(rule), attack.name
+            seed = derived_seed(self.plan.seed, "attack", self.target, *key)
+            views = [
+                View(table.facts, table.knowledge(rule), table.auxiliary(attack.uses))
+                for table in self.tables
+            ]
             try:
                 fitted = attack.fit_tables(views, seed=seed)
             except NotApplicableError:
@@ -161,12 +153,9 @@ class TargetRounds(Rounds):
         return tuple(map(Checks, self.tables))
 
     def about(self, person: int) -> dict[str, Any]:
-        people = self.population
-        visits = people.tested.trace(person).size
-        return {
-            "visits": rounded_up(visits, people.visit_classes),
-            "uniqueness": round(self.tables[0].uniqueness(), 1),
-        }
+        visits = self.population.tested.trace(person).size
+        classes, uniqueness = self.population.visit_classes, self.tables[0].uniqueness()
+        return {"visits": rounded_up(visits, classes), "uniqueness": round(uniqueness, 1)}
 
     def rng(self, role: str, *key: int | str) -> np.random.Generator:
         """Return random numbers that belong to the target, and to what they are for."""
@@ -175,15 +164,7 @@ class TargetRounds(Rounds):
 
 @dataclass(frozen=True, eq=False)
 class TargetTable:
-    """One table of the scheme, and what an attacker of the target has of it.
-
-    Parameters
-    ----------
-    rounds
-        The rounds in which it is published.
-    place
-        Which of the tables it is.
-    """
+    """One table of the scheme, by its place there, and what an attacker of the target has of it."""
 
     rounds: TargetRounds
     place: int
@@ -203,19 +184,10 @@ class TargetTable:
         """Everybody in the tested time, over the cells of the table."""
         return self.people.tested
 
-    def traces_in(self, window: int | None) -> Traces:
-        """Return everybody in one of the windows of the past, or in the tested time."""
-        return self.traces if window is None else self.people.past[window]
-
     @property
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
-
-    def view(self, contest: Contest) -> View:
-        """Return what an attacker has of the table."""
-        known = self.knowledge(contest.setting.knowledge)
-        return View(self.facts, known, self.auxiliary(contest.attack.uses))
 
     def knowledge(self, rule: KnowledgeRule) -> Knowledge:
         """Return what the attacker knows of the target."""
@@ -282,11 +254,11 @@ class TargetTable:
 
     def candidates(self, i: int) -> Candidates:
         """Return everybody who may be the last member of a group, the target last."""
-        people, mechanism = self._pool_and_target, self.mechanism
-        if not mechanism.bounds_visits:
+        people = self._pool_and_target
+        if not self.mechanism.bounds_visits:
             return Candidates(people, people)
         bounding = self.rounds.rng("would-be bounding", *self.rounds.task.scheme.key, i)
-        bounded = mechanism.bound(people.traces, bounding)
+        bounded = self.mechanism.bound(people.traces, bounding)
         return Candidates(people, Group.all_of(bounded))
 
     @cached_property

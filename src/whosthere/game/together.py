@@ -25,29 +25,18 @@ _EDGES = (LEAST_VISITS, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class Band:
-    """People with about as many visits.
+    """People with `least` visits or more; the next band says how many at most.
 
-    Attributes
-    ----------
-    least
-        How many visits they made at least; the next band says how many at most.
-    people
-        How many were compared with everybody.
-    sharing
-        How many of these share most of their visits with one other person; None where they are
-        fewer than `LEAST_PEOPLE`, or none. Where fewer do not, that many are said not to.
-    by_chance
-        Which share of stand-ins does, who go at the same times wherever others go then.
+    `people` were compared with everybody, and `sharing` of them share most of their visits with one
+    other person; None where these are fewer than `LEAST_PEOPLE`, or none. Where fewer do not, that
+    many are said not to. `by_chance` is the share of stand-ins who do: they go at the same times
+    wherever others go then.
     """
 
     least: int
     people: int
     sharing: int | None
     by_chance: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the band as a JSON object."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,7 @@ class Together:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the bands as JSON objects."""
-        return [band.to_json() for band in self.bands]
+        return [asdict(band) for band in self.bands]
 
     @classmethod
     def read(cls, described: object) -> Self | None:

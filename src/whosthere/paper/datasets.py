@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from whosthere.data.cities import simulate
 from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.partition.grid import Grid
+from whosthere.data.reading.partition import Grid
 from whosthere.data.reading.read import Filters, read_records
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError, InputError, suggestion

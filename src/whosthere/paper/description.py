@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy import stats
 
-from whosthere.adversary.corrections import log_compressed, power_transformed
+from whosthere.adversary.marginals import log_compressed, power_transformed
 from whosthere.arrays import own
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.paper.judging import Asked, Judgement, bounded, judge
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.adversary.knowledge_rules import knowledge_rule
+from whosthere.adversary.knowledge import knowledge_rule
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from whosthere.data.group import Group
-    from whosthere.data.traces import Traces
+    from whosthere.data.traces import Group, Traces
     from whosthere.kernels.stages import Stages
     from whosthere.privacy.step import Alphabet
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.arrays import own
-from whosthere.data.group import Group
+from whosthere.data.traces import Group
 from whosthere.display import in_one_line, stacked
 from whosthere.errors import GroupError, InputError
 from whosthere.privacy.facts import Facts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.data.group import Group
+    from whosthere.data.traces import Group
     from whosthere.privacy.trade_off import TradeOff
     from whosthere.privacy.units import Guarantee, Unit
 

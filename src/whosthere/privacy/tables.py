@@ -12,13 +12,30 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import Columns, letters, missing, parts_of
-from whosthere.data.reading.layout import arrange, find_forms, joined_ids
-from whosthere.data.reading.numbers import whole_numbers_of
+from whosthere.data.reading.columns import (
+    Columns,
+    arrange,
+    find_forms,
+    joined_ids,
+    letters,
+    missing,
+    parts_of,
+    whole_numbers_of,
+)
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
-from whosthere.data.reading.time_forms import DAY_OR_MONTH, decided, looks_like_time, shape_of
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.times import (
+    DAY_OR_MONTH,
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    decided,
+    looks_like_time,
+    shape_of,
+    time_form,
+)
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import EmptyError, RecordsError, listed, quote
@@ -94,7 +111,7 @@ class TableReader:
         Counts and marks that the mechanism cannot have published are refused.
         """
         with naming(Path(path)):
-            source = only_table(open_sources(path).sources, Path(path))
+            source = only_table(open_sources(path)[0], Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
             rows = self._rows(source, form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"

@@ -18,7 +18,7 @@ from whosthere.auditing.estimate import Cost, estimate_cost
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation

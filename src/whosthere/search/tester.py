@@ -13,7 +13,7 @@ from whosthere.auditing.judging import judge_scores
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
-from whosthere.game.population import Population
+from whosthere.game.rounds import Population
 from whosthere.game.together import Together, together
 from whosthere.inference.vocabulary import CEILING
 from whosthere.search.recommendation import SEARCHER, Candidate

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.reading import delimited
+from whosthere.data.reading.columns import degrees_of, whole_numbers_of
 from whosthere.data.reading.delimited import open_delimited
-from whosthere.data.reading.numbers import degrees_of, whole_numbers_of
 from whosthere.data.reading.source import RAGGED, Stored
 from whosthere.errors import RecordsError
 

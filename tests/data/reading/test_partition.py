@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.data.reading.partition.areas import H3Cells, NearestAntenna, Polygons
-from whosthere.data.reading.partition.base import NOWHERE, UNKNOWN, Box, lon_lat
-from whosthere.data.reading.partition.by_id import RegionIds
-from whosthere.data.reading.partition.grid import Grid, GridShape
+from whosthere.data.reading.partition import (
+    NOWHERE,
+    UNKNOWN,
+    Box,
+    Grid,
+    GridShape,
+    H3Cells,
+    NearestAntenna,
+    Polygons,
+    RegionIds,
+    lon_lat,
+)
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, RecordsError
 

@@ -13,12 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry, Ledger
-from whosthere.data.reading import opening, source, visits
+from whosthere.data.reading import distinct, opening, source
 from whosthere.data.reading.batches import RecordTable
-from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.layout import arrange
-from whosthere.data.reading.partition.by_id import RegionIds
-from whosthere.data.reading.partition.grid import GridShape
+from whosthere.data.reading.columns import Columns, arrange
+from whosthere.data.reading.partition import GridShape, RegionIds
 from whosthere.data.reading.read import Filters, read_records
 from whosthere.data.reading.times import TimeReader
 from whosthere.data.regions import Regions
@@ -166,7 +164,7 @@ def test_small_batches_and_merges_change_nothing(records, tmp_path, monkeypatch)
     path = _write_parquet(records, tmp_path)
     whole = _read(path)
     monkeypatch.setattr(source.FrameSource.batches, "__defaults__", (7,))
-    monkeypatch.setattr(visits, "_BLOCK", 20)
+    monkeypatch.setattr(distinct, "_BLOCK", 20)
     pieces = _read(path)
     assert np.array_equal(whole.indptr, pieces.indptr)
     assert np.array_equal(whole.cells, pieces.cells)
@@ -491,7 +489,7 @@ def test_a_wrong_table_of_friends_is_refused_before_the_records_are_read(tmp_pat
 
 
 def test_batches_show_no_user(records, tmp_path):
-    opened = opening.open_sources(_write_parquet(records, tmp_path))
-    layout = arrange(opened.sources[0], Columns(), ("user", "time", "point"))
+    (table,), _ = opening.open_sources(_write_parquet(records, tmp_path))
+    layout = arrange(table, Columns(), ("user", "time", "point"))
     [batch] = RecordTable(layout, TimeReader(), learns_regions=False, drop_invalid=False).batches()
     assert "u0" not in repr(batch)

@@ -14,14 +14,13 @@ from whosthere.adversary.attacks.base import (
     PastRelease,
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia
+from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia, PastGroups
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer,
     LikelihoodRatio,
     LikelihoodRatioWithReference,
 )
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
-from whosthere.adversary.attacks.past_groups import PastGroups
 from whosthere.adversary.attacks.trained import TrainedAttack
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
 from whosthere.inference.scores import RULED_OUT

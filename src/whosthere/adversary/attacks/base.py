@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whosthere import specs
-from whosthere.errors import InputError
+from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
@@ -75,17 +75,7 @@ class Auxiliary:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an attacker has of one table before it is published.
-
-    Attributes
-    ----------
-    facts
-        What is public about the table.
-    knowledge
-        What is known of the target, over the cells of the table.
-    auxiliary
-        What else the attacker has, over the cells of the table.
-    """
+    """What an attacker has of one table, and over its cells, before it is published."""
 
     facts: Facts
     knowledge: Knowledge | None
@@ -186,6 +176,15 @@ class Attack(ABC):
         """Which parts of `Auxiliary` it reads; all others are never touched."""
         return frozenset()
 
+    def __post_init__(self) -> None:
+        """Refuse words that a parameter does not take."""
+        for field, declared, _ in specs.fields_of(type(self)):
+            if isinstance(declared.value, specs.OneOf):
+                found, known = getattr(self, field), declared.value.choices
+                if found not in known:
+                    fix = suggestion(str(found), known)
+                    raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
+
     def __str__(self) -> str:
         """Write the attack as its canonical spec, with defaults left out."""
         return specs.write(self)
@@ -207,25 +206,31 @@ class Attack(ABC):
                     fix=f"Give them (`{part}`), or use another attack",
                 )
         for part in sorted(self.uses & {"reference", "friends"}):
-            _check_alike(facts, getattr(auxiliary, part), WORDS[part])
+            traces = getattr(auxiliary, part)
+            if traces.regions.ids != facts.regions.ids or traces.epochs != facts.epochs:
+                raise NotApplicableError(
+                    f"the {WORDS[part]} lie over other regions or epochs than the release",
+                    fix="Read them with the release's own regions, epochs and time zone",
+                )
         if "reference" in self.uses:
             self._check_reference(facts.group_size, auxiliary.real_traces.n_users)
 
     def cautions(self, facts: Facts, auxiliary: Auxiliary) -> list[str]:
         """Return sentences on what will make the attack weaker than it could be; mostly none."""
-        if not self.groups_from_reference or not auxiliary.has("reference"):
-            return []
-        return self._cautions(facts.group_size, auxiliary.real_traces.n_users)
-
-    def _cautions(self, m: int, found: int) -> list[str]:
-        """Say that a reference is small for groups of m, if it is."""
-        if found >= _PLENTY * m:
+        m, found = facts.group_size, self._people_of_groups(facts, auxiliary)
+        if found is None or found >= _PLENTY * m:
             return []
         return [
             f"{self} has a reference of {found:,} people for groups of {m:,}: the groups that "
             "it makes of them overlap so much that it finds less than it could. Give at least "
             f"{_PLENTY * m:,}."
         ]
+
+    def _people_of_groups(self, facts: Facts, auxiliary: Auxiliary) -> int | None:  # noqa: ARG002
+        """Return how many people groups are made of; None where none are made."""
+        if not self.groups_from_reference or not auxiliary.has("reference"):
+            return None
+        return auxiliary.real_traces.n_users
 
     def _check_reference(self, m: int, found: int, *, of: str = "reference") -> None:
         """Refuse a reference that holds too few people for groups of m."""
@@ -296,11 +301,3 @@ def check_same_facts(release: Release, facts: Facts) -> None:
     """Refuse a release that an attack was not prepared for."""
     if release.facts != facts:
         raise InputError("the release has other regions, epochs, group size or mechanism")
-
-
-def _check_alike(facts: Facts, traces: Traces, what: str) -> None:
-    if traces.regions.ids != facts.regions.ids or traces.epochs != facts.epochs:
-        raise NotApplicableError(
-            f"the {what.removeprefix('the ')} lie over other regions or epochs than the release",
-            fix="Read them with the release's own regions, epochs and time zone",
-        )

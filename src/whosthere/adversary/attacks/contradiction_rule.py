@@ -13,7 +13,7 @@ from whosthere.adversary.attacks.base import (
     NotApplicableError,
     needed,
 )
-from whosthere.adversary.bounding import may_be_dropped
+from whosthere.adversary.knowledge import may_be_dropped
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
@@ -37,17 +37,8 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
     """
     if knowledge is None or not knowledge.certain.size:
         return False
-    if may_be_dropped(knowledge.certain, facts).any():
-        return False
-    return float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
-
-
-def contradicts(cells: NDArray[np.int32], release: Release) -> bool:
-    """Tell whether nobody was counted in some cell that the target visited.
-
-    A withheld count says nothing of the kind.
-    """
-    return bool((release.values.reshape(-1)[cells] == 0).any())
+    dropped = may_be_dropped(knowledge.certain, facts).any()
+    return not dropped and float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
 
 
 @dataclass(frozen=True)
@@ -81,37 +72,24 @@ class ContradictionRule(Attack):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Rule(FittedAttack):
-    cells: NDArray[np.int32]
+    """The rule by the target's visits, and perhaps another attack for releases that it leaves open.
 
-    def score(self, release: Release) -> Answer:
-        if contradicts(self.cells, release):
-            return Answer(RULED_OUT, _THRESHOLD)
-        return Answer(0.0, _THRESHOLD, calibrated=0.0)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RuleFirst(FittedAttack):
-    """The rule, and another attack for the releases that it leaves open.
-
-    Parameters
-    ----------
-    cells
-        The target's visits, where the rule is sound; None leaves every release to the other.
-    otherwise
-        The other attack.
+    It looks for cells where nobody was counted. A withheld count says nothing of the kind.
     """
 
-    cells: NDArray[np.int32] | None
-    otherwise: FittedAttack
+    cells: NDArray[np.int32]
+    otherwise: FittedAttack | None = None
 
     def score(self, release: Release) -> Answer:
-        if self.cells is not None and contradicts(self.cells, release):
-            return Answer(RULED_OUT, 0.0)
+        if (release.values.reshape(-1)[self.cells] == 0).any():
+            return Answer(RULED_OUT, _THRESHOLD if self.otherwise is None else 0.0)
+        if self.otherwise is None:
+            return Answer(0.0, _THRESHOLD, calibrated=0.0)
         return self.otherwise.score(release)
 
 
 def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
     if knowledge is not None and is_sound(facts, knowledge):
-        return RuleFirst(knowledge.certain, attack)
+        return _Rule(knowledge.certain, attack)
     return attack

@@ -1,7 +1,8 @@
-"""Knock-Knock (Pyrgelis, Troncoso and De Cristofaro, 2018), and the same by friends' traces.
+"""Knock-Knock (Pyrgelis, Troncoso and De Cristofaro, 2018), by what the attacker has.
 
-Both train on groups of real people. Knock-Knock (Subset of Locations) knows the target's visits,
-LocMIA (Zhang and others, 2020) those of the target's friends.
+Knock-Knock (Subset of Locations) trains on groups of real people and knows the target's visits,
+LocMIA (Zhang and others, 2020) those of the target's friends. Knock-Knock with Participation in
+Past Groups trains on releases with known membership.
 """
 
 from __future__ import annotations
@@ -11,11 +12,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from whosthere import specs
-from whosthere.adversary.attacks.base import Auxiliary, FittedAttack, NotApplicableError, needed
+from whosthere import kernels, specs
+from whosthere.adversary.attacks.base import (
+    Attack,
+    Auxiliary,
+    FittedAttack,
+    NotApplicableError,
+    needed,
+)
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import TrainedAttack, sampler_over
+from whosthere.adversary.attacks.trained import Trained, TrainedAttack
+from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
+from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
+from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
+
+_LEAST_OF_EACH = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +57,14 @@ class KnockKnock(TrainedAttack):
         "trains on groups made from thousands of real traces of other people over the same "
         "regions and epochs"
     )
+    uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
-
-    @property
-    def uses(self) -> frozenset[str]:
-        return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
-        sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
-        trained = self.train(sampler, rng)
+        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), rng)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -72,17 +80,13 @@ class LocMia(TrainedAttack):
         "knows traces of the target's friends instead of the target's own, and thousands of "
         "real traces of other people"
     )
+    uses = frozenset({"reference", "friends"})
     groups_from_reference: ClassVar[bool] = True
     needs_knowledge: ClassVar[bool] = False
 
-    @property
-    def uses(self) -> frozenset[str]:
-        return frozenset({"reference", "friends"})
-
     def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
         super().check(facts, None, auxiliary)
-        if auxiliary.friends is None or not auxiliary.friends.n_visits:
-            raise NotApplicableError("the target has no friends with a visit")
+        _friends(auxiliary)
 
     def _fit(
         self,
@@ -91,11 +95,14 @@ class LocMia(TrainedAttack):
         auxiliary: Auxiliary,
         seed: int,
     ) -> FittedAttack:
-        if auxiliary.friends is None:
-            raise NotApplicableError("there are no friends")
-        rng = generator(seed, self.name)
-        proxy = KnownVisits(proxy_trace(auxiliary.friends))
-        return self.train(sampler_over(auxiliary.real_traces, facts, proxy, rng), rng)
+        proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
+        return self.train(auxiliary.real_traces, facts, proxy, generator(seed, self.name))
+
+
+def _friends(auxiliary: Auxiliary) -> Traces:
+    if auxiliary.friends is None or not auxiliary.friends.n_visits:
+        raise NotApplicableError("the target has no friends with a visit")
+    return auxiliary.friends
 
 
 def proxy_trace(friends: Traces) -> NDArray[np.int32]:
@@ -111,3 +118,85 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
     # What is usual only decides between cells that equally many friends visited.
     liking = (visits + usual).reshape(-1)
     return np.sort(np.argsort(-liking, kind="stable")[:wanted]).astype(np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastGroups(Attack):
+    """Train on real past releases of which it is known whether the target was in them.
+
+    Parameters
+    ----------
+    classifier
+        What learns.
+    held_out
+        Share of the past releases, of either kind, that only tune the threshold.
+    """
+
+    classifier: Classifier = specs.parameter(
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+    )
+    held_out: float = specs.parameter(
+        specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
+    )
+
+    name: ClassVar[str] = "knock-knock-past-groups"
+    summary: ClassVar[str] = (
+        "trains on past releases of the same regions and epochs with known membership"
+    )
+    uses = frozenset({"past"})
+    needs_knowledge: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classifier", classifier(self.classifier))
+        object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
+
+    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+        super().check(facts, knowledge, auxiliary)
+        if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
+            raise NotApplicableError(
+                "the past releases have other regions, another number or length of epochs, or "
+                "another mechanism or group size",
+                fix="Give past releases that were made in the same way",
+            )
+        inside = sum(past.target_in for past in auxiliary.past)
+        if min(inside, len(auxiliary.past) - inside) < _LEAST_OF_EACH:
+            raise NotApplicableError(
+                f"{self.name} needs past releases with and without the target, at least "
+                f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
+            )
+
+    def _fit(
+        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    ) -> FittedAttack:
+        alphabet = facts.mechanism.alphabet(facts.most_count)
+        features = Features(facts.n_cells, alphabet.withholds)
+        symbols = np.stack(
+            [past.release.symbols.reshape(-1) for past in auxiliary.past],
+            dtype=np.min_scalar_type(alphabet.size - 1),
+            casting="unsafe",
+        )
+        labels = np.array([past.target_in for past in auxiliary.past])
+        trial = self._held_out(labels, generator(seed, self.name))
+        lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
+        decision = self.classifier.fit(lessons, labels[~trial])
+        tried = symbols[trial][:, features.cells(decision.cells)]
+        trained = Trained.tuned(decision, features, tried, labels[trial])
+        return rule_first(facts, knowledge, trained)
+
+    def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Mark the releases that are kept for tuning: some of either kind, never all."""
+        trial = np.zeros(labels.size, dtype=bool)
+        for kind in (True, False):
+            members = np.flatnonzero(labels == kind)
+            kept = min(max(1, round(self.held_out * members.size)), members.size - 1)
+            trial[rng.choice(members, size=kept, replace=False)] = True
+        return trial
+
+
+def _is_alike(past: Facts, facts: Facts) -> bool:
+    """Tell whether a release was made like another, at whatever time."""
+    return (
+        past.regions.ids == facts.regions.ids
+        and (past.epochs.n, past.epochs.length) == (facts.epochs.n, facts.epochs.length)
+        and (past.mechanism, past.group_size) == (facts.mechanism, facts.group_size)
+    )

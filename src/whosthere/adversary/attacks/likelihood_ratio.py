@@ -19,12 +19,12 @@ from whosthere.adversary.attacks.base import (
     check_same_facts,
     needed,
 )
-from whosthere.adversary.bounding import chance_of_being_counted
-from whosthere.adversary.completion import completion
+from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.knowledge import Habits, chance_of_being_counted
 from whosthere.adversary.lines import Levels, Lines
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
-from whosthere.errors import InputError, suggestion
+from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
@@ -49,13 +49,8 @@ RatesFrom = Literal["low-rank", "rank-one"]
 class LikelihoodAnswer(Answer):
     """An answer whose score is the log of a likelihood ratio.
 
-    Scores of different targets can be compared as they are: equal ones say equally much.
-
-    Attributes
-    ----------
-    null
-        What the counts are like if the target is out; None where only places are known, or where
-        the target cannot be in.
+    Scores of different targets can be compared as they are: equal ones say equally much. `null` is
+    None where only places are known, or where the target cannot be in.
     """
 
     null: Null | None = field(default=None, repr=False, compare=False)
@@ -118,11 +113,6 @@ class LikelihoodRatio(Attack):
         "its mechanism; needs nothing else and no training"
     )
 
-    def __post_init__(self) -> None:
-        if self.rates not in get_args(RatesFrom):
-            fix = suggestion(self.rates, get_args(RatesFrom))
-            raise InputError(f"there are no rates {self.rates!r}", fix=fix)
-
     def _fit(
         self,
         facts: Facts,
@@ -139,12 +129,8 @@ class LikelihoodRatio(Attack):
     ) -> NDArray[np.float64]:
         """Score a release for many people at once, whose whole traces are known.
 
-        The rates are fitted once, so a person takes as long as it takes to add up their visits.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            The scores that `fit` and `score` give to one after the other, shape (n_users,).
+        The rates are fitted once, so a person takes as long as it takes to add up their visits. The
+        scores are those that `fit` and `score` give to one after the other, shape (n_users,).
         """
         if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
             raise InputError(
@@ -181,9 +167,7 @@ class LikelihoodRatioWithReference(LikelihoodRatio):
         "the release"
     )
 
-    @property
-    def uses(self) -> frozenset[str]:
-        return frozenset({"reference"})
+    uses = frozenset({"reference"})
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:
         return reference_shape(auxiliary.real_traces)
@@ -229,7 +213,9 @@ def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
 
 def _null(release: Release, knowledge: Knowledge, rates: Rates) -> Null:
     """Return what counts are like, without the target, where the target is or may be."""
-    cells, chance = knowledge.likely_visits(_HabitsIn(rates, release.group_size))
+    cells, chance = knowledge.likely_visits(
+        lambda: Habits(rates.time_marginal(), rates.total() / release.group_size)
+    )
     if not knowledge.certain.size:
         # Whole regions are known, and nothing about epochs.
         return Null.of(release, _lines(release, rates, 0), cells, chance)
@@ -246,18 +232,12 @@ class Null:
 
     Attributes
     ----------
-    release, lines
-        What was published, and what is known about the levels of its lines.
     cells, chance
         Where the target is or may be, and the chance of being counted there, shape (n_cells,).
     place
         Which of the known lines each cell is in, shape (n_cells,).
-    known
-        The known lines, shape (n_lines,).
-    person_of_line
-        Whose line it is, where there are several people, shape (n_lines,).
-    levels
-        Of the known lines.
+    known, person_of_line, levels
+        The known lines, whose each is where there are several people, and their levels.
     """
 
     release: Release
@@ -348,49 +328,27 @@ class Null:
         return float(min(max(weight.mean() + 2 * error, 0.0), 1.0))
 
     def _terms(self) -> NDArray[np.float64]:
-        """Return what the cells add to the score, at each node, shape (n_cells, n_nodes)."""
+        """Return what the cells add to the score, at each node, shape (n_cells, n_nodes).
+
+        Minus infinity where the target cannot be in.
+        """
         symbols = self.release.symbols.reshape(-1)[self.cells]
         log_rates = self.lines.rates.log_rates(self.cells)
         ratios = kernels.log_ratios_at_nodes(
             symbols, log_rates, self.place, self.levels.nodes, *self.lines.tables.of_ratios
         )
-        return _counted(ratios, self.chance[:, None])
+        if (self.chance == 1).all():
+            return ratios
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log1p(self.chance[:, None] * np.expm1(ratios)))
 
     def _added_up(self, terms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up terms over the cells of each line, shape (n_lines, n_nodes)."""
-        return _sums(terms, self.place, self.known.size)
-
-
-def _counted(ratios: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log ratios of somebody who is counted with a chance, minus infinity if impossible."""
-    if (chance == 1).all():
-        return ratios
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(chance * np.expm1(ratios)))
-
-
-def _sums(
-    terms: NDArray[np.float64], place: NDArray[np.int64], n_places: int
-) -> NDArray[np.float64]:
-    """Add up rows of terms by their place, shape (n_places, n_nodes)."""
-    return np.stack([np.bincount(place, column, n_places) for column in terms.T], axis=1)
+        columns = [np.bincount(self.place, column, self.known.size) for column in terms.T]
+        return np.stack(columns, axis=1)
 
 
 def _drawn_nodes(levels: Levels, n_draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw a node of each line, shape (n_draws, n_lines)."""
     reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
     return np.asarray((rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2))
-
-
-@dataclass(frozen=True, eq=False)
-class _HabitsIn:
-    """When and how often people are seen, by rates that were fitted to a release of m people."""
-
-    rates: Rates
-    m: int
-
-    def time_marginal(self) -> NDArray[np.float64]:
-        return self.rates.time_marginal()
-
-    def mean_visits(self) -> float:
-        return self.rates.total() / self.m

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import (
-    Answer,
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    needed,
-)
+from whosthere.adversary.attacks.base import Answer, Attack, Auxiliary, FittedAttack, needed
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import checked_groups, sampler_over
-from whosthere.adversary.attacks.tuning import Tuning
+from whosthere.adversary.attacks.trained import Tuning, checked_groups, sampler_over
 from whosthere.adversary.count_tables import stand_in
 from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import generator
@@ -28,6 +21,8 @@ if TYPE_CHECKING:
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
+
+_UNTUNED = Tuning(0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +48,12 @@ class LogLikelihood(Attack):
         "compares the frequencies of the release with those of a reference data set, without "
         "training"
     )
+    uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked = checked_groups(self.validation_groups, "validation")
         object.__setattr__(self, "validation_groups", checked)
-
-    @property
-    def uses(self) -> frozenset[str]:
-        return frozenset({"reference"})
 
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
@@ -70,52 +62,35 @@ class LogLikelihood(Attack):
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
-        statistic = _Statistic(sampler.target, frequencies, facts)
+        test = _Test(sampler.target, frequencies, facts)
         trial = sampler.sample(self.validation_groups, "independent", rng)
-        scores = np.array([statistic(symbols) for symbols in trial.counts.dense()])
-        return rule_first(facts, knowledge, _Test(statistic, Tuning.of(scores, trial.labels)))
+        scores = np.array([test.statistic(symbols) for symbols in trial.counts.dense()])
+        return rule_first(facts, knowledge, replace(test, tuning=Tuning.of(scores, trial.labels)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Statistic:
-    """The log of the ratio of the likelihoods.
+class _Test(FittedAttack):
+    """The log of the ratio of the likelihoods, and what its values mean.
 
-    Attributes
-    ----------
-    target
-        Cells of the target.
-    reference
-        Logarithms of the reference's frequencies and of their complements, each (n_cells,).
-    facts
-        What is public about the releases.
+    `target` holds the cells of the target, `reference` logarithms of the reference's frequencies
+    and of their complements, each (n_cells,).
     """
 
     target: NDArray[np.int32]
     reference: tuple[NDArray[np.float64], NDArray[np.float64]]
     facts: Facts
+    tuning: Tuning = _UNTUNED
 
-    def __call__(self, symbols: NDArray[np.integer]) -> float:
-        """Return the statistic of published symbols, shape (n_cells,)."""
+    def statistic(self, symbols: NDArray[np.integer]) -> float:
+        """Return the ratio of published symbols, shape (n_cells,)."""
         m, mechanism = self.facts.group_size, self.facts.mechanism
         counts: NDArray[np.number] = symbols
         if mechanism.withheld is not None:
             values = mechanism.alphabet(self.facts.most_count).values(symbols)
             counts = np.where(values == WITHHELD, stand_in(mechanism), values)
-        visited, not_visited = (
-            of_release - of_reference
-            for of_release, of_reference in zip(
-                _log_frequencies(counts, m), self.reference, strict=True
-            )
-        )
+        of_release, of_reference = _log_frequencies(counts, m), self.reference
+        visited, not_visited = (a - b for a, b in zip(of_release, of_reference, strict=True))
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Test(FittedAttack):
-    """The statistic, and what its values mean."""
-
-    statistic: _Statistic
-    tuning: Tuning
 
     def score(self, release: Release) -> Answer:
         return self.tuning.answer(self.statistic(release.symbols.reshape(-1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,27 +10,24 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
-from whosthere.adversary.attacks.tuning import Tuning
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    Classifier,
-    Decision,
-    ExactL1,
-    classifier,
-)
+from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, Decision, ExactL1, classifier
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
+from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError, suggestion
+from whosthere.errors import InputError
 from whosthere.privacy.parameters import check_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.features import Features
+    from whosthere.adversary.groups import Features
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
+
+# Variances are nothing if they are smaller than others by this factor.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +60,16 @@ class TrainedAttack(Attack):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        if self.sampling not in SAMPLINGS:
-            fix = suggestion(str(self.sampling), SAMPLINGS)
-            raise InputError(f"there is no sampling {self.sampling!r}", fix=fix)
         for field, key in (("groups", "groups"), ("validation_groups", "validation")):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
-    def train(self, sampler: GroupSampler, rng: np.random.Generator) -> Trained:
-        """Learn from aggregates that the sampler makes, and tune the threshold on further ones."""
+    def train(
+        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Trained:
+        """Learn from groups of a reference, and tune the threshold on further ones."""
+        sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
         decision = self.classifier.fit(features.matrix(lessons.counts), lessons.labels)
@@ -114,6 +113,56 @@ class Trained(FittedAttack):
         return self.tuning.answer(float(self.decision(self.features.of(symbols, chosen))[0]))
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """A threshold, and mean and deviation (above 0) of scores without the target."""
+
+    threshold: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> Tuning:
+        """Learn from the scores of groups of which the attacker knows whether the target is in.
+
+        Both have the shape (n_groups,); at least one group is without the target. The deviation is
+        that of the groups without the target, with the usual deviation within either kind as one
+        observation more. So it is not 0 where the few groups without the target happen to score
+        alike. Where scores are alike within both kinds, it is that of all scores; where all are
+        alike, 1.
+        """
+        out, rest = scores[~labels], scores[labels]
+        squares = float(((out - out.mean()) ** 2).sum())
+        within = squares + (float(((rest - rest.mean()) ** 2).sum()) if rest.size else 0.0)
+        usual = within / max(scores.size - 2, 1)
+        mean, variance, total = float(out.mean()), (squares + usual) / out.size, float(scores.var())
+        if variance <= _SAME * total:
+            variance = total
+        if variance <= _SAME**2 * (1 + mean**2):
+            variance = 1.0
+        return cls(youden_threshold(scores, labels), mean, math.sqrt(variance))
+
+    def answer(self, score: float) -> Answer:
+        """Return what a score means: the decision, and how many deviations it is above the mean."""
+        return Answer(score, self.threshold, (score - self.mean) / self.deviation)
+
+
+def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    """Return the threshold with the largest share of true less share of false alarms.
+
+    Scores above it are called in. It lies in the middle between two scores that occur, or
+    beyond all of them; of several equally good ones it is the middle one.
+    """
+    values = np.unique(scores)
+    padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
+    candidates = (padded[:-1] + padded[1:]) / 2
+    missed = np.searchsorted(np.sort(scores[labels]), candidates, side="right")
+    passed = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
+    j = passed / max((~labels).sum(), 1) - missed / max(labels.sum(), 1)
+    best = np.flatnonzero(j >= j.max() - 1e-12)
+    return float(candidates[best[(best.size - 1) // 2]])
+
+
 def sampler_over(
     reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
 ) -> GroupSampler:
@@ -125,24 +174,14 @@ def sampler_over(
     know of the target is guessed from the reference.
     """
     bounded = facts.mechanism.bound(reference, rng)
-    cells = knowledge.believed_trace(_HabitsOf(reference), rng)
+    cells = knowledge.believed_trace(lambda: _habits(reference), rng)
     alone = Traces(("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs)
     target = facts.mechanism.bound(alone, rng).cells
     return GroupSampler(bounded, target, facts.group_size, facts.mechanism)
 
 
-@dataclass(frozen=True, eq=False)
-class _HabitsOf:
-    """When and how often the people of a reference are seen."""
-
-    reference: Traces
-
-    def time_marginal(self) -> NDArray[np.float64]:
-        n_epochs = self.reference.epochs.n
-        visits = np.bincount(epoch_of(self.reference.cells, n_epochs), minlength=n_epochs).astype(
-            np.float64
-        )
-        return visits / visits.sum() if visits.any() else np.full(n_epochs, 1.0 / n_epochs)
-
-    def mean_visits(self) -> float:
-        return self.reference.n_visits / self.reference.n_users
+def _habits(reference: Traces) -> Habits:
+    n = reference.epochs.n
+    visits = np.bincount(epoch_of(reference.cells, n), minlength=n).astype(np.float64)
+    time = visits / visits.sum() if visits.any() else np.full(n, 1.0 / n)
+    return Habits(time, reference.n_visits / reference.n_users)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from whosthere import specs
-from whosthere.adversary.activity import parse_activity
 from whosthere.adversary.attacks.base import (
     Answer,
     Auxiliary,
@@ -20,12 +19,11 @@ from whosthere.adversary.attacks.base import (
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, TrainedAttack, sampler_over
-from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_marginals
+from whosthere.adversary.attacks.trained import Trained, TrainedAttack
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
-from whosthere.adversary.synthetic import UnicityModel, usual_haunts
+from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.regions import Regions
-from whosthere.errors import InputError, suggestion
 from whosthere.privacy.parameters import check_integer
 from whosthere.seeds import digest, generator
 
@@ -118,12 +116,6 @@ class ZeroKnowledge(TrainedAttack):
         if self.reference_size is not None:
             made_up = check_integer(self.reference_size, "reference", least=2)
             object.__setattr__(self, "reference_size", made_up)
-        for what, found, known in (
-            ("marginals", self.marginals, get_args(MarginalsFrom)),
-            ("fit", self.fit_on, get_args(FitOn)),
-        ):
-            if found not in known:
-                raise InputError(f"there is no {what} {found!r}", fix=suggestion(found, known))
 
     @property
     def uses(self) -> frozenset[str]:
@@ -133,8 +125,8 @@ class ZeroKnowledge(TrainedAttack):
         super().check(facts, knowledge, auxiliary)
         self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
 
-    def cautions(self, facts: Facts, auxiliary: Auxiliary) -> list[str]:  # noqa: ARG002
-        return self._cautions(facts.group_size, self._people(facts.group_size))
+    def _people_of_groups(self, facts: Facts, auxiliary: Auxiliary) -> int:  # noqa: ARG002
+        return self._people(facts.group_size)
 
     def _people(self, m: int) -> int:
         """Return how many people are made up for groups of m."""
@@ -151,7 +143,10 @@ class ZeroKnowledge(TrainedAttack):
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
-        seen = release if self.positions else _without_positions(release)
+        seen = release
+        if not self.positions:
+            nowhere = replace(release.facts, regions=Regions(release.regions.ids))
+            seen = replace(release, facts=nowhere)
         marginals = self._marginals(seen, rng)
         model = UnicityModel(
             regions=seen.regions,
@@ -159,24 +154,14 @@ class ZeroKnowledge(TrainedAttack):
             space=marginals.space,
             time=marginals.time,
             activity=parse_activity(self.activity, marginals.mean_visits),
-            haunts=usual_haunts(seen.regions),
         )
         return model.generate(self._people(release.group_size), rng)
 
     def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
-        if self.marginals == "mechanism":
-            return mechanism_marginals(release)
-        return estimate_marginals(
-            release,
-            correct=self.marginals == "paper",
-            activity=parse_activity(self.activity, LEAST_MEAN),
-            rng=rng,
-        )
-
-
-def _without_positions(release: Release) -> Release:
-    """Return a release of the same counts whose regions lie nowhere."""
-    return replace(release, facts=replace(release.facts, regions=Regions(release.regions.ids)))
+        if self.marginals == "paper":
+            activity = parse_activity(self.activity, LEAST_MEAN)
+            return estimate_marginals(release, activity=activity, rng=rng)
+        return empirical(release) if self.marginals == "empirical" else mechanism_marginals(release)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,13 +177,8 @@ class OnEachRelease(FittedAttack):
         return self.trained_on(release).score(release)
 
     def trained_on(self, release: Release) -> Trained:
-        """Train on one release.
-
-        The random numbers depend on the release and not on which ones were scored before, or by
-        which worker.
-        """
+        """Train on one release."""
         check_same_facts(release, self.facts)
         rng = generator(self.seed, self.attack.name, digest(release.values.reshape(-1)))
         reference = self.attack.synthetic_reference(release, rng)
-        sampler = sampler_over(reference, self.facts, self.knowledge, rng)
-        return self.attack.train(sampler, rng)
+        return self.attack.train(reference, self.facts, self.knowledge, rng)

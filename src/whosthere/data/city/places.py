@@ -23,56 +23,34 @@ if TYPE_CHECKING:
 _SITES_PER_ANTENNA = 8
 # Distance of the further centres from the middle, as shares of the city's radius.
 _FURTHER_CENTRES = (0.3, 0.8)
-# About 10 cm; more digits of an antenna's position would be noise.
-_DEGREE_DIGITS = 6
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Choices:
-    """Weighted lists of one length, each a row of a table, ready to be drawn from.
-
-    Parameters
-    ----------
-    weights
-        Not negative, shape (n_rows, n_columns); every row needs a positive weight.
-    """
-
-    n_columns: int
-    bounds: NDArray[np.float64]
+    """Rows of weights, ready to be drawn from: not negative, shape (n_rows, n_columns)."""
 
     def __init__(self, weights: NDArray[np.float64]) -> None:
         shares = np.cumsum(weights, axis=1)
         shares /= shares[:, -1:]
         # Row i's cumulative shares lie in (i, i + 1], so one sorted array serves all rows.
         shares += np.arange(len(weights))[:, None]
-        object.__setattr__(self, "n_columns", weights.shape[1])
-        object.__setattr__(self, "bounds", own(shares.reshape(-1), np.float64))
+        self._bounds: NDArray[np.float64] = shares.reshape(-1)
+        self._last: int = weights.shape[1] - 1
 
     def draw(self, rows: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw one column for each of the given rows, by the weights of that row."""
-        found = np.searchsorted(self.bounds, rows + rng.random(rows.size), side="right")
+        found = np.searchsorted(self._bounds, rows + rng.random(rows.size), side="right")
         # A draw just below 1 can be rounded up into the next row.
-        return np.minimum(found - rows * self.n_columns, self.n_columns - 1).astype(np.int32)
+        return np.minimum(found - rows * (self._last + 1), self._last).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CityPlaces:
     """The regions of a city, with what people choose among them by.
 
-    Attributes
-    ----------
-    regions
-        Ids and middles.
-    half_width
-        Half the width and height of a region in degrees of longitude and latitude; zeros
-        where a region is a point.
-    homes
-        Choice of a home; one row.
-    jobs, leisure
-        Choice of a workplace, or of a place for leisure, by the region that it is seen from.
-    nearest
-        The nearest regions of each region, itself left out, shape (n_regions, at most
-        ``stray_regions``), int32.
+    `half_width` is half the width and height of a region in degrees of longitude and latitude,
+    zeros where a region is a point. `homes` has one row; `jobs` and `leisure` have one for each
+    region that a place is seen from. `nearest` holds the nearest regions of each region, itself
+    left out, shape (n_regions, at most ``stray_regions``).
     """
 
     regions: Regions
@@ -88,15 +66,14 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> C
     centres = _centres(model, rng)
     if model.layout == "grid":
         ids, at_km, half_km = _grid(model, n_regions)
-        digits = None
     else:
         ids, at_km, half_km = _antennas(model, n_regions, centres, rng)
-        digits = _DEGREE_DIGITS
     km_a_degree_east = KM_A_DEGREE * np.cos(np.radians(model.lat))
     lon = model.lon + at_km[:, 0] / km_a_degree_east
     lat = model.lat + at_km[:, 1] / KM_A_DEGREE
-    if digits is not None:
-        lon, lat = np.round(lon, digits), np.round(lat, digits)
+    if model.layout == "antennas":
+        # To about 10 cm; more digits of an antenna's position would be noise.
+        lon, lat = np.round(lon, 6), np.round(lat, 6)
     apart = _distances(at_km, at_km)
     from_centres = _distances(at_km, centres)
 
@@ -110,8 +87,8 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> C
         regions=Regions(ids, lon, lat),
         half_width=(half_km / km_a_degree_east, half_km / KM_A_DEGREE),
         homes=Choices(homes[None, :]),
-        jobs=Choices(jobs * _deterrence(apart, model.commute_km, model.distance_power)),
-        leisure=Choices(leisure * _deterrence(apart, model.leisure_trip_km, model.distance_power)),
+        jobs=Choices(jobs * (1.0 + apart / model.commute_km) ** -model.distance_power),
+        leisure=Choices(leisure * (1.0 + apart / model.leisure_trip_km) ** -model.distance_power),
         nearest=_nearest(apart, model.stray_regions),
     )
 
@@ -137,7 +114,6 @@ def _centres(model: CityModel, rng: np.random.Generator) -> NDArray[np.float64]:
 
 def _grid(model: CityModel, n_regions: int) -> tuple[list[str], NDArray[np.float64], float]:
     """Equal squares, row by row from the south-west: ids, middles and half a square's side."""
-    check_regions(model, n_regions)
     side = isqrt(n_regions)
     width = sqrt(model.area_km2) / side
     row, column = np.divmod(np.arange(n_regions), side)
@@ -175,10 +151,6 @@ def _around(from_centres: NDArray[np.float64], km: float) -> NDArray[np.float64]
     size = 0.5 ** np.arange(from_centres.shape[1])
     density: NDArray[np.float64] = (np.exp(-from_centres / km) * size).sum(axis=1)
     return density
-
-
-def _deterrence(apart: NDArray[np.float64], km: float, power: float) -> NDArray[np.float64]:
-    return (1.0 + apart / km) ** -power
 
 
 def _nearest(apart: NDArray[np.float64], most: int) -> NDArray[np.int32]:

@@ -1,34 +1,129 @@
-"""Rows of a table made into checked records: who, when and where, as arrays."""
+"""Rows of a table made into checked records: who, when and where.
+
+Rows that cannot be used are refused with their place, or dropped and counted by reason.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.geoparquet import points_of
-from whosthere.data.reading.numbers import degrees_of
-from whosthere.data.reading.rejects import Rejects
-from whosthere.data.reading.source import naming
+from whosthere.data.reading.columns import degrees_of
+from whosthere.data.reading.formats import points_of
+from whosthere.data.reading.source import CONTROL, RAGGED, naming
+from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
+from whosthere.errors import RecordsError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from whosthere.data.reading.layout import Layout
+    from whosthere.data.reading.columns import Layout
     from whosthere.data.reading.source import Source
-    from whosthere.data.reading.times import TimeReader
+    from whosthere.data.reading.times import Moments, TimeReader
 
 _Item = TypeVar("_Item")
 
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
 _LONGEST_MISSING = max(map(len, _MISSING))
+_DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
+_TIME_FIX = (
+    "Correct it, say how times are written (`time_format`), or have invalid rows dropped "
+    "(`drop_invalid`)"
+)
+_CLOCK_FIX = "Say how to read hours of a clock change (`at_clock_change`): earlier, later or drop"
+# Times that could be understood, but not used: why a row is dropped, and what is wrong with one.
+_TIMES = {
+    IMPLAUSIBLE: ("at an implausible time", f"is a Unix time outside {PLAUSIBLE_YEARS}"),
+    SKIPPED: (
+        "at a local time that does not exist",
+        "does not exist in {zone}: clocks were put forward",
+    ),
+    TWICE: ("at a local time that exists twice", "exists twice in {zone}: clocks were put back"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rejects:
+    """The rows of one batch that cannot be used: refused at once or, if `drops`, counted.
+
+    `frame` is the batch, whose first row has the index `first_row` in the table.
+    """
+
+    layout: Layout
+    frame: pl.DataFrame
+    first_row: int
+    drops: bool
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def bad(self) -> NDArray[np.bool_]:
+        """Which rows are to be dropped."""
+        return np.zeros(self.frame.height, dtype=bool)
+
+    def add(
+        self,
+        role: str,
+        marked: pl.Series,
+        reason: str,
+        problem: str = "",
+        *,
+        fix: str = _DROP_FIX,
+        drop: bool = False,
+    ) -> None:
+        """Note the marked rows as bad; those that are bad already keep their first reason."""
+        if not marked.any() and not marked.null_count():
+            return
+        bad = marked.fill_null(value=True).to_numpy() & ~self.bad
+        if bad.any() and not (drop or self.drops):
+            index = int(np.argmax(bad))
+            said = self.frame[role][index]
+            if role != RAGGED:
+                said = f"column {self.layout.names[role]!r}: {_complaint(said, problem)}"
+            where = self.layout.source.place(self.first_row + index)
+            raise RecordsError(said, where=where, fix=fix)
+        self.reasons[reason] += int(bad.sum())
+        np.logical_or(self.bad, bad, out=self.bad)
+
+    def add_ragged(self) -> None:
+        """Note rows that hold nothing, and rows that could not be split into fields."""
+        if RAGGED in self.frame.columns:
+            ragged = self.frame[RAGGED]
+            self.add(RAGGED, ragged.eq_missing(CONTROL), "with a control character")
+            self.add(RAGGED, ragged.is_not_null(), "with too many fields or an open quote")
+        roles = list(self.layout.exprs)
+        lines = self.layout.source.row_word == "line"
+        if lines and all(self.frame[role].null_count() for role in roles):
+            empty = self.frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
+            self.add(RAGGED, empty, "empty lines", drop=True)
+
+    def add_times(self, moments: Moments, times: TimeReader) -> None:
+        """Note times that could not be understood, or not be used."""
+        for problem, marked in moments.problems.items():
+            reason, words = _TIMES[problem]
+            fix = _DROP_FIX if problem == IMPLAUSIBLE else _CLOCK_FIX
+            drop = problem != IMPLAUSIBLE and times.at_clock_change == "drop"
+            self.add("time", marked, reason, words.format(zone=times.timezone), fix=fix, drop=drop)
+        missing = moments.micros.is_null()
+        self.add("time", missing, "without a valid time", "is not a time", fix=_TIME_FIX)
+
+
+def _complaint(value: object, problem: str) -> str:
+    if value is None:
+        return "is empty"
+    if isinstance(value, bytes):
+        value = "a value"
+    elif isinstance(value, str):
+        value = quote(value)
+    return f"{value} {problem}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,10 +137,8 @@ class Batch:
         in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
     first_row
         Index in the file of the batch's first row.
-    good
-        Which rows of the file the records are, true for each; None for all of them.
-    invalid
-        How many rows were left out, by reason.
+    bad, invalid
+        Which rows of the file were left out, and how many by reason.
     resolved
         How many local times of a clock change were read, by problem.
     """
@@ -53,9 +146,9 @@ class Batch:
     source: Source
     records: pl.DataFrame
     first_row: int
-    good: NDArray[np.bool_] | None
+    bad: NDArray[np.bool_]
     invalid: Counter[str]
-    resolved: Counter[str] = field(default_factory=Counter)
+    resolved: Counter[str]
 
     def __len__(self) -> int:
         return self.records.height
@@ -68,28 +161,18 @@ class Batch:
     @property
     def rows_read(self) -> int:
         """Rows that the batch was made from, invalid ones included."""
-        return len(self) + self.invalid.total()
+        return self.bad.size
 
     def place(self, index: int) -> str:
         """Name the row of a record as the user would find it."""
-        row = index if self.good is None else int(np.flatnonzero(self.good)[index])
-        return self.source.place(self.first_row + row)
+        return self.source.place(self.first_row + int(np.flatnonzero(~self.bad)[index]))
 
 
 @dataclass(frozen=True, eq=False)
 class RecordTable:
     """A file with all that is known of how it is read.
 
-    Parameters
-    ----------
-    layout
-        What its columns hold.
-    times
-        How its times are read.
-    learns_regions
-        Whether any id names a region; then one that stands for a missing value is none.
-    drop_invalid
-        Leave out rows that cannot be used, instead of refusing the file.
+    `learns_regions` where any id names a region; then one that stands for a missing value is none.
     """
 
     layout: Layout
@@ -111,7 +194,7 @@ class RecordTable:
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
         source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, drop=self.drop_invalid)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid)
         rejects.add_ragged()
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:
@@ -121,11 +204,10 @@ class RecordTable:
         rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
         records = places.with_columns(moments.micros.alias("micros"), *users)
-        good = rejects.good
-        if good is not None:
-            records = records.filter(pl.Series(good))
+        if rejects.bad.any():
+            records = records.filter(pl.Series(~rejects.bad))
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return Batch(source, records, first_row, good, rejects.reasons, resolved)
+        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:

@@ -1,44 +1,46 @@
-"""Which column of a table holds what: given by name, or guessed from the usual names."""
+"""What the columns of a table hold: as given, or by usual names and a look at the first rows.
+
+And numbers as people write them in these: with decimal commas, and marks between thousands.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from whosthere.data.reading.time_forms import looks_like_time
-from whosthere.errors import RecordsError, listed, suggestion
+import polars as pl
+
+from whosthere.data.reading.source import column, naming
+from whosthere.data.reading.times import (
+    DAY_OR_MONTH,
+    ISO,
+    SAMPLE_ROWS,
+    decided,
+    holds_clocks,
+    holds_dates,
+    looks_like_time,
+    shape_of,
+)
+from whosthere.errors import RecordsError, listed, quote, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-# Compared without case and without anything but letters and digits: Cell-ID is cell_id.
-USUAL_NAMES = {
-    "user": ("user", "user_id", "uid", "msisdn", "imsi", "subscriber", "subscriber_id",
-             "caller", "caller_id", "calling_number", "a_number", "party_a", "imei", "device",
-             "device_id", "member", "person", "person_id", "customer_id", "client_id", "phone",
-             "phone_number", "id"),
-    "time": ("timestamp", "datetime", "date_time", "time", "event_time", "event_timestamp",
-             "start_time", "call_time", "start_datetime", "record_time", "epoch_start", "hour",
-             "date", "call_date", "event_date", "start_date", "created", "created_at", "ts", "t"),
-    "date": ("date", "call_date", "event_date", "start_date", "record_date", "day"),
-    "clock": ("time", "call_time", "event_time", "start_time", "record_time", "time_of_day",
-              "clock", "hour", "hh"),
-    "lon": ("lon", "lng", "long", "longitude", "x"),
-    "lat": ("lat", "latitude", "y"),
-    "geometry": ("geometry", "geom", "wkb_geometry", "wkb", "point"),
-    "region": ("region", "region_id", "cell", "cell_id", "antenna", "antenna_id", "station",
-               "station_id", "bts", "bts_id", "site", "site_id", "tower", "tower_id", "cgi",
-               "ecgi", "roi", "zone", "zone_id", "area", "area_id", "location", "location_id"),
-    "area code": ("lac", "tac"),
-    "cell in area": ("ci", "cid", "eci"),
-    "count": ("count", "counts", "n", "value", "total", "people", "persons", "users",
-              "subscribers", "visits"),
-}  # fmt: skip
+    from whosthere.data.reading.source import Source
 
+USUAL_NAMES: dict[str, list[str]] = tomllib.loads(
+    (files("whosthere.data.reading") / "usual_names.toml").read_text("utf-8")
+)
 TOGETHER = "+"
 """Between the names of columns that make one id together, as in LAC+CI."""
 
+# Between thousands; the last two are a narrow and an ordinary space that breaks no line.
+_SURE_MARKS = r"[ '\u2019\u202f\u00a0]"
+THOUSANDS = (",", ".", " ", "'")
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
@@ -69,15 +71,17 @@ class Columns:
         """
         named: str | None = getattr(self, role, None)
         if named is not None:
-            if named not in found:
-                for part in named.split(TOGETHER):
-                    if part not in found:
-                        refuse_data_as_names(found)
-                        raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
+            for part in parts_of(named, found):
+                if part not in found:
+                    refuse_data_as_names(found)
+                    raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
             return named
-        if role == "region":
-            return self._guess_region(found)
-        return guess(role, found)
+        name = guess(role, found)
+        if role != "region" or name is not None:
+            return name
+        # Two columns may number areas, and cells within them.
+        area, cell = guess("area code", found), guess("cell in area", found)
+        return cell if cell is None or area is None else f"{area}{TOGETHER}{cell}"
 
     def require(self, role: str, found: Sequence[str]) -> str:
         """Return the name of the column for a role, refusing a table that lacks one."""
@@ -86,49 +90,30 @@ class Columns:
             raise missing(role, found)
         return name
 
-    def _guess_region(self, found: Sequence[str]) -> str | None:
-        """Return a column of regions, or the two that number cells within areas."""
-        name = guess("region", found)
-        cell = guess("cell in area", found) if name is None else None
-        if cell is None:
-            return name
-        area = guess("area code", found)
-        return cell if area is None else f"{area}{TOGETHER}{cell}"
-
 
 def guess(role: str, found: Sequence[str]) -> str | None:
     """Return the column whose name is the most usual one for a role, None where none is.
 
     Several columns that would serve equally well are refused.
     """
-    fitting = _fitting(role, found)
+    by_letters: dict[str, list[str]] = {}
+    for name in found:
+        # The reader numbers names that came before.
+        written = re.sub(r"_duplicated_\d+$", "", name)
+        by_letters.setdefault(letters(written if written in found else name), []).append(name)
+    usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
+    if usual is None:
+        return None
+    fitting = by_letters[usual]
+    if role == "user" and usual == "id":
+        fitting += [name for name in found if any(one in letters(name) for one in _OF_PEOPLE)]
     if len(fitting) > 1:
         words = _ROLE_IN_WORDS.get(role, role)
         raise RecordsError(
             f"has several columns that may hold the {words}: {listed(fitting)}",
             fix=f"Say which column holds the {words} (`columns.{words}`), or rename the others",
         )
-    return fitting[0] if fitting else None
-
-
-def _fitting(role: str, found: Sequence[str]) -> list[str]:
-    """Return the columns that have the most usual name for a role, in any spelling."""
-    by_letters: dict[str, list[str]] = {}
-    for name in found:
-        by_letters.setdefault(letters(_as_written(name, found)), []).append(name)
-    usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
-    if usual is None:
-        return []
-    fitting = by_letters[usual]
-    if role == "user" and usual == "id":
-        fitting += [name for name in found if any(one in letters(name) for one in _OF_PEOPLE)]
-    return fitting
-
-
-def _as_written(name: str, found: Sequence[str]) -> str:
-    """Return a name without the number that the reader gave it because it came before."""
-    written = re.sub(r"_duplicated_\d+$", "", name)
-    return written if written in found else name
+    return fitting[0]
 
 
 def parts_of(name: str, found: Sequence[str]) -> list[str]:
@@ -180,3 +165,235 @@ def letters(name: str) -> str:
 _SURE_NAMES = {letters(name) for names in USUAL_NAMES.values() for name in names if len(name) > 2}
 # A number, or a time of day anywhere.
 _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How each role is read from the columns of one table.
+
+    Attributes
+    ----------
+    names
+        The columns of each role as messages name them, several joined by ``+``.
+    exprs
+        Expressions over the columns of the table, each under the name of its role.
+    times
+        The first times of the table, where these were asked for and are no datetimes.
+    """
+
+    source: Source
+    names: dict[str, str]
+    exprs: dict[str, pl.Expr]
+    times: pl.Series | None = None
+
+    @property
+    def chosen(self) -> list[pl.Expr]:
+        """The expressions, under the names of their roles."""
+        return [expr.alias(role) for role, expr in self.exprs.items()]
+
+    def kind(self, role: str) -> pl.DataType:
+        """Return the type of the column of a role: text where it is made of several."""
+        return self.source.schema.get(self.names[role], pl.String())
+
+
+def arrange(
+    source: Source, columns: Columns, roles: Sequence[str], *, time_format: str | None = None
+) -> Layout:
+    """Find the columns for some of user, time, region, point and count.
+
+    A table that lacks one of them is refused. `time_format` says how times are written, see
+    `TimeReader`; None where that is to be found out.
+    """
+    finder = _Finder(source, columns, has_pattern=time_format is not None and "%" in time_format)
+    found: dict[str, tuple[str, pl.Expr]] = {}
+    with naming(source.path):
+        for role in roles:
+            found |= finder.find(role)
+    names = {role: name for role, (name, _) in found.items()}
+    exprs = {role: expr for role, (_, expr) in found.items()}
+    layout = Layout(source, names, exprs)
+    if "time" not in exprs or isinstance(layout.kind("time"), pl.Datetime | pl.Date):
+        return layout
+    return replace(layout, times=finder.sample.select(exprs["time"]).to_series())
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Finds the columns of one table, role by role: names for messages, and expressions."""
+
+    source: Source
+    columns: Columns
+    has_pattern: bool
+
+    @cached_property
+    def sample(self) -> pl.DataFrame:
+        return self.source.head(SAMPLE_ROWS)
+
+    def find(self, role: str) -> dict[str, tuple[str, pl.Expr]]:
+        if role == "time":
+            return {"time": self._time()}
+        if role == "point":
+            return self._point()
+        found = self.source.columns
+        name = self.columns.require(role, found)
+        return {role: (name, joined_ids(parts_of(name, found), self.source.schema))}
+
+    def _name(self, role: str) -> str | None:
+        return self.columns.find(role, self.source.columns)
+
+    def _single(self, name: str) -> pl.Expr:
+        return single_values(name, self.source.schema)
+
+    def _point(self) -> dict[str, tuple[str, pl.Expr]]:
+        found = self.source.columns
+        lon, lat = self._name("lon"), self._name("lat")
+        if lon is not None and lat is not None:
+            return {"lon": (lon, self._single(lon)), "lat": (lat, self._single(lat))}
+        name = self.source.points or guess("geometry", found)
+        if name is None or self.source.schema[name] != pl.Binary:
+            raise missing("lat" if lon is not None else "lon", found)
+        return {"point": (name, self._single(name))}
+
+    def _time(self) -> tuple[str, pl.Expr]:
+        """Find one column of times, or a column of dates and one of times of day."""
+        found = self.source.columns
+        # Looked for by its usual names only where it is needed.
+        date = None if self.columns.date is None else self._name("date")
+        name = self._name("time") or date or self._name("date")
+        if name is None:
+            raise missing("time", found)
+        is_whole = isinstance(self.source.schema[name], pl.Datetime)
+        if not is_whole and holds_clocks(self.sample[name]):
+            date = date or self._name("date")
+        else:
+            clock = None if is_whole else self._clock_beside(name, date)
+            if clock is None:
+                if date not in {None, name}:
+                    raise RecordsError(
+                        f"no column holds times of day to go with the date {date!r}",
+                        fix="Say which column holds the time (`columns.time`)",
+                    )
+                return name, self._single(name)
+            date, name = name, clock
+        if date is None or date == name:
+            raise RecordsError(
+                f"column {quote(name)} holds times of day without a date (found {listed(found)})",
+                fix="Say which column holds the date (`columns.date`)",
+            )
+        return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
+
+    def _clock_beside(self, name: str, date: str | None) -> str | None:
+        """Return the column of times of day that goes with a column of dates, None without one."""
+        if self.columns.time is not None or not holds_dates(self.sample[name]):
+            return None
+        others = [other for other in self.source.columns if other not in {name, date}]
+        clock = guess("clock", others)
+        return clock if clock is not None and holds_clocks(self.sample[clock]) else None
+
+    def _date_and_clock(self, date: str, clock: str) -> pl.Expr:
+        if not holds_dates(self.sample[date]):
+            raise RecordsError(
+                f"column {date!r} holds no dates to go with the times of day in {clock!r}",
+                fix="Say which column holds the date (`columns.date`)",
+            )
+        if self.source.schema[clock] == pl.Time:
+            text = self._single(clock).dt.to_string("%H:%M:%S%.6f")
+        else:
+            text = self._single(clock).cast(pl.String).str.strip_chars()
+        hour_only = text.str.contains(r"^\d{1,2}$")
+        clocks = pl.when(hour_only).then(text + pl.lit(":00")).otherwise(text)
+        dates = self._single(date).cast(pl.String).str.strip_chars()
+        if not self.has_pattern:
+            # A date in digits is no longer in doubt once a time of day follows it.
+            dates = dates.str.replace(r"^(\d{4})(\d{2})(\d{2})$", "$1-$2-$3")
+        return pl.concat_str([dates, clocks], separator=" ")
+
+
+def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
+    parts = []
+    for name in names:
+        values = single_values(name, schema)
+        parts.append(values.bin.encode("hex") if schema[name] == pl.Binary else values)
+    if len(parts) == 1:
+        return parts[0]
+    return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")
+
+
+def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Refer to a column of single values; one of lists or records is refused."""
+    kind = schema[name]
+    if kind.is_nested() or kind == pl.Object:
+        raise RecordsError(
+            f"column {quote(name)} holds {kind}, not single values", fix="Name another column"
+        )
+    return column(name)
+
+
+def find_forms(layouts: Sequence[Layout], given: str | None) -> list[str]:
+    """Return how the times of each table are written: as given, or as its first rows show.
+
+    Whether the day or the month comes first is decided by all tables together.
+    """
+    if given is not None:
+        return [given] * len(layouts)
+    forms = []
+    for layout in layouts:
+        with naming(f"{layout.source.path}, column {layout.names['time']!r}"):
+            forms.append(ISO if layout.times is None else shape_of(layout.times))
+    unclear = [layout for layout, form in zip(layouts, forms, strict=True) if form == DAY_OR_MONTH]
+    if not unclear:
+        return forms
+    with naming(unclear[0].source.path):
+        order = decided(
+            frame["time"]
+            for layout in unclear
+            for frame in layout.source.batches([layout.exprs["time"].alias("time")])
+        )
+    return [order if form == DAY_OR_MONTH else form for form in forms]
+
+
+def degrees_of(column: pl.Series) -> pl.Series:
+    """Read degrees, with a decimal point or comma; null where there is no number."""
+    degrees = column.cast(pl.Float64, strict=False)
+    if column.dtype == pl.String and degrees.null_count() > column.null_count():
+        text = column.str.strip_chars().str.replace(",", ".", literal=True)
+        degrees = text.cast(pl.Float64, strict=False)
+    return degrees
+
+
+def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
+    """Read whole numbers, Int64; null where there is none.
+
+    A comma or point between thousands can also be one before decimals: ``1,234``. It is taken for
+    the former where `thousands` says so, or where a number with two of them proves it, and refused
+    otherwise.
+    """
+    plain = _whole(text)
+    if plain.null_count() == text.null_count():
+        return plain
+    spaced = text.str.replace_all(_SURE_MARKS, "")
+    for mark in (",", "."):
+        group = rf"^-?\d{{1,3}}(?:\{mark}\d{{3}})+$"
+        grouped = spaced.str.contains(group).fill_null(value=False)
+        if not grouped.any() or (mark == "." and thousands is None and not _several(spaced, mark)):
+            continue
+        if thousands != mark and not _several(spaced, mark):
+            raise RecordsError(
+                f"{text.filter(grouped)[0]!r} can be a whole number with a mark between thousands, "
+                "or one with decimals",
+                fix="Say that it stands between thousands (`thousands`), or use whole numbers",
+            )
+        without = spaced.str.replace_all(mark, "", literal=True)
+        spaced = without.zip_with(grouped, spaced)
+    return _whole(spaced)
+
+
+def _several(text: pl.Series, mark: str) -> bool:
+    return bool(text.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$").any())
+
+
+def _whole(text: pl.Series) -> pl.Series:
+    numbers = text.cast(pl.Float64, strict=False)
+    whole = pl.select(pl.when(numbers == numbers.round()).then(numbers)).to_series()
+    return whole.cast(pl.Int64, strict=False)

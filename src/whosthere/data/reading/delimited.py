@@ -7,7 +7,9 @@ polars refuses is taken apart row by row.
 
 from __future__ import annotations
 
+import csv
 import io
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -26,11 +28,10 @@ from whosthere.data.reading.source import (
     empty,
     readable,
 )
-from whosthere.data.reading.text_rows import cut, fields_of, rows_of, unquoted
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SEPARATORS = ",;\t|"
 _HEAD_BYTES = 1 << 16
@@ -42,21 +43,64 @@ _FEW_NULS = 0.1
 _ENCODING_NAMES = {"latin-1": "Latin-1", "utf-16": "UTF-16"}
 _WHOLE_FIX = "Is the file whole and its extension right?"
 _ENCODING_FIX = "Name its encoding (`encoding`), such as latin-1 or utf-16-le"
+# A quoted field may go over a few lines; more are a quote that was never closed.
+_MOST_LINES_A_ROW = 20
+
+
+def rows_of(lines: Iterable[str], separator: str | None = None) -> Iterator[tuple[int, str]]:
+    """Put lines together that a quoted field goes over; yield each row and its line, from 1.
+
+    A line whose quote is never closed, or only within another field, is a row by itself. The
+    separator of fields is needed to notice the latter.
+    """
+    waiting = deque[tuple[int, str]]()
+    coming = enumerate(lines, start=1)
+    while True:
+        while len(waiting) < _MOST_LINES_A_ROW and (line := next(coming, None)) is not None:
+            waiting.append(line)
+        if not waiting:
+            return
+        number, row = waiting.popleft()
+        quotes = row.count('"')
+        if quotes % 2:
+            n_more = 0
+            for _, text in waiting:
+                n_more += 1
+                quotes += text.count('"')
+                if not quotes % 2:
+                    break
+            joined = row + "".join(text for _, text in islice(waiting, n_more))
+            if not quotes % 2 and (separator is None or fields_of(joined, separator) is not None):
+                row = joined
+                for _ in range(n_more):
+                    waiting.popleft()
+        yield number, row
+
+
+def fields_of(row: str, separator: str) -> list[str] | None:
+    """Split a row; None where a quoted field is not closed, or goes on after its end."""
+    lines = io.StringIO(row.rstrip("\r\n"), newline="\n")
+    try:
+        return next(csv.reader(lines, delimiter=separator, strict=True), [])
+    except csv.Error:
+        return None
+
+
+def cut(text: str) -> tuple[str, str]:
+    """Cut after the last line end that no quoted field holds."""
+    end = text.rfind("\n") + 1
+    for _ in range(_MOST_LINES_A_ROW):
+        if not text.count('"', 0, end) % 2:
+            break
+        end = text.rfind("\n", 0, max(end - 1, 0)) + 1
+    else:
+        end = text.rfind("\n") + 1
+    return text[:end], text[end:]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DelimitedSource(Source):
-    """A text table with a header.
-
-    Attributes
-    ----------
-    stored
-        Its bytes.
-    separator, encoding
-        How it is written; the encoding is None where it is UTF-8 or still to be found out.
-    by_polars
-        Whether polars can read the file by itself.
-    """
+    """A text table with a header; its encoding is None where it is still to be found out."""
 
     stored: Stored
     separator: str
@@ -66,23 +110,15 @@ class DelimitedSource(Source):
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         done = 0
         if self.by_polars:
-            try:
+            with suppress(pl.exceptions.ComputeError):
                 # With all columns: polars overlooks surplus fields where it reads only some.
-                for frame in (
-                    self._scan()
-                    .select(chosen)
-                    .collect_batches(
-                        chunk_size=rows,
-                        maintain_order=True,
-                        engine="streaming",
-                        optimizations=pl.QueryOptFlags(projection_pushdown=False),
-                    )
+                whole = pl.QueryOptFlags(projection_pushdown=False)
+                wanted = self._scan().select(chosen)
+                for frame in wanted.collect_batches(
+                    chunk_size=rows, maintain_order=True, engine="streaming", optimizations=whole
                 ):
                     done += frame.height
                     yield frame
-            except pl.exceptions.ComputeError:
-                pass
-            else:
                 return
         for frame in self._careful_frames():
             if done >= frame.height:
@@ -93,14 +129,10 @@ class DelimitedSource(Source):
 
     def head(self, n: int) -> pl.DataFrame:
         if self.by_polars:
-            try:
+            with suppress(pl.exceptions.ComputeError):
                 return self._scan().head(n).collect()
-            except pl.exceptions.ComputeError:
-                pass
-        first = next(self._careful_frames(), None)
-        if first is None:
-            return pl.DataFrame(schema=dict(self.schema))
-        return first.drop(RAGGED).head(n)
+        nothing = pl.DataFrame(schema={**self.schema, RAGGED: pl.String()})
+        return next(self._careful_frames(), nothing).drop(RAGGED).head(n)
 
     def place(self, index: int) -> str:
         with suppress(InputError), readable(self.path), self._open_text() as stream:
@@ -114,38 +146,23 @@ class DelimitedSource(Source):
         frame = pl.scan_csv(self.path, separator=self.separator, infer_schema=False, glob=False)
         return frame.with_columns(self.literals)
 
-    @property
-    def _own(self) -> dict[str, pl.DataType]:
-        """The columns of the file itself."""
-        return {name: kind for name, kind in self.schema.items() if name not in self.constants}
-
     def _careful_frames(self) -> Iterator[pl.DataFrame]:
         """Read in blocks, all columns as text and `RAGGED`."""
         with readable(self.path):
             for block in self._blocks():
-                frame = self._parsed(block)
-                if frame is not None:
-                    frame = frame.with_columns(pl.lit(None, pl.String).alias(RAGGED))
-                else:
-                    frame = self._repaired(block)
-                yield frame.with_columns(self.literals)
+                yield self._parsed(block).with_columns(self.literals)
 
-    def _parsed(self, block: str) -> pl.DataFrame | None:
-        if "\0" in block:
-            return None
-        try:
-            return pl.read_csv(
-                io.BytesIO(block.encode("utf-8", "surrogatepass")),
-                has_header=False,
-                schema=self._own,
-                separator=self.separator,
-            )
-        except pl.exceptions.PolarsError:
-            return None
-
-    def _repaired(self, block: str) -> pl.DataFrame:
-        n = len(self._own)
-        rows: list[list[str | None]] = []
+    def _parsed(self, block: str) -> pl.DataFrame:
+        own = {name: kind for name, kind in self.schema.items() if name not in self.constants}
+        if "\0" not in block:
+            with suppress(pl.exceptions.PolarsError):
+                return pl.read_csv(
+                    io.BytesIO(block.encode("utf-8", "surrogatepass")),
+                    has_header=False,
+                    schema=own,
+                    separator=self.separator,
+                ).with_columns(pl.lit(None, pl.String).alias(RAGGED))
+        n, rows = len(own), []
         for _, line in rows_of(io.StringIO(block, newline="\n"), self.separator):
             fields, wrong = fields_of(line, self.separator), None
             if "\0" in line:
@@ -156,7 +173,7 @@ class DelimitedSource(Source):
                 wrong = f"has {len(fields)} fields where the header has {n}"
             kept = [] if fields is None or wrong else [text or None for text in fields]
             rows.append([*kept, *[None] * (n - len(kept)), wrong])
-        return pl.DataFrame(rows, schema={**self._own, RAGGED: pl.String()}, orient="row")
+        return pl.DataFrame(rows, schema={**own, RAGGED: pl.String()}, orient="row")
 
     def _blocks(self) -> Iterator[str]:
         """Yield the text after the header, cut where a row ends."""
@@ -196,15 +213,7 @@ class DelimitedSource(Source):
 
 
 def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedSource:
-    """Open a text table.
-
-    Parameters
-    ----------
-    stored
-        Its bytes.
-    encoding
-        The encoding where it cannot be told: UTF-8, UTF-16 with a mark, and Latin-1 can.
-    """
+    """Open a text table; UTF-8, UTF-16 with a mark and Latin-1 are told without `encoding`."""
     path = stored.path
     head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
@@ -217,7 +226,8 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
         raise InputError(f"there is no encoding {encoding!r}", fix=_ENCODING_FIX) from error
     _refuse_binary(text, stored)
     _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
-    separator = max(_SEPARATORS, key=unquoted(header).count)
+    unquoted = "".join(header.split('"')[::2])
+    separator = max(_SEPARATORS, key=unquoted.count)
     fields = fields_of(header, separator)
     if not header.strip() or not fields:
         raise EmptyError(
@@ -262,12 +272,12 @@ def _refuse_binary(text: str, stored: Stored) -> None:
     has_nuls = text.count("\0") > _FEW_NULS * len(text)
     if not has_nuls and sum(ord(char) in _CONTROLS for char in text) <= len(text) / 50:
         return
+    problem, fix = "is no table of text", _ENCODING_FIX if has_nuls else _WHOLE_FIX
     packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
     if packing is not None and not stored.magic.startswith((GZIP, ZSTD)):
+        fix = _WHOLE_FIX
         problem = f"is not compressed by {packing}, as its extension says, and is no table of text"
-        raise RecordsError(problem, where=path, fix=_WHOLE_FIX)
-    fix = _ENCODING_FIX if has_nuls else _WHOLE_FIX
-    raise RecordsError("is no table of text", where=path, fix=fix)
+    raise RecordsError(problem, where=path, fix=fix)
 
 
 def _head(stored: Stored) -> bytes:

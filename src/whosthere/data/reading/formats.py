@@ -1,14 +1,23 @@
-"""Tables that are read by other packages: NDJSON and Parquet by polars, workbooks by fastexcel."""
+"""Tables that others read: NDJSON and Parquet by polars, workbooks by fastexcel; and GeoJSON.
+
+Points in Parquet files are well-known binary (WKB), as GeoParquet and PostGIS write it.
+"""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
-from whosthere.data.reading.geoparquet import point_column
-from whosthere.data.reading.source import FrameSource, Stored, empty
-from whosthere.errors import MissingExtraError, RecordsError
+from whosthere.data.reading.source import FrameSource, Stored, empty, readable
+from whosthere.errors import EmptyError, MissingExtraError, RecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 def open_ndjson(stored: Stored) -> FrameSource:
@@ -28,12 +37,10 @@ def open_ndjson(stored: Stored) -> FrameSource:
 def _first_bad_line(stored: Stored) -> str:
     with stored.open() as lines:
         for number, line in enumerate(lines, start=1):
-            try:
-                good = not line.strip() or isinstance(json.loads(line), dict)
-            except (ValueError, RecursionError):
-                good = False
-            if not good:
-                return f"{stored.path}, line {number:,}"
+            with suppress(ValueError, RecursionError):
+                if not line.strip() or isinstance(json.loads(line), dict):
+                    continue
+            return f"{stored.path}, line {number:,}"
     return str(stored.path)
 
 
@@ -82,3 +89,123 @@ def open_workbook(stored: Stored) -> FrameSource:
         notes=() if len(sheets) == 1 else (f"of {path.name} the first of {len(sheets)} sheets",),
         frame=table.lazy(),
     )
+
+
+_SCALARS = (str, int, float, bool)
+
+
+def open_geojson(stored: Stored) -> FrameSource:
+    """Read a GeoJSON file of points; the format cannot be read in pieces, so all at once.
+
+    The columns are the features' properties, or all that stands in a feature without any; the
+    point is the geometry, or else the first Point among these, such as ``geomPoint.geom``.
+    """
+    path = stored.path
+    features = enumerate(geojson_features(stored), start=1)
+    rows = [_row(feature, f"{path}, feature {number:,}") for number, feature in features]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
+    return FrameSource(
+        path=path, schema=table.schema, rows=table.height, row_word="feature", frame=table.lazy()
+    )
+
+
+def geojson_features(stored: Stored) -> list[dict[str, Any]]:
+    """Read the features of a GeoJSON FeatureCollection."""
+    with readable(stored.path):
+        written = stored.read()
+    try:
+        found = list(json.loads(written.decode("utf-8-sig"))["features"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RecordsError("is not a GeoJSON FeatureCollection", where=stored.path) from error
+    if not found or not all(isinstance(feature, dict) for feature in found):
+        raise EmptyError("has no features", where=stored.path)
+    return found
+
+
+def _row(feature: dict[str, Any], where: str) -> dict[str, Any]:
+    properties = feature.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        properties = {name: value for name, value in feature.items() if name != "type"}
+    geometry = feature.get("geometry")
+    if not isinstance(geometry, dict):
+        geometry = next(_points_in(properties), None)
+    row = {name: value for name, value in properties.items() if isinstance(value, _SCALARS)}
+    for name, value in row.items():
+        if isinstance(value, int) and value.bit_length() > 63:
+            row[name] = str(value)
+    return {**row, **_point(geometry, where)}
+
+
+def _points_in(values: dict[str, Any], depth: int = 2) -> Iterator[dict[str, Any]]:
+    for value in values.values():
+        if isinstance(value, dict) and value.get("type") == "Point":
+            yield value
+        elif isinstance(value, dict) and depth:
+            yield from _points_in(value, depth - 1)
+
+
+def _point(geometry: dict[str, Any] | None, where: str) -> dict[str, float]:
+    found = "missing geometry" if geometry is None else str(geometry.get("type"))[:40]
+    if geometry is None or found != "Point":
+        raise RecordsError(f"a {found} where a Point was expected", where=where)
+    try:
+        lon, lat = map(float, geometry["coordinates"][:2])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RecordsError(
+            "a Point without longitude and latitude", where=where, fix="Write it like [9.19, 45.46]"
+        ) from error
+    return {"lon": lon, "lat": lat}
+
+
+_POINT = 1
+_HAS_SRID, _NO_FLAGS = (pl.lit(bits, pl.UInt32) for bits in (0x20000000, 0x1FFFFFFF))
+_WGS84 = {("EPSG", "4326"), ("OGC", "CRS84"), ("OGC", "CRS84h"), ("EPSG", "4979")}
+
+
+def point_column(origin: Path | IO[bytes], path: Path) -> str | None:
+    """Return the column of a Parquet file that its own description calls the geometry.
+
+    Coordinates of another system than WGS 84 are refused.
+    """
+    try:
+        described = json.loads(pl.read_parquet_metadata(origin)["geo"])
+        name = str(described["primary_column"])
+        crs = described["columns"][name].get("crs")
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+    if crs is None:
+        return name
+    known = crs.get("id", {}) if isinstance(crs, dict) else {}
+    if (known.get("authority"), str(known.get("code"))) not in _WGS84:
+        found = crs.get("name", "not named") if isinstance(crs, dict) else crs
+        raise RecordsError(
+            f"the coordinates of column {name!r} are not longitudes and latitudes ({found})",
+            where=path,
+            fix="Convert them to WGS 84 (EPSG:4326)",
+        )
+    return name
+
+
+def points_of(column: pl.Series) -> pl.DataFrame:
+    """Return longitudes and latitudes (lon, lat) of points in WKB; NaN where there is none.
+
+    Points may have heights and the number of a system, which are left out.
+    """
+    wkb = pl.col("wkb").bin
+    orders: tuple[tuple[bytes, Literal["little", "big"]], ...] = ((b"\1", "little"), (b"\0", "big"))
+    either = []
+    for mark, order in orders:
+        kind = wkb.slice(1, 4).bin.reinterpret(dtype=pl.UInt32, endianness=order)
+        # ISO adds 1000, 2000 or 3000 for heights and measures; PostGIS sets flags.
+        is_point = (wkb.slice(0, 1) == mark) & ((kind & _NO_FLAGS) % 1000 == _POINT)
+        begin = 5 + 4 * (kind & _HAS_SRID != 0).cast(pl.Int64)
+        axes = [wkb.slice(begin + 8 * axis, 8) for axis in (0, 1)]
+        either.append(
+            [
+                pl.when(is_point).then(axis.bin.reinterpret(dtype=pl.Float64, endianness=order))
+                for axis in axes
+            ]
+        )
+    lon, lat = (pl.coalesce(axis).fill_null(np.nan) for axis in zip(*either, strict=True))
+    return column.to_frame("wkb").select(lon=lon, lat=lat)

@@ -1,8 +1,9 @@
-"""What became of records and users, and their visits, gathered from a stream."""
+"""Visits gathered from a stream of records, and traces of them with what was dropped and why."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -10,19 +11,23 @@ import numpy as np
 import polars as pl
 
 from whosthere import kernels
-from whosthere.data.cells import cell_at
-from whosthere.data.reading.labels import Labels
-from whosthere.data.reading.partition.base import UNKNOWN, WORLD, Box, Locator, lon_lat
-from whosthere.data.reading.visits import Visits
-from whosthere.data.traces import check_cell_space
-from whosthere.errors import RecordsError
+from whosthere.arrays import own
+from whosthere.data.cells import cell_at, region_of
+from whosthere.data.epochs import DAYS_A_WEEK
+from whosthere.data.ledger import Entry, Ledger
+from whosthere.data.reading.distinct import Labels, Visits, sorted_order
+from whosthere.data.reading.partition import NOWHERE, UNKNOWN, WORLD, Box, Locator, lon_lat
+from whosthere.data.traces import Traces, check_cell_space
+from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.reading.batches import Batch
-    from whosthere.data.reading.survey import Window
+    from whosthere.data.reading.read import Filters, Window
 
 
 class Fate(IntEnum):
@@ -38,57 +43,40 @@ class Fate(IntEnum):
 _LEAN = np.array([0, -1, -1, 1], dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Gathering:
     """Visits, and what became of every record and user, while records stream by.
 
-    Parameters
-    ----------
-    locator
-        Finds the region of a place.
-    epochs, window
-        The epochs, of which the last may reach past the time window.
-    box
-        Records outside it are dropped.
-    user_dtype
-        Int64 for users that are all whole numbers, else String.
-    drop
-        Leave out records in a region that is not known, instead of refusing them.
+    The last of the epochs may reach past the time window. Records in a region that is not known
+    are refused unless `drop`.
 
     Attributes
     ----------
-    locator, epochs
-        As given.
     users
         Everybody who was seen, kept or not.
     records
         How many records had each `Fate`.
-    invalid, resolved
-        Rows that were not valid, and local times of a clock change that were read, by reason.
-    n_unknown
-        How many records lie in a region that is not known.
+    invalid, resolved, n_unknown
+        Rows that were not valid, and local times of a clock change that were read, by reason;
+        records in a region that is not known.
+    furthest, balance
+        By user: the last `Fate` of a record, and records of the time window inside the regions
+        less those outside.
     """
 
-    def __init__(
-        self,
-        *,
-        locator: Locator,
-        epochs: Epochs,
-        window: Window,
-        box: Box,
-        user_dtype: type[pl.Int64 | pl.String],
-        drop: bool,
-    ) -> None:
-        self.locator, self.epochs = locator, epochs
-        self._window, self._box = window, box
-        self.users = Labels(user_dtype)
-        self.records: NDArray[np.int64] = np.zeros(len(Fate), dtype=np.int64)
-        self.invalid: Counter[str] = Counter()
-        self.resolved: Counter[str] = Counter()
-        self.n_unknown = 0
-        self._drop = drop
-        self._furthest = np.zeros(0, dtype=np.int8)
-        self._balance = np.zeros(0, dtype=np.int64)
-        self._visits = Visits()
+    locator: Locator
+    epochs: Epochs
+    window: Window
+    box: Box
+    users: Labels
+    drop: bool
+    records: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Fate), np.int64))
+    invalid: Counter[str] = field(default_factory=Counter)
+    resolved: Counter[str] = field(default_factory=Counter)
+    n_unknown: int = 0
+    furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    visits: Visits = field(default_factory=Visits)
 
     @property
     def records_read(self) -> int:
@@ -101,18 +89,18 @@ class Gathering:
         self.resolved.update(batch.resolved)
         users = self.users.encode(batch.records["user"])
         fates, cells = self._located(batch)
-        self._furthest = _grown(self._furthest, len(self.users))
-        self._balance = _grown(self._balance, len(self.users))
-        kernels.count_fates(users, fates, _LEAN, self._furthest, self._balance, self.records)
-        self._visits.add(users if cells.size == users.size else users[fates == Fate.KEPT], cells)
+        self.furthest = _grown(self.furthest, len(self.users))
+        self.balance = _grown(self.balance, len(self.users))
+        kernels.count_fates(users, fates, _LEAN, self.furthest, self.balance, self.records)
+        self.visits.add(users if cells.size == users.size else users[fates == Fate.KEPT], cells)
 
     def _located(self, batch: Batch) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return the fate of every record, and the cells of those kept."""
         epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-        if self._box is not WORLD:
-            fates[~self._box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
-        fates[(epoch < 0) | ~self._window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
+        if self.box is not WORLD:
+            fates[~self.box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
+        fates[(epoch < 0) | ~self.window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
         places, kept = batch.records, fates == Fate.KEPT
         if not kept.all():
             places, epoch = places.filter(pl.Series(kept)), epoch[kept]
@@ -121,34 +109,135 @@ class Gathering:
         if lost.any():
             at = np.flatnonzero(kept)[lost]
             unknown = region[lost] == UNKNOWN
-            if unknown.any() and not self._drop:
-                raise _unknown_region(batch, int(at[np.argmax(unknown)]))
+            if unknown.any() and not self.drop:
+                index = int(at[np.argmax(unknown)])
+                raise RecordsError(
+                    f"region {batch.records['region'][index]!r} is not in the regions table",
+                    where=batch.place(index),
+                    fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
+                )
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
             region, epoch = region[~lost], epoch[~lost]
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
         return fates, cell_at(region, epoch, self.epochs.n)
 
-    def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return each user's distinct cells as compressed rows, once all records are in."""
-        return self._visits.rows(len(self.users))
-
-    def users_lost_to(self, fate: Fate) -> int:
-        """Count the users none of whose records got further than this."""
-        return int(np.count_nonzero(self._furthest == fate))
-
-    def mostly_inside(self) -> NDArray[np.bool_]:
-        """Tell who made more than half of the records of the time window inside the regions."""
-        return self._balance > 0
-
 
 def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinteger]:
     return array if size == array.size else np.pad(array, (0, size - array.size))
 
 
-def _unknown_region(batch: Batch, index: int) -> RecordsError:
-    return RecordsError(
-        f"region {batch.records['region'][index]!r} is not in the regions table",
-        where=batch.place(index),
-        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
+_REASONS = {
+    Fate.OUT_OF_WINDOW: "outside the time window",
+    Fate.OUT_OF_BOX: "outside the quantile box",
+    Fate.OUT_OF_REGIONS: "in no region",
+}
+
+
+def assembled(
+    gathering: Gathering,
+    filters: Filters,
+    *,
+    only_visited: bool,
+    notes: tuple[str, ...],
+    not_read: tuple[str, ...],
+    columns: dict[str, str],
+) -> Traces:
+    """Make traces of all records, users sorted by id, with a ledger that adds notes on the ids."""
+    ids = gathering.users.texts
+    indptr, cells = gathering.visits.rows(len(ids))
+    steps = [Entry(reason, count, 0) for reason, count in sorted(gathering.invalid.items())]
+    steps += _dropped_records(gathering)
+    steps.append(
+        Entry("repeats of a visit", int(gathering.records[Fate.KEPT]) - int(cells.size), 0)
+    )
+    if not cells.size:
+        raise _nothing_left(gathering, steps)
+    regions, epochs = gathering.locator.regions(), gathering.epochs
+    rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
+    if only_visited:
+        rows = _only_visited_regions(rows)
+
+    by_id = sorted_order(ids)
+    kept = rows.visits_per_user() > 0
+    for reason, keeps in _user_filters(rows, gathering, filters):
+        lost = kept & ~keeps
+        steps.append(Entry(reason, int(rows.visits_per_user()[lost].sum()), int(lost.sum())))
+        kept &= keeps
+    if not kept.any():
+        raise _nothing_left(gathering, steps)
+    chosen = rows.select(by_id[kept[by_id]])
+    ledger = Ledger(
+        records_read=gathering.records_read,
+        users_read=len(ids),
+        entries=tuple(step for step in steps if step.records or step.users),
+        visits=chosen.n_visits,
+        users=chosen.n_users,
+        notes=(*notes, *_notes_on_ids("user", ids), *_notes_on_ids("region", regions.ids)),
+        not_read=not_read,
+        columns=columns,
+    )
+    return replace(chosen, ledger=ledger)
+
+
+def _dropped_records(gathering: Gathering) -> Iterator[Entry]:
+    unknown = gathering.n_unknown
+    for fate, reason in _REASONS.items():
+        records, users = int(gathering.records[fate]), int((gathering.furthest == fate).sum())
+        if fate == Fate.OUT_OF_REGIONS and unknown:
+            # A user may have had both; they are listed under the last.
+            both = records > unknown
+            yield Entry("in a region that is not in the table", unknown, 0 if both else users)
+            records, users = records - unknown, users if both else 0
+        yield Entry(reason, records, users)
+
+
+def _user_filters(
+    rows: Traces, gathering: Gathering, filters: Filters
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield, for each filter of users that is on, the reason it gives and the users it keeps."""
+    if filters.mostly_inside:
+        yield "of users mostly outside", gathering.balance > 0
+    if filters.min_visits > 1:
+        few = f"of users with fewer than {filters.min_visits} visits"
+        yield few, rows.visits_per_user() >= filters.min_visits
+    if filters.min_weekly_visits > 0:
+        weekly = rows.visits_per_period(rows.epochs.weeks)
+        whole_weeks = max(1, rows.epochs.n_days // DAYS_A_WEEK)
+        few = f"of users with fewer than {filters.min_weekly_visits} visits in some week"
+        yield few, weekly[:, :whole_weeks].min(axis=1) >= filters.min_weekly_visits
+
+
+def _only_visited_regions(rows: Traces) -> Traces:
+    """Renumber the visited regions in the order of their ids, and leave the others out."""
+    seen = np.zeros(len(rows.regions), dtype=bool)
+    seen[region_of(rows.cells, rows.epochs.n)] = True
+    visited = np.flatnonzero(seen)
+    order = visited[sorted_order([rows.regions.ids[i] for i in visited])]
+    number = np.full(len(rows.regions), NOWHERE, dtype=np.int32)
+    number[order] = np.arange(order.size)
+    cells = kernels.renumber_regions(rows.indptr, rows.cells, rows.epochs.n, number)
+    return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
+
+
+def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
+    texts = pl.Series(ids, dtype=pl.String)
+    stripped = texts.str.strip_chars()
+    if (stripped.str.len_bytes() != texts.str.len_bytes()).any():
+        n = int(stripped.is_duplicated().sum())
+        if n:
+            yield (
+                f"{n:,} {role} ids differ from one another only by spaces around them, and count "
+                f"as different {role}s. If they are not, remove the spaces"
+            )
+    n = int(texts.str.contains(r"[\x00-\x1f\x7f]").sum())
+    if n:
+        yield f"{n:,} {role} ids hold control characters, such as line ends or NUL"
+
+
+def _nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:
+    drops = "; ".join(f"{step.records} {step.reason}" for step in steps if step.records)
+    return EmptyError(
+        f"no visit is left of {gathering.records_read} records ({drops})",
+        fix="Loosen the filters, or check the time zone and that lon and lat are not swapped",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
@@ -13,8 +13,7 @@ import polars as pl
 
 from whosthere.data.files import existing
 from whosthere.data.reading.delimited import open_delimited
-from whosthere.data.reading.formats import open_ndjson, open_parquet, open_workbook
-from whosthere.data.reading.geojson import open_geojson
+from whosthere.data.reading.formats import open_geojson, open_ndjson, open_parquet, open_workbook
 from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable
 from whosthere.errors import FileError, RecordsError
 
@@ -37,39 +36,29 @@ _EXPECTED = ", ".join((*_TEXTS, *_OPENERS, _ZIP))
 _HIDDEN = (".", "_")
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """What was opened, and the files of a folder that were not.
-
-    Attributes
-    ----------
-    sources
-        The tables, in the order of their names.
-    not_read
-        Names of the files in the folder whose extension is unknown, relative to it.
-    """
-
-    sources: list[Source]
-    not_read: tuple[str, ...] = ()
-
-
-def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -> Opened:
+def open_sources(
+    path: str | os.PathLike[str], *, encoding: str | None = None
+) -> tuple[list[Source], list[str]]:
     """Open a file, or every readable file of a folder and its subfolders in name order.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
+
+    Returns
+    -------
+    The tables, and the names of the files in the folder whose extension is unknown.
     """
     path = existing(Path(path))
     if not path.is_dir():
-        return Opened(_open(path, encoding))
-    sources, not_read = [], []
+        return _open(path, encoding), []
+    sources: list[Source] = []
+    not_read = []
     for file in sorted(path.rglob("*")):
         below = file.relative_to(path)
         known, hidden = _ending(file.name) is not None, file.name.startswith(_HIDDEN)
         if any(part.startswith(_HIDDEN) for part in below.parts[:-1]) or not file.is_file():
             continue
         if known and not hidden:
-            keys = _partition_keys(below)
-            sources += [_with_keys(source, keys) for source in _open(file, encoding)]
+            sources += [_with_keys(source, below) for source in _open(file, encoding)]
         elif known or not hidden:
             not_read.append(str(below))
     if not sources:
@@ -78,7 +67,7 @@ def open_sources(path: str | os.PathLike[str], *, encoding: str | None = None) -
             where=path,
             fix=f"Expected extensions: {_EXPECTED}",
         )
-    return Opened(sources, tuple(not_read))
+    return sources, not_read
 
 
 def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -128,11 +117,8 @@ def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
 
 def _open_zip(path: Path, encoding: str | None) -> list[Source]:
     """Open all tables in an archive."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if not m.is_dir()]
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise _damaged(path) from error
+    with zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if not m.is_dir()]
     if any(member.flag_bits & 1 for member in members):
         raise RecordsError("is locked by a password", where=path, fix="Unpack it first")
     sources = []
@@ -149,26 +135,17 @@ def _open_zip(path: Path, encoding: str | None) -> list[Source]:
 
 
 def _open_member(path: Path, name: str) -> IO[bytes]:
-    try:
-        return zipfile.ZipFile(path).open(name)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise _damaged(path) from error
+    return zipfile.ZipFile(path).open(name)
 
 
-def _damaged(path: Path) -> RecordsError:
-    return RecordsError("is no whole zip file", where=path, fix="Copy it again")
-
-
-def _partition_keys(file: Path) -> dict[str, str | None]:
-    """Return the columns that the names of folders give, as in ``day=2024-03-30``."""
-    pairs = (part.split("=", 1) for part in file.parts[:-1] if "=" in part)
-    missing = "__HIVE_DEFAULT_PARTITION__"
-    return {
-        unquote(name): None if value == missing else unquote(value) for name, value in pairs if name
-    }
-
-
-def _with_keys(source: Source, keys: dict[str, str | None]) -> Source:
-    constants = {name: value for name, value in keys.items() if name not in source.schema}
+def _with_keys(source: Source, file: Path) -> Source:
+    """Add the columns that the names of folders give, as in ``day=2024-03-30``."""
+    constants: dict[str, str | None] = {}
+    for folder in file.parts[:-1]:
+        name, is_key, value = folder.partition("=")
+        name = unquote(name)
+        if is_key and name and name not in source.schema:
+            missing = value == "__HIVE_DEFAULT_PARTITION__"
+            constants[name] = None if missing else unquote(value)
     schema = {**source.schema, **dict.fromkeys(constants, pl.String())}
     return replace(source, schema=schema, constants=constants)

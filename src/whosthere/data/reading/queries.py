@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.data.files import existing
-from whosthere.data.reading.opening import Opened
 from whosthere.data.reading.source import BATCH_ROWS, Source
 from whosthere.errors import InputError, MissingExtraError, RecordsError, shown
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SERVER = "whosthere_server"
-_URLS = {"postgres": ("postgres://", "postgresql://")}
+_SERVERS = ("postgres://", "postgresql://")
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,13 @@ class Query:
     sql: str = field(repr=False)
     database: str | None = field(default=None, repr=False)
 
-    def open(self) -> Opened:
-        """Ask the database for the columns of the query."""
+    def open(self) -> tuple[list[Source], list[str]]:
+        """Ask the database for the columns of the query; return what `open_sources` does."""
+        # On lines of its own, so that a comment at its end closes nothing.
+        table = f"SELECT * FROM (\n{self.sql.strip().rstrip(';')}\n)"
         connection = self._connect()
         with _asking():
-            described = connection.sql(self._as_table(limit=0))
+            described = connection.sql(f"{table} LIMIT 0")
             if described is None:
                 raise InputError("the query gives no table", where="--sql", fix="Write a SELECT")
             schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
@@ -50,36 +51,28 @@ class Query:
             path=Path("the query"),
             schema=schema,
             connection=connection,
-            sql=self._as_table(),
-            is_server=self._server is not None,
+            sql=table,
+            is_server=self._is_server,
         )
-        return Opened([source])
+        return [source], []
 
     @property
-    def _server(self) -> str | None:
-        """The kind of server that the address leads to, None for a file."""
-        address = self.database or ""
-        return next((kind for kind, starts in _URLS.items() if address.startswith(starts)), None)
-
-    def _as_table(self, limit: int | None = None) -> str:
-        query = self.sql.strip().rstrip(";")
-        # On lines of its own, so that a comment at its end closes nothing.
-        return f"SELECT * FROM (\n{query}\n)" + ("" if limit is None else f" LIMIT {limit}")
+    def _is_server(self) -> bool:
+        return (self.database or "").startswith(_SERVERS)
 
     def _connect(self) -> Any:  # noqa: ANN401 - duckdb is untyped where it is missing
         duckdb = _module()
-        server = self._server
         # Extensions would be downloaded while data are read.
         config = {"autoinstall_known_extensions": "false"}
-        with _asking("--sql" if server or self.database is None else self.database):
-            if self.database is None or server is not None:
+        if self.database is None or self._is_server:
+            with _asking():
                 connection = duckdb.connect(config=config)
-            else:
-                path = existing(Path(self.database))
-                connection = duckdb.connect(str(path), read_only=True, config=config)
-            if server is not None:
-                _attach(connection, server, str(self.database))
-        return connection
+                if self.database is not None:
+                    _attach(connection, self.database)
+                return connection
+        with _asking(self.database):
+            path = existing(Path(self.database))
+            return duckdb.connect(str(path), read_only=True, config=config)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,17 +106,17 @@ def _module() -> Any:  # noqa: ANN401
     return duckdb
 
 
-def _attach(connection: Any, server: str, url: str) -> None:  # noqa: ANN401
+def _attach(connection: Any, url: str) -> None:  # noqa: ANN401
     try:
-        connection.execute(f"LOAD {server}")
+        connection.execute("LOAD postgres")
     except _module().Error as error:
         raise InputError(
-            f"DuckDB reaches {server} by an extension that is not installed",
+            "DuckDB reaches postgres by an extension that is not installed",
             where="--database",
-            fix=f"Install it once, with a connection to the internet: duckdb -c 'INSTALL {server}'",
+            fix="Install it once, with a connection to the internet: duckdb -c 'INSTALL postgres'",
         ) from error
     quoted = url.replace("'", "''")
-    connection.execute(f"ATTACH '{quoted}' AS {_SERVER} (TYPE {server}, READ_ONLY)")
+    connection.execute(f"ATTACH '{quoted}' AS {_SERVER} (TYPE postgres, READ_ONLY)")
     connection.execute(f"USE {_SERVER}")
 
 
@@ -134,13 +127,13 @@ def _asking(where: str = "--sql") -> Iterator[None]:
         yield
     except _module().Error as error:
         raise RecordsError(
-            f"the database refused ({shown_reason(str(error))})",
+            f"the database refused ({_reason(str(error))})",
             where=where,
             fix="Correct the query or the address",
         ) from error
 
 
-def shown_reason(text: str) -> str:
+def _reason(text: str) -> str:
     """Return the first line of what a database said, without addresses and passwords."""
     line = next((line for line in text.splitlines() if line.strip()), "no reason given")
     if "://" in line or "password" in line.lower():

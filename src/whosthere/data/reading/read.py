@@ -2,39 +2,140 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
-from whosthere.data.reading import friendships
-from whosthere.data.reading.assembly import assembled
 from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
-from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.gather import Gathering
-from whosthere.data.reading.layout import Layout, arrange, find_forms
+from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
+from whosthere.data.reading.distinct import Labels
+from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.opening import open_sources
-from whosthere.data.reading.partition.base import WORLD, Partition
+from whosthere.data.reading.partition import WORLD, Box, Partition, lon_lat
 from whosthere.data.reading.queries import Query
-from whosthere.data.reading.survey import Survey, Window
+from whosthere.data.reading.tables import add_friends, read_pairs
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.errors import EmptyError, InputError, RecordsError, quote
 
 if TYPE_CHECKING:
     import os
-    from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
+    from whosthere.data.reading.batches import Batch
     from whosthere.data.traces import Traces
 
     Progress = Callable[[str, int, int | None], None]
 
+# Quantiles are found to a ten-thousandth of a degree (11 m), from counts and not from a sort,
+# so that memory does not grow with the number of records.
+_BINS_A_DEGREE = 10_000
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
 # So many users with one record each are no chance.
 _FEW_USERS = 20
+
+
+@dataclass(frozen=True)
+class Window:
+    """A span of time, microseconds since 1970 UTC, from `first` up to but without `end`."""
+
+    first: int | None = None
+    end: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether both ends are given."""
+        return self.first is not None and self.end is not None
+
+    def holds(self, micros: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which moments lie inside."""
+        inside = np.ones(micros.size, dtype=bool)
+        if self.first is not None:
+            inside &= micros >= self.first
+        if self.end is not None:
+            inside &= micros < self.end
+        return inside
+
+
+class Survey:
+    """The range of the records in the time window, found in one pass and bounded memory.
+
+    From `first` to `last`, microseconds since 1970 UTC, and a box that holds the share
+    `box_quantile` of the records along each axis, around the middle; None for all of them.
+    """
+
+    def __init__(self, window: Window, box_quantile: float | None) -> None:
+        if box_quantile is not None and not 0 < box_quantile <= 1:
+            raise InputError(
+                f"the box cannot hold a share of {box_quantile:g}", fix="Give a share such as 0.99"
+            )
+        self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        self.n_usable = 0
+        self.invalid: Counter[str] = Counter()
+        self._window = window
+        self._box_quantile = box_quantile
+        self._axes: list[_Axis] = []
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch in."""
+        self.invalid.update(batch.invalid)
+        self.n_usable += len(batch)
+        inside = self._window.holds(batch.micros)
+        if not inside.any():
+            return
+        kept = slice(None) if inside.all() else inside
+        micros = batch.micros[kept]
+        self.first = min(self.first, int(micros.min()))
+        self.last = max(self.last, int(micros.max()))
+        if "lon" in batch.records.columns:
+            self._axes = self._axes or [_Axis(limit, self._box_quantile) for limit in (180, 90)]
+            for axis, degrees in zip(self._axes, lon_lat(batch.records), strict=True):
+                axis.add(degrees[kept])
+
+    @property
+    def box(self) -> Box:
+        """The box that holds the records; the world where they name regions."""
+        if not self._axes:
+            return WORLD
+        (west, east), (south, north) = (axis.range() for axis in self._axes)
+        return Box(west, south, east, north)
+
+
+class _Axis:
+    """The range of one coordinate, all of it or its middle part."""
+
+    def __init__(self, limit: int, quantile: float | None) -> None:
+        self._limit = limit
+        self._quantile = quantile
+        self._low, self._high = np.inf, -np.inf
+        self._bins = np.zeros(0 if quantile is None else 2 * limit * _BINS_A_DEGREE + 1, np.int64)
+
+    def add(self, degrees: NDArray[np.float64]) -> None:
+        self._low = min(self._low, float(degrees.min()))
+        self._high = max(self._high, float(degrees.max()))
+        if self._quantile is not None:
+            bins = ((degrees + self._limit) * _BINS_A_DEGREE).astype(np.int64)
+            # The records of a batch mostly lie in a small part of the world.
+            first = int(bins.min())
+            found = np.bincount(bins - first)
+            self._bins[first : first + found.size] += found
+
+    def range(self) -> tuple[float, float]:
+        if self._quantile is None:
+            return self._low, self._high
+        cumulated = np.cumsum(self._bins)
+        tail = (1 - self._quantile) / 2 * cumulated[-1]
+        low = np.searchsorted(cumulated, tail, side="right") / _BINS_A_DEGREE - self._limit
+        high_bin = np.searchsorted(cumulated, cumulated[-1] - tail, side="left") + 1
+        high = high_bin / _BINS_A_DEGREE - self._limit
+        return max(float(low), self._low), min(float(high), self._high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +166,13 @@ class Filters:
 
     def window(self, timezone: str) -> Window:
         """Return the time window in UTC."""
-        local = zone(timezone)
-        edges = [
-            None
-            if edge is None
-            else to_micros(edge if edge.tzinfo is not None else edge.replace(tzinfo=local))
-            for edge in (self.start, self.end)
-        ]
-        return Window(*edges)
+
+        def micros(edge: datetime | None) -> int | None:
+            if edge is not None and edge.tzinfo is None:
+                edge = edge.replace(tzinfo=zone(timezone))
+            return None if edge is None else to_micros(edge)
+
+        return Window(micros(self.start), micros(self.end))
 
 
 def read_records(
@@ -135,14 +235,14 @@ def read_records(
         zone(timezone)
     time_format = None if time_format is None else time_form(time_format)
     # Before the records, which can take long, so that a bad table is refused at once.
-    pairs = None if friends is None else friendships.read_pairs(friends)
+    pairs = None if friends is None else read_pairs(friends)
     early = None if partition.needs_box else partition.locator()
-    opened = path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
+    sources, not_read = (
+        path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
+    )
     roles = ("user", "point" if partition.uses_points else "region", "time")
     columns = columns or Columns()
-    layouts = [
-        arrange(source, columns, roles, time_format=time_format) for source in opened.sources
-    ]
+    layouts = [arrange(source, columns, roles, time_format=time_format) for source in sources]
     times = TimeReader(
         timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
     )
@@ -159,7 +259,7 @@ def read_records(
         epochs=_epochs(window, look, epoch_length, local),
         window=window,
         box=WORLD if filters.box_quantile is None else look.box,
-        user_dtype=_user_dtype(layouts),
+        users=Labels(_user_dtype(layouts)),
         drop=drop_invalid,
     )
     for batch in _batches(tables, "Reading records", progress):
@@ -172,14 +272,14 @@ def read_records(
         filters,
         only_visited=partition.is_open,
         columns=names,
-        not_read=opened.not_read,
+        not_read=tuple(not_read),
         notes=(
-            *(note for source in opened.sources for note in source.notes),
+            *(note for source in sources for note in source.notes),
             *_notes_on_times(gathering.resolved, times),
             *_notes_on_users(gathering, names["user"]),
         ),
     )
-    return traces if pairs is None else friendships.added(traces, pairs)
+    return traces if pairs is None else add_friends(traces, pairs)
 
 
 def _batches(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
@@ -208,8 +308,7 @@ def _first_look(
     if box_quantile is not None and not partition.uses_points:
         raise InputError("a quantile box needs longitudes and latitudes, not region ids")
     look = Survey(window, box_quantile)
-    bounded = window.first is not None and window.end is not None
-    if bounded and not partition.needs_box and box_quantile is None:
+    if window.is_bounded and not partition.needs_box and box_quantile is None:
         return look
     # A row without a user is refused in the end, and need not be found now.
     light = [table if table.drop_invalid else table.without_users() for table in tables]
@@ -217,7 +316,7 @@ def _first_look(
         look.add(batch)
     if not look.n_usable:
         raise _nothing_usable(tables, look.invalid)
-    if not look.n_inside:
+    if look.first > look.last:
         raise EmptyError(
             "no record lies in the time window", fix="Check its start and end, and the time zone"
         )
@@ -253,11 +352,11 @@ def _user_dtype(layouts: Sequence[Layout]) -> type[pl.Int64 | pl.String]:
 
 def _names_of_columns(layouts: Sequence[Layout]) -> dict[str, str]:
     """Return which column was read for each role; tables may differ in it."""
-    names: dict[str, list[str]] = {}
+    names: dict[str, dict[str, None]] = {}
     for layout in layouts:
         for role, name in layout.names.items():
-            names.setdefault(role, []).append(name)
-    return {role: " or ".join(dict.fromkeys(found)) for role, found in names.items()}
+            names.setdefault(role, {})[name] = None
+    return {role: " or ".join(found) for role, found in names.items()}
 
 
 def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
@@ -279,18 +378,16 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
 
 
 def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:
-    if window.first is not None and window.end is not None:
-        start, end = from_micros(window.first), from_micros(window.end)
-        return Epochs.between(start, end, length=length, timezone=timezone)
-    local = zone(timezone)
-    first = from_micros(look.first if window.first is None else window.first).astimezone(local)
-    last = from_micros(look.last).astimezone(local)
-    if window.first is not None:
-        just_after = last + timedelta(microseconds=1)
-        epochs = Epochs.between(first, just_after, length=length, timezone=timezone)
-    else:
+    first = from_micros(look.first if window.first is None else window.first)
+    if window.first is None:
+        last = from_micros(look.last)
         epochs = Epochs.covering(first, last, length=length, timezone=timezone)
-    if epochs.n > _MOST_UNASKED_EPOCHS:
+    else:
+        end = from_micros(look.last + 1 if window.end is None else window.end)
+        epochs = Epochs.between(first, end, length=length, timezone=timezone)
+    if epochs.n > _MOST_UNASKED_EPOCHS and not window.is_bounded:
+        local = zone(timezone)
+        first, last = (t.astimezone(local) for t in (first, from_micros(look.last)))
         raise RecordsError(
             f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
             f"{epochs.n:,} epochs",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import re
@@ -32,15 +31,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True)
 class Stored:
-    """The bytes of a table: those of a file, or of a member of an archive.
-
-    Parameters
-    ----------
-    path
-        The file, as messages name it.
-    member
-        Opens the member of an archive; None for a file.
-    """
+    """The bytes of a table: of the file at `path`, or of the member of an archive there."""
 
     path: Path
     member: Callable[[], IO[bytes]] | None = None
@@ -78,14 +69,10 @@ class Source(ABC):
 
     Attributes
     ----------
-    path
-        The file, as messages name it.
-    schema
-        The type of each column. All columns of a CSV file are text.
-    rows
-        How many rows there are, where that is known without reading them.
-    about_rows
-        A guess of the same, for estimates of time.
+    path, schema
+        The file, as messages name it, and the type of each column.
+    rows, about_rows
+        How many rows there are, where that is known without reading them, or a guess.
     row_word, first_row
         How a message counts rows: "line" 2 is the first record of a CSV file.
     notes
@@ -198,6 +185,8 @@ def readable(path: Path) -> Iterator[None]:
     """Turn what polars says about a file it cannot read into a message for the user."""
     try:
         yield
+    except InputError:
+        raise
     except pl.exceptions.NoDataError as error:
         raise empty(path) from error
     except (
@@ -205,8 +194,8 @@ def readable(path: Path) -> Iterator[None]:
         pl.exceptions.PanicException,
         OSError,
         EOFError,
-        UnicodeError,
-        csv.Error,
+        ValueError,
+        RuntimeError,
         zlib.error,
         zipfile.BadZipFile,
     ) as error:

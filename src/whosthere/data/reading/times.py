@@ -1,15 +1,23 @@
-"""Timestamps in any common form, as exact microseconds since 1970 in UTC."""
+"""Times in any common form: finding out how they are written, and reading them exactly.
+
+What can be read in two ways is refused.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
-from whosthere.data.epochs import zone
+from whosthere.data.epochs import from_micros, zone
 from whosthere.errors import InputError, RecordsError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # A number is taken for seconds, milliseconds, microseconds or nanoseconds by its size: each
 # bound is the year 5138 in its own unit and 1973 in the next.
@@ -33,6 +41,22 @@ ClockChange = Literal["refuse", "earlier", "later", "drop"]
 CLOCK_CHANGES: tuple[ClockChange, ...] = get_args(ClockChange)
 
 SKIPPED, TWICE, IMPLAUSIBLE = "skipped", "twice", "implausible"
+
+SAMPLE_ROWS = 1_000
+DAY_OR_MONTH = "day or month first"
+"""The form of dates such as 01/02/2024 until it is known which part is the day."""
+
+_SHAPES = {
+    UNIX: r"^[+-]?\d+(?:\.\d*)?$",
+    ISO: r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|^\d{8}[T ]\d",
+    DAY_OR_MONTH: r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}\b",
+}
+_CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
+_DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
+_HOUR_OF_DAY = r"^(?:[01]?\d|2[0-4])$"
+# Dates in digits, by the number of these.
+_COMPACT = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+_OPTION_FIX = "Say how times are written (`time_format`)"
 
 
 def clock_change(text: str) -> ClockChange:
@@ -64,18 +88,11 @@ def time_form(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """A column of times that was read.
+    """Times in microseconds since 1970 UTC, null where one cannot be understood or used.
 
-    Attributes
-    ----------
-    micros
-        Microseconds since 1970 UTC, null where a time cannot be understood or used.
-    problems
-        What is wrong with some that could be understood, true where it is: `SKIPPED` and `TWICE`
-        for local times that a change of the clock skipped or repeated, `IMPLAUSIBLE` for Unix
-        times of another age.
-    resolved
-        Which local times of a clock change were read nevertheless, by problem.
+    `problems` marks those that could be understood: local times that a change of the clock
+    `SKIPPED` or repeated (`TWICE`), and `IMPLAUSIBLE` Unix times, of another age. `resolved` marks
+    the local times of a clock change that were read nevertheless.
     """
 
     micros: pl.Series
@@ -83,23 +100,14 @@ class Moments:
     resolved: dict[str, pl.Series] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TimeReader:
     """How times are read.
 
-    Parameters
-    ----------
-    timezone
-        IANA name of the zone that times without a zone were recorded in; without it such times
-        are refused.
-    form
-        How times are written: one of `FORMS`, or a pattern as `strftime` has it. Datetimes and
-        dates need none.
-    at_clock_change
-        What becomes of local times that do not exist or exist twice. `earlier` and `later` read
-        one of the two possible moments; `refuse` and `drop` make them null.
-    any_age
-        Whether Unix times of any age are taken, for numbers that are known to be Unix times.
+    Those without a zone are local times of `timezone`, and refused without one. `form` is one of
+    `FORMS`, or a pattern as `strftime` has it; datetimes and dates need none. Local times that do
+    not exist or exist twice are read as the `earlier` or `later` of the two possible moments, or
+    made null (`refuse` and `drop`). Unix times must be plausible unless `any_age`.
     """
 
     timezone: str | None = None
@@ -132,11 +140,8 @@ class TimeReader:
             whole = text.cast(pl.Int64, strict=False)
             exact = whole.null_count() == text.null_count()
             return self._read_numbers(whole if exact else text.cast(pl.Float64, strict=False))
-        if self.form == DAY_FIRST:
-            text = text.str.replace(_DAY_AND_MONTH, "$3-$2-$1")
-        elif self.form == MONTH_FIRST:
-            text = text.str.replace(_DAY_AND_MONTH, "$3-$1-$2")
-        return self._read_iso(text)
+        turned = {DAY_FIRST: "$3-$2-$1", MONTH_FIRST: "$3-$1-$2"}.get(self.form)
+        return self._read_iso(text.str.replace(_DAY_AND_MONTH, turned) if turned else text)
 
     def _read_numbers(self, column: pl.Series) -> Moments:
         if self.form != UNIX:
@@ -203,21 +208,17 @@ def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
 
     Times that cannot be understood become null, and so do local times that a change of the clock
     skipped. Of two moments with the same local time the earlier is meant.
-
-    Returns
-    -------
-    Int64 series of the same length.
     """
     if timezone is not None:
         zone(timezone)
-    numbers = column if column.dtype.is_numeric() else None
+    is_unix = column.dtype.is_numeric()
     if column.dtype == pl.String:
         numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
-    is_unix = numbers is not None and numbers.null_count() == column.null_count()
-    form = UNIX if is_unix else ISO
-    moments = TimeReader(
-        timezone=timezone, form=form, at_clock_change="earlier", any_age=True
-    ).read(column)
+        is_unix = numbers.null_count() == column.null_count()
+    reader = TimeReader(
+        timezone, form=UNIX if is_unix else ISO, at_clock_change="earlier", any_age=True
+    )
+    moments = reader.read(column)
     skipped = moments.resolved.get(SKIPPED)
     return moments.micros if skipped is None else _null_where(moments.micros, skipped)
 
@@ -302,3 +303,138 @@ def _placed(moments: pl.Series, timezone: str, end: Literal["earliest", "latest"
 
 def _null_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     return pl.select(pl.when(~mask).then(values)).to_series()
+
+
+def shape_of(sample: pl.Series) -> str:
+    """Return how most times of a sample are written: `ISO`, `UNIX` or `DAY_OR_MONTH`.
+
+    Numbers that can be read in two ways, or only as times of another age, are refused.
+    """
+    if sample.dtype.is_numeric():
+        _refuse_doubtful_numbers(sample.drop_nulls())
+        return UNIX
+    if sample.dtype != pl.String:
+        return ISO
+    text = sample.str.strip_chars().drop_nulls()
+    found = Counter({name: int(text.str.contains(form).sum()) for name, form in _SHAPES.items()})
+    shape, n = found.most_common(1)[0]
+    if not n:
+        return ISO
+    if shape == UNIX:
+        numbers = text.filter(text.str.contains(_SHAPES[UNIX]))
+        _refuse_doubtful_numbers(numbers)
+    return shape
+
+
+def looks_like_time(text: str) -> bool:
+    """Tell whether a name is a time or date, other than a bare number."""
+    return any(re.match(_SHAPES[form], text.strip()) for form in (ISO, DAY_OR_MONTH))
+
+
+def holds_clocks(sample: pl.Series) -> bool:
+    """Tell whether a column holds times of day without a date: 10:15, or hours from 0 to 24."""
+    if sample.dtype == pl.Time:
+        return True
+    if sample.dtype.is_integer():
+        return _mostly(sample.drop_nulls().is_between(0, 24))
+    if sample.dtype != pl.String:
+        return False
+    text = sample.str.strip_chars().drop_nulls()
+    return _mostly(text.str.contains(_CLOCK)) or _mostly(text.str.contains(_HOUR_OF_DAY))
+
+
+def holds_dates(sample: pl.Series) -> bool:
+    """Tell whether a column holds dates without a time of day."""
+    if sample.dtype == pl.Date:
+        return True
+    if sample.dtype.is_integer():
+        sample = sample.cast(pl.String)
+    if sample.dtype != pl.String:
+        return False
+    return _mostly(sample.str.strip_chars().drop_nulls().str.contains(_DATE))
+
+
+def _mostly(marked: pl.Series) -> bool:
+    """Tell whether nearly all are marked; a few may be damaged."""
+    return bool(len(marked)) and float(marked.sum()) >= 0.9 * len(marked)
+
+
+def decided(parts: Iterable[pl.Series]) -> str:
+    """Return which part of dates such as 01/02/2024 is the day, from all of them.
+
+    Returns `DAY_FIRST` or `MONTH_FIRST`. Dates that prove neither or both are refused.
+    """
+    example = day_first = month_first = None
+    for part in parts:
+        text = part.cast(pl.String).str.strip_chars()
+        groups = text.str.extract_groups(r"^(\d{1,2})[/.\-](\d{1,2})[/.\-]\d{4}").struct.unnest()
+        first, second = (groups[name].cast(pl.Int32, strict=False) for name in groups.columns)
+        example = example or _first(text, first.is_not_null())
+        day_first = day_first or _first(text, (first > 12) & (second <= 12))
+        month_first = month_first or _first(text, (second > 12) & (first <= 12))
+        if day_first is not None and month_first is not None:
+            raise RecordsError(
+                f"has dates with the day first ({day_first!r}) and with the month first "
+                f"({month_first!r})",
+                fix="Write all dates alike",
+            )
+    if day_first is None and month_first is None:
+        raise RecordsError(
+            f"the date {example!r} can be read with the day or with the month first, and no "
+            "other date decides",
+            fix=f"{_OPTION_FIX}: {DAY_FIRST} or {MONTH_FIRST}",
+        )
+    return MONTH_FIRST if day_first is None else DAY_FIRST
+
+
+def _refuse_doubtful_numbers(numbers: pl.Series) -> None:
+    if not len(numbers):
+        return
+    micros = from_numbers(
+        numbers if numbers.dtype.is_numeric() else numbers.cast(pl.Float64, strict=False)
+    )
+    example = numbers[0]
+    written = f"{example:.0f}" if isinstance(example, float) else str(example)
+    as_unix = _moment(micros[0])
+    pattern, date = _in_digits(numbers)
+    if pattern is not None:
+        raise RecordsError(
+            f"the times are numbers that can be read in two ways: {written} is {as_unix} as a Unix "
+            f"time and {date} as a date in digits",
+            fix=f"{_OPTION_FIX}: {UNIX}, or the pattern '{pattern}'",
+        )
+    strange = ~plausible(micros).fill_null(value=True)
+    if strange.any():
+        index = strange.arg_max() or 0
+        raise RecordsError(
+            f"the times are numbers, and as a Unix time {numbers[index]} is "
+            f"{_moment(micros[index])}, outside {PLAUSIBLE_YEARS}",
+            fix=f"{_OPTION_FIX}: {UNIX} if that is right, else a pattern such as '%Y%m%d%H%M'",
+        )
+
+
+def _in_digits(numbers: pl.Series) -> tuple[str | None, str]:
+    """Return the pattern of dates in digits that all numbers follow, if any, and the first date."""
+    whole = numbers.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+    text = whole.cast(pl.String)
+    years = text.str.slice(0, 4).cast(pl.Int32, strict=False)
+    for n_digits, pattern in _COMPACT.items():
+        alike = (text.str.len_bytes() == n_digits) & years.is_between(1900, 2099)
+        dates = (text + "0" * (14 - n_digits)).str.to_datetime("%Y%m%d%H%M%S", strict=False)
+        if alike.all() and not dates.null_count():
+            return pattern, str(dates[0])
+    return None, ""
+
+
+def _moment(micros: int | None) -> str:
+    if micros is None:
+        return "no time"
+    try:
+        return f"{from_micros(micros):%Y-%m-%d %H:%M} UTC"
+    except OverflowError:
+        return "beyond the year 9999"
+
+
+def _first(text: pl.Series, mask: pl.Series) -> str | None:
+    found = text.filter(mask.fill_null(value=False))
+    return found[0] if len(found) else None

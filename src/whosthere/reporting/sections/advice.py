@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.auditing.verdict import Verdict
-    from whosthere.game.target_choice import TargetChoice
+    from whosthere.game.plan import TargetChoice
     from whosthere.reporting.lookup import Lookup
 
 _NAMED = 4

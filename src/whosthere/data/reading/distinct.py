@@ -1,4 +1,4 @@
-"""Distinct visits out of a stream of them, in memory that grows with the distinct ones alone."""
+"""Distinct labels and visits of a stream, in memory that grows with the distinct ones alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from whosthere import kernels
 
@@ -14,6 +15,54 @@ if TYPE_CHECKING:
 
     # Distinct visits as compressed rows, of users up to the last who made one of them.
     _Run = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+class Labels:
+    """Numbers labels from 0, in order of first appearance.
+
+    A text is known by two hashes of 64 bits. Among a billion texts two have the same with a
+    chance of 1e-21; comparing the texts themselves takes several times as long. Whole numbers
+    are compared exactly.
+
+    The type is Int64 for labels that are all whole numbers, else String. `texts` has the labels
+    as text, in the order of their numbers.
+    """
+
+    def __init__(self, dtype: type[pl.Int64 | pl.String]) -> None:
+        self._dtype = dtype
+        self._table = kernels.empty_key_table()
+        self.texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def encode(self, column: pl.Series) -> NDArray[np.int32]:
+        """Return the number of each label, shape (n,); the column must hold no nulls."""
+        labels = column.cast(self._dtype)
+        first, second = self._keys(labels)
+        numbers: NDArray[np.int32] = kernels.look_up_keys(self._table, first, second)
+        unknown = np.flatnonzero(numbers < 0)
+        if unknown.size:
+            self._table, numbers[unknown], new = kernels.number_keys(
+                self._table, len(self), first[unknown], second[unknown]
+            )
+            # As a list: a series would keep the whole batch that its texts are parts of.
+            self.texts += labels.gather(unknown[new]).cast(pl.String).to_list()
+        return numbers
+
+    def _keys(self, labels: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        if self._dtype == pl.String:
+            both = labels.to_frame("label").select(
+                pl.col("label").hash(0).alias("first"), pl.col("label").hash(1).alias("second")
+            )
+            return both["first"].to_numpy(), both["second"].to_numpy()
+        return labels.to_numpy().view(np.uint64), np.zeros(labels.len(), np.uint64)
+
+
+def sorted_order(texts: list[str]) -> NDArray[np.int64]:
+    """Return the order that sorts texts, so that numbering does not depend on who came first."""
+    return pl.Series(texts, dtype=pl.String).arg_sort().to_numpy().astype(np.int64)
+
 
 # Visits are sorted this many at a time: the more, the fewer passes of merging.
 _BLOCK = 1 << 24

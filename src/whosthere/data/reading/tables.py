@@ -1,4 +1,4 @@
-"""Tables of who knows whom: a pair of user ids in each row."""
+"""Tables beside the records: the regions there are, and who knows whom."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ import polars as pl
 
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
-from whosthere.data.reading.columns import refuse_data_as_names
-from whosthere.data.reading.layout import joined_ids
+from whosthere.data.reading.columns import (
+    Columns,
+    degrees_of,
+    joined_ids,
+    parts_of,
+    refuse_data_as_names,
+    single_values,
+)
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.source import naming
-from whosthere.errors import EmptyError, RecordsError, listed
+from whosthere.data.regions import Regions
+from whosthere.errors import EmptyError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
 
@@ -27,16 +36,47 @@ COLUMNS = ("user", "friend")
 _NOBODY = -1
 
 
+def read_regions(path: str | os.PathLike[str]) -> Regions:
+    """Read a table of regions: an id column and, if known, lon and lat."""
+    path = Path(path)
+    table = read_single(path)
+    found = table.columns
+    try:
+        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+        axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
+    except RecordsError as error:
+        raise RecordsError(error.problem, where=path, fix="Rename all but one of them") from error
+    if id_name is None:
+        refuse_data_as_names(found, where=path, header="region,lon,lat")
+        raise RecordsError(
+            f"has no region column (found {listed(found)})",
+            where=path,
+            fix="Name the column with the ids 'region'",
+        )
+    with naming(path):
+        expr = joined_ids(parts_of(id_name, found), table.schema)
+        ids = table.select(expr.cast(pl.String)).to_series()
+        if ids.null_count():
+            raise InputError(f"row {_first_null(ids) + 1} has no region id")
+        degrees = [None if name is None else _degrees(table, name) for name in axes]
+        return Regions(ids.to_list(), *degrees)
+
+
+def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
+    written = table.select(single_values(name, table.schema)).to_series()
+    degrees = degrees_of(written)
+    if degrees.null_count():
+        row = _first_null(degrees)
+        raise InputError(f"row {row + 1}, column {name!r}: {written[row]!r} is not a number")
+    return degrees.to_numpy()
+
+
+def _first_null(column: pl.Series) -> int:
+    return column.is_null().arg_max() or 0
+
+
 def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a table of pairs of user ids.
-
-    The ids stand in the columns user and friend or, where these names are missing, in the first
-    two columns.
-
-    Returns
-    -------
-    Columns user and friend, text, a row for each row of the table.
-    """
+    """Read pairs of user ids from the columns user and friend or else the first two, as text."""
     path = Path(path)
     table = read_single(path)
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
@@ -60,15 +100,7 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
-    """Make a graph over the given users of the pairs that join two of them.
-
-    Parameters
-    ----------
-    pairs
-        What `read_pairs` returned.
-    users
-        Distinct ids; their order numbers the graph's vertices.
-    """
+    """Make a graph over users, in their order, of the pairs that join two of them."""
     ids = pl.Series(users, dtype=pl.String)
     rows = pl.int_range(ids.len(), dtype=pl.Int32, eager=True)
     edges = np.column_stack(
@@ -89,7 +121,7 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
     return graph, entry
 
 
-def added(traces: Traces, pairs: pl.DataFrame) -> Traces:
+def add_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:
     """Return traces with the friendships among their users, and an account of them."""
     graph, entry = among(pairs, traces.users)
     ledger = None if traces.ledger is None else replace(traces.ledger, friends=entry)

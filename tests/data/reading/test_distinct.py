@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from whosthere.data.reading import visits
-from whosthere.data.reading.visits import Visits
+from whosthere.data.reading import distinct
+from whosthere.data.reading.distinct import Visits
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 10_000])
 def test_each_visit_is_kept_once(block, rng, monkeypatch):
-    monkeypatch.setattr(visits, "_BLOCK", block)
+    monkeypatch.setattr(distinct, "_BLOCK", block)
     gathered, expected = Visits(), set()
     for size in (0, 1, 30, 50, 9):
         users, cells = rng.integers(0, 12, (2, size)).astype(np.int32)
@@ -27,7 +27,7 @@ def test_nobody_went_anywhere():
 
 
 def test_the_largest_cell_and_many_users(monkeypatch):
-    monkeypatch.setattr(visits, "_BLOCK", 2)
+    monkeypatch.setattr(distinct, "_BLOCK", 2)
     gathered = Visits()
     last = np.iinfo(np.int32).max
     gathered.add(np.array([2, 0, 2], np.int32), np.array([last, last, 0], np.int32))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry
-from whosthere.data.reading.friendships import among, read_pairs
+from whosthere.data.reading.tables import among, read_pairs
 from whosthere.errors import EmptyError, FileError, RecordsError
 
 IDS = [*"abcde", "7"]

@@ -1,0 +1,381 @@
+"""How places become regions: by their ids, a grid, the nearest antenna, polygons or H3."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.files import existing
+from whosthere.data.neighbours import EARTH_RADIUS_KM, KM_A_DEGREE
+from whosthere.data.reading.distinct import Labels
+from whosthere.data.reading.formats import geojson_features
+from whosthere.data.reading.source import Stored, naming
+from whosthere.data.regions import Regions
+from whosthere.errors import InputError, MissingExtraError, RecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+NOWHERE, UNKNOWN = -1, -2
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of longitudes and latitudes, in degrees, edges included."""
+
+    west: float = -180.0
+    south: float = -90.0
+    east: float = 180.0
+    north: float = 90.0
+
+    def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which points lie inside."""
+        inside: NDArray[np.bool_] = (
+            (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
+        )
+        return inside
+
+
+WORLD = Box()
+
+
+def lon_lat(places: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the longitudes and latitudes of places, degrees."""
+    return places["lon"].to_numpy(), places["lat"].to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Locator:
+    """Finds the region of each place: points in columns lon and lat, or ids in a column region.
+
+    `locate` returns `NOWHERE` for a place in none, and `UNKNOWN` for an id that means nothing.
+    `regions` returns those learned so far where they are learned from the places.
+    """
+
+    locate: Callable[[pl.DataFrame], NDArray[np.int32]]
+    regions: Callable[[], Regions]
+
+
+class Partition(ABC):
+    """A way to make regions, before any data is seen.
+
+    Places are longitudes and latitudes where it `uses_points`, and else ids. The regions depend on
+    the box that surrounds the data where it `needs_box`.
+    """
+
+    uses_points: bool = True
+    needs_box: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether regions are learned from the data; then only visited ones are kept."""
+        return False
+
+    @abstractmethod
+    def locator(self, box: Box = WORLD, /) -> Locator:
+        """Begin locating; `box` surrounds the data where `needs_box`."""
+
+
+@dataclass(frozen=True)
+class RegionIds(Partition):
+    """Regions that the records name.
+
+    Parameters
+    ----------
+    table
+        The regions there are; a record that names another is invalid. Without a table the
+        regions are those that the records name, and have no positions.
+    """
+
+    table: Regions | None = None
+
+    uses_points = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.table is None
+
+    def locator(self, _box: Box = WORLD, /) -> Locator:
+        table = self.table
+        if table is not None:
+            return _locator(table, np.arange(len(table), dtype=np.int32), lambda: table)
+        labels = Labels(pl.String)
+        return Locator(
+            lambda places: labels.encode(places["region"]), lambda: Regions(labels.texts)
+        )
+
+
+@dataclass(frozen=True)
+class ThroughAntennas(Partition):
+    """The square, area or hexagon that a record's antenna stands in.
+
+    Parameters
+    ----------
+    antennas
+        Their ids, which the records name, and their positions. A grid covers all of them.
+    areas
+        How positions become regions.
+    """
+
+    antennas: Regions
+    areas: Partition
+
+    uses_points = False
+
+    def __post_init__(self) -> None:
+        if not self.areas.uses_points:
+            raise InputError("antennas can be put into a grid, polygons or hexagons only")
+
+    @property
+    def is_open(self) -> bool:
+        return self.areas.is_open
+
+    def locator(self, _box: Box = WORLD, /) -> Locator:
+        lon, lat = self.antennas.degrees
+        around = Box(float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()))
+        areas = self.areas.locator(around)
+        return _locator(
+            self.antennas, areas.locate(pl.DataFrame({"lon": lon, "lat": lat})), areas.regions
+        )
+
+
+def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Regions]) -> Locator:
+    """Locate by the ids of a table, given the region that each row of it means."""
+    rows = pl.Enum(table.ids)
+    # Looked up at -1, an id that is not in the table is found at the end.
+    region = np.append(np.maximum(region, NOWHERE), np.int32(UNKNOWN))
+
+    def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+        row = places["region"].cast(pl.String).cast(rows, strict=False).to_physical()
+        found: NDArray[np.int32] = region[row.cast(pl.Int32).fill_null(-1).to_numpy()]
+        return found
+
+    return Locator(locate, regions)
+
+
+# A box without extent still gets squares of some size, in degrees.
+_SMALLEST_STEP = 1e-6
+_MOST_SQUARES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Grid(Partition):
+    """Squares of `km` by `km` over the box of the data, from its south-west corner.
+
+    Rows count from the south, columns from the west; region ``r02c11`` is row 2, column 11.
+    Every square of the box is a region, visited or not.
+    """
+
+    km: float
+
+    needs_box = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.km < np.inf:
+            raise InputError(f"grid squares of {self.km} km", fix="Give a size above 0, like 1.6")
+
+    def locator(self, box: Box = WORLD, /) -> Locator:
+        lat_step = self.km / KM_A_DEGREE
+        middle = np.radians((box.north + box.south) / 2)
+        lon_step = lat_step / max(float(np.cos(middle)), _SMALLEST_STEP)
+        rows = max(1, int(np.ceil((box.north - box.south) / lat_step)))
+        columns = max(1, int(np.ceil((box.east - box.west) / lon_step)))
+        if rows * columns > _MOST_SQUARES:
+            raise InputError(
+                f"a grid of {rows} x {columns} squares of {self.km:g} km",
+                fix="Use larger squares, or drop stray places (`box_quantile`), such as by 0.99",
+            )
+        return _squares(box, (lat_step, lon_step), (rows, columns))
+
+
+@dataclass(frozen=True)
+class GridShape(Partition):
+    """A given number of rows and columns over the box of the data, numbered as in `Grid`."""
+
+    rows: int
+    columns: int
+
+    needs_box = True
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.columns) < 1 or self.rows * self.columns > _MOST_SQUARES:
+            raise InputError(
+                f"a grid of {self.rows} x {self.columns} squares", fix="Write it like 22x23"
+            )
+
+    def locator(self, box: Box = WORLD, /) -> Locator:
+        lat_step = max((box.north - box.south) / self.rows, _SMALLEST_STEP)
+        lon_step = max((box.east - box.west) / self.columns, _SMALLEST_STEP)
+        return _squares(box, (lat_step, lon_step), (self.rows, self.columns))
+
+
+def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Locator:
+    """Locate in the squares of a grid: steps in degrees of latitude and longitude."""
+    (lat_step, lon_step), (n_rows, n_columns) = steps, shape
+
+    def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+        lon, lat = lon_lat(places)
+        row = ((lat - box.south) / lat_step).astype(np.int32)
+        column = ((lon - box.west) / lon_step).astype(np.int32)
+        # Points on the northern and eastern edge of the box belong to the last squares.
+        row, column = np.minimum(row, n_rows - 1), np.minimum(column, n_columns - 1)
+        return np.where(box.holds(lon, lat), row * n_columns + column, NOWHERE).astype(np.int32)
+
+    def regions() -> Regions:
+        row, column = np.divmod(np.arange(n_rows * n_columns), n_columns)
+        r_digits, c_digits = len(str(n_rows - 1)), len(str(n_columns - 1))
+        return Regions(
+            [f"r{r:0{r_digits}d}c{c:0{c_digits}d}" for r, c in zip(row, column, strict=True)],
+            box.west + (column + 0.5) * lon_step,
+            box.south + (row + 0.5) * lat_step,
+        )
+
+    return Locator(locate, regions)
+
+
+# What shapely makes of a geometry that is none.
+_DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class NearestAntenna(Partition):
+    """The nearest of given antennas by great-circle distance: their Voronoi regions.
+
+    Parameters
+    ----------
+    antennas
+        The regions, with positions.
+    reach_km
+        Places farther than this from every antenna belong to none.
+    """
+
+    antennas: Regions
+    reach_km: float = np.inf
+
+    def locator(self, _box: Box = WORLD, /) -> Locator:
+        from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import
+
+        tree = KDTree(_on_sphere(*self.antennas.degrees))
+        half_turn = min(self.reach_km / EARTH_RADIUS_KM, np.pi)
+        chord = 2.0 * np.sin(half_turn / 2) if half_turn < np.pi else np.inf
+
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            points = _on_sphere(*lon_lat(places))
+            _, nearest = tree.query(points, distance_upper_bound=chord, workers=-1)
+            return np.where(nearest < len(self.antennas), nearest, NOWHERE).astype(np.int32)
+
+        return Locator(locate, lambda: self.antennas)
+
+
+def _on_sphere(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points of the unit sphere, shape (n, 3): nearest there is nearest on the ground."""
+    lam, phi = np.radians(lon), np.radians(lat)
+    return np.column_stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)])
+
+
+@dataclass(frozen=True)
+class H3Cells(Partition):
+    """Hexagons of the H3 system at a resolution from 0 (continents) to 15 (a square metre).
+
+    Needs the `geo` extra.
+    """
+
+    resolution: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.resolution <= 15:
+            raise InputError(f"H3 resolution {self.resolution}", fix="Give a number from 0 to 15")
+
+    is_open = True
+
+    def locator(self, _box: Box = WORLD, /) -> Locator:
+        try:
+            import h3.api.basic_int as h3  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise MissingExtraError("Making H3 regions", "geo") from error
+        labels = Labels(pl.Int64)
+
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            lon, lat = lon_lat(places)
+            cells = map(h3.latlng_to_cell, lat.tolist(), lon.tolist(), repeat(self.resolution))
+            return labels.encode(pl.Series(np.fromiter(cells, np.int64, lon.size)))
+
+        def regions() -> Regions:
+            cells = [int(cell) for cell in labels.texts]
+            lat, lon = zip(*map(h3.cell_to_latlng, cells), strict=True)
+            return Regions([h3.int_to_str(cell) for cell in cells], list(lon), list(lat))
+
+        return Locator(locate, regions)
+
+
+@dataclass(frozen=True)
+class Polygons(Partition):
+    """Areas of a GeoJSON file; where they overlap, the first one counts.
+
+    Needs the `geo` extra.
+
+    Parameters
+    ----------
+    path
+        A FeatureCollection of Polygons and MultiPolygons.
+    id_property
+        The property that holds a region's id; by default the feature's own id, a property
+        called region, id or name, or else its number in the file.
+    """
+
+    path: Path
+    id_property: str | None = None
+
+    def locator(self, _box: Box = WORLD, /) -> Locator:
+        try:
+            import shapely  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise MissingExtraError("Reading polygons", "geo") from error
+        features = geojson_features(Stored(existing(Path(self.path))))
+        ids, shapes = [], []
+        for number, feature in enumerate(features, start=1):
+            where = f"{self.path}, feature {number}"
+            shapes.append(_shape(shapely, feature, where))
+            ids.append(self._id(feature, number, where))
+        tree = shapely.STRtree(shapes)
+        inner = [shape.representative_point() for shape in shapes]
+        with naming(self.path):
+            regions = Regions(ids, [p.x for p in inner], [p.y for p in inner])
+
+        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            lon, lat = lon_lat(places)
+            point, shape = tree.query(shapely.points(lon, lat), predicate="intersects")
+            found = np.full(lon.size, len(regions), dtype=np.int32)
+            np.minimum.at(found, point, shape.astype(np.int32))
+            return np.where(found < len(regions), found, np.int32(NOWHERE))
+
+        return Locator(locate, lambda: regions)
+
+    def _id(self, feature: dict[str, Any], number: int, where: str) -> str:
+        properties = feature.get("properties") or {}
+        if self.id_property is None:
+            own = (feature.get("id"), *(properties.get(name) for name in ("region", "id", "name")))
+            return next((str(name) for name in own if name is not None), str(number))
+        if self.id_property not in properties:
+            found = ", ".join(properties) or "none"
+            raise RecordsError(f"has no property {self.id_property!r} (found {found})", where=where)
+        return str(properties[self.id_property])
+
+
+def _shape(shapely: Any, feature: dict[str, Any], where: str) -> Any:  # noqa: ANN401 - untyped
+    geometry = feature.get("geometry") or {}
+    found = geometry.get("type", "missing geometry")
+    if found not in {"Polygon", "MultiPolygon"}:
+        raise RecordsError(f"a {found} where a Polygon was expected", where=where)
+    try:
+        return shapely.geometry.shape(geometry)
+    except (*_DAMAGES, shapely.errors.ShapelyError) as error:
+        raise RecordsError(f"its geometry cannot be read ({error})", where=where) from error
