@@ -363,5 +363,4 @@ class Family:
 
 def _ladders(kind: Kind) -> dict[str, tuple[float, ...]]:
     """Return the values that a search tries, by parameter."""
-    parameters = (field.parameter for field in kind.fields)
-    return {one.key: one.ladder for one in parameters if one.ladder}
+    return {one.key: one.ladder for one in kind.parameters if one.ladder}
