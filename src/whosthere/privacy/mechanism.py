@@ -11,7 +11,6 @@ import numpy as np
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
-from whosthere.privacy.parameters import MOST_COUNT
 from whosthere.privacy.probability import (
     alphabet_of,
     expected,
@@ -23,7 +22,7 @@ from whosthere.privacy.probability import (
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
 from whosthere.privacy.units import UNITS, Guarantee, Unit
-from whosthere.specs import OPEN, Catalogue, Kind, content
+from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,11 +18,10 @@ from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
-from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.shapes import AddedNoise
 from whosthere.privacy.trade_off import NormalShift, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
-from whosthere.specs import NUMBER, parameter
+from whosthere.specs import NUMBER, check_positive, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from whosthere.errors import SpecError, suggestion
-from whosthere.privacy.parameters import check_integer
 from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
 from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Span, Step, Tabulated
-from whosthere.specs import WHOLE, OneOf, parameter
+from whosthere.specs import WHOLE, OneOf, check_integer, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.privacy.parameters import check_integer
 from whosthere.spec_text import UnreadableError
-from whosthere.specs import WHOLE, OneOf, Parameter, parameter
+from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
-from whosthere.privacy.parameters import check_integer
+from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
