@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from whosthere.data.floor import in_fives
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import GUARANTEE, RATES
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
+from whosthere.privacy.guarantees import guarantee_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+    from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.privacy.scheme import TableScheme
 
 

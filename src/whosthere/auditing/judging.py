@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from whosthere.game.together import Together
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
-    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+    from whosthere.privacy.guarantees import GuaranteeForAll
 
 _WHY_UNTRUSTED = {
     CONTROL: "an attack found a signal where there is none",

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from whosthere.game.plan import Plan
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
-    from whosthere.privacy.families import Family, Member
-    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.mechanism import Family, Mechanism, Member
     from whosthere.search.trials import Trials
 
 MOST_CONFIRMATIONS = 3
