@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from whosthere.auditing.loading import load_audit
-from whosthere.cli import console, results
+from whosthere.cli import console
+from whosthere.cli.audit import show_audit
 from whosthere.reporting.report import audit_report
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ def take_terminal(page: Page) -> None:
     )
     console.out = recorder
     with redirect_stdout(io.StringIO()):
-        results.show_audit(load_audit(RUN))
+        show_audit(load_audit(RUN))
     lines = recorder.export_html(inline_styles=True, theme=MONOKAI).split("\n")
     start = next(i for i, line in enumerate(lines) if "<pre" in line)
     shown = "\n".join(lines[start : start + TERMINAL_LINES])

@@ -178,7 +178,7 @@ def reader(city, tmp_path, monkeypatch, capsys, full):
     monkeypatch.setattr("whosthere.auditing.options.SCALES", small)
     monkeypatch.setenv("COLUMNS", "200")
     # No processes to start; nothing else changes.
-    monkeypatch.setattr("whosthere.front.usable_processors", lambda: 1)
+    monkeypatch.setattr("whosthere.auditing.work.usable_processors", lambda: 1)
     monkeypatch.setattr("whosthere.kernels.threads.usable_processors", lambda: 1)
     if not full:
         monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", 4)

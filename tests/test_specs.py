@@ -106,9 +106,9 @@ def test_defaults_are_left_out(chosen):
     written = specs.Catalogue.of("attack", type(chosen)).read_chain(str(chosen))[0]
     keys = [key for key, _ in written.arguments or ()]
     differ = [
-        one.parameter.key
-        for one in specs.fields_of(type(chosen))
-        if getattr(chosen, one.name) != one.default
+        one.key
+        for one in specs.parameters_of(type(chosen))
+        if getattr(chosen, one.field) != one.default
     ]
     assert keys == differ
     assert written.arguments != ()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -18,7 +20,7 @@ def frozen(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     An array of that type which is read-only, and views nothing that can be written to, is
     returned itself; anything else is copied. See `own` for arrays that need no copy.
     """
-    if isinstance(array, np.ndarray) and not _can_change(array):
+    if isinstance(array, np.ndarray) and not any(one.flags.writeable for one in _bases(array)):
         fits: NDArray[_Scalar] = np.ascontiguousarray(array, dtype=dtype)
         return fits if fits is array else own(fits, dtype)
     return own(np.array(array, dtype=dtype, order="C"), dtype)
@@ -31,18 +33,13 @@ def own(array: NDArray[np.generic], dtype: type[_Scalar]) -> NDArray[_Scalar]:
     those that it views can no longer be written to.
     """
     given: NDArray[_Scalar] = np.ascontiguousarray(array, dtype=dtype)
-    link: object = given
-    while isinstance(link, np.ndarray):
-        link.setflags(write=False)
-        link = link.base
+    for one in _bases(given):
+        one.setflags(write=False)
     return given
 
 
-def _can_change(array: NDArray[np.generic]) -> bool:
-    """Tell whether the array, or one that it is a view of, can be written to."""
-    link: object = array
-    while isinstance(link, np.ndarray):
-        if link.flags.writeable:
-            return True
-        link = link.base
-    return False
+def _bases(array: object) -> Iterator[NDArray[np.generic]]:
+    """Return an array and those that it is a view of."""
+    while isinstance(array, np.ndarray):
+        yield array
+        array = array.base

@@ -6,6 +6,7 @@ handed in must not hold one.
 
 from __future__ import annotations
 
+import re
 from functools import singledispatch
 from html import escape
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LEFT = 'style="text-align:left"'
+# What changes how a terminal shows the text around it: controls, and marks of direction.
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @singledispatch
@@ -53,6 +56,20 @@ class Shown:
 def counted(n: int, what: str) -> str:
     """Write a number with what it counts: ``1 target``, ``1,200 targets``."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that suits it."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def inert(text: str) -> str:
+    """Return text from anywhere so that a terminal only shows it; the rest is seen as escapes."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def facts_table(name: str, facts: Mapping[str, object]) -> str:

@@ -110,7 +110,6 @@ def _installed_from() -> str:
         where = json.loads(record or "{}")
     except (PackageNotFoundError, ValueError, OSError):
         return "whosthere"
-    url = str(where.get("url", ""))
-    if "dir_info" not in where or not url.startswith("file://"):
-        return "whosthere"
-    return unquote(urlsplit(url).path)
+    url = urlsplit(str(where.get("url", "")))
+    is_folder = "dir_info" in where and url.scheme == "file"
+    return unquote(url.path) if is_folder else "whosthere"

@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
@@ -24,9 +24,8 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import local_workers
+from whosthere.auditing.work import Workers, local_workers
 from whosthere.data.traces import Traces
-from whosthere.kernels.threads import usable_processors
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import Attack, PastRelease
-    from whosthere.auditing.work import Workers
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -212,11 +210,7 @@ def recommend(
             check_all=check_all,
             run=run,
         )
-        return prepared.run(
-            policy=judged_by,
-            workers=_workers(workers),
-            on_progress=move,
-        )
+        return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -294,28 +288,22 @@ def report(
     >>> import whosthere as wt
     >>> wt.report(result, out="report.html")
     """
-    if out is not None:
-        refuse_page(Path(out), force=force, runs=_folders(what))
+    audits: list[AuditResult] = []
     if isinstance(what, Recommendation):
-        made = recommendation_report(what)
-    elif isinstance(what, AuditResult | str) or hasattr(what, "__fspath__"):
-        made = audit_report(_finished(what))
+        make = partial(recommendation_report, what)
+    elif isinstance(what, AuditResult | str | os.PathLike):
+        audits = [_finished(what)]
+        make = partial(audit_report, audits[0])
     else:
-        made = comparison_report([_finished(one) for one in what])
-    if out is not None:
-        made.save(out, force=force)
+        audits = [_finished(one) for one in what]
+        make = partial(comparison_report, audits)
+    if out is None:
+        return make()
+    runs = [audit.folder for audit in audits if audit.folder is not None]
+    refuse_page(Path(out), force=force, runs=runs)
+    made = make()
+    made.save(out, force=force)
     return made
-
-
-def _folders(what: Reported | Sequence[Reported] | Recommendation) -> list[Path]:
-    """Return the folders that a page is made from."""
-    if isinstance(what, Recommendation):
-        return []
-    if isinstance(what, AuditResult):
-        return [] if what.folder is None else [what.folder]
-    if isinstance(what, str | os.PathLike):
-        return [Path(what)]
-    return [folder for one in what for folder in _folders(one)]
 
 
 def _finished(what: Reported) -> AuditResult:
@@ -385,15 +373,13 @@ def attack(
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
     if isinstance(target, Knowledge):
         return target
-    if isinstance(target, str) or hasattr(target, "__fspath__"):
+    if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
 
 
 def _workers(given: int | Workers | None) -> Workers:
-    if given is None:
-        return local_workers(usable_processors())
-    return local_workers(given) if isinstance(given, int) else given
+    return given if isinstance(given, Workers) else local_workers(given)
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

@@ -1,45 +1,31 @@
 """The steps that protect counts, what they can protect, and what is needed to write another."""
 
-from whosthere.privacy.catalogue import MECHANISMS, PRESETS
-from whosthere.privacy.families import Family
-from whosthere.privacy.guarantees import GuaranteeLedger, game_guarantee
-from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace, PrivateNoise
-from whosthere.privacy.publish import Publication
-from whosthere.privacy.rounding import RandomRound, Round, Suppress
-from whosthere.privacy.shapes import AddedNoise, ChanceTable, Choices, Map
-from whosthere.privacy.step import Correction, Step
-from whosthere.privacy.units import Event, Unit, User, UserDay
-from whosthere.privacy.utility import Utility
-from whosthere.specs import NUMBER, WHOLE, parameter
-
-__all__ = [
-    "MECHANISMS",
-    "NUMBER",
-    "PRESETS",
-    "WHOLE",
-    "AddedNoise",
-    "ChanceTable",
-    "Choices",
-    "Correction",
-    "DiscreteLaplace",
-    "Event",
-    "Family",
-    "Gaussian",
-    "GuaranteeLedger",
-    "Laplace",
-    "Map",
-    "Mechanism",
-    "PrivateNoise",
-    "Publication",
-    "RandomRound",
-    "Round",
-    "Step",
-    "Suppress",
-    "Unit",
-    "User",
-    "UserDay",
-    "Utility",
-    "game_guarantee",
-    "parameter",
-]
+from whosthere.privacy.catalogue import MECHANISMS as MECHANISMS, PRESETS as PRESETS
+from whosthere.privacy.families import Family as Family
+from whosthere.privacy.guarantees import (
+    GuaranteeLedger as GuaranteeLedger,
+    game_guarantee as game_guarantee,
+)
+from whosthere.privacy.mechanism import Mechanism as Mechanism
+from whosthere.privacy.noise import (
+    DiscreteLaplace as DiscreteLaplace,
+    Gaussian as Gaussian,
+    Laplace as Laplace,
+    PrivateNoise as PrivateNoise,
+)
+from whosthere.privacy.publish import Publication as Publication
+from whosthere.privacy.rounding import (
+    RandomRound as RandomRound,
+    Round as Round,
+    Suppress as Suppress,
+)
+from whosthere.privacy.shapes import (
+    AddedNoise as AddedNoise,
+    ChanceTable as ChanceTable,
+    Choices as Choices,
+    Map as Map,
+)
+from whosthere.privacy.step import Correction as Correction, Step as Step
+from whosthere.privacy.units import Event as Event, Unit as Unit, User as User, UserDay as UserDay
+from whosthere.privacy.utility import Utility as Utility
+from whosthere.specs import NUMBER as NUMBER, WHOLE as WHOLE, parameter as parameter

@@ -1,33 +1,41 @@
-"""How far work has come: a bar on a terminal or in a notebook, nothing elsewhere."""
+"""How far work has come: a bar on a terminal or in a notebook, lines or nothing elsewhere."""
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from whosthere.display import duration, inert
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.console import Console
+    from rich.progress import Task
 
 Move: TypeAlias = "Callable[[str, int, int | None], None]"
 """Called with what is done, how much of it is done, and how much there is, if that is known."""
 
 
 @contextmanager
-def progress(console: Console | None = None, *, one_bar: bool = False) -> Iterator[Move]:
+def progress(
+    console: Console | None = None, *, one_bar: bool = False, lines_every: float | None = None
+) -> Iterator[Move]:
     """Give the function that moves the bar.
 
     On a terminal each thing that is done has a bar of its own, or takes the place of the one
-    before if there is to be `one_bar`; a notebook has one in any case.
+    before if there is to be `one_bar`; a notebook has one in any case. Where there is neither, a
+    line is printed at each tenth of the work, but not more often than after `lines_every` seconds;
+    none if that is None.
     """
     if in_notebook():
         yield _notebook_bar()
-    elif sys.stderr.isatty():
-        with _terminal_bar(console, one_bar=one_bar) as move:
+    elif sys.stderr.isatty() or lines_every is not None:
+        with _bars(console, one_bar=one_bar, lines_every=lines_every or 0) as move:
             yield move
     else:
         yield lambda *_: None
@@ -57,41 +65,51 @@ def _notebook_bar() -> Move:
 
 
 @contextmanager
-def _terminal_bar(console: Console | None, *, one_bar: bool) -> Iterator[Move]:
-    from rich.console import Console  # noqa: PLC0415 - slow import
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+def _bars(console: Console | None, *, one_bar: bool, lines_every: float) -> Iterator[Move]:
+    from rich import progress as rich  # noqa: PLC0415 - slow import
+    from rich.console import Console  # noqa: PLC0415
 
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console or Console(stderr=True),
+    console = console or Console(stderr=True)
+    bars = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
+        console=console,
         transient=True,
+        disable=not sys.stderr.isatty(),
     )
-    tasks: dict[str, TaskID] = {}
-    last_done: dict[str, int] = {}
+    tasks: dict[str, Task] = {}
+    nothing_said: dict[str, Any] = {"tenth": -1, "said_at": -math.inf}
 
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
             if one_bar:
                 for task in tasks.values():
-                    bars.remove_task(task)
+                    bars.remove_task(task.id)
                 tasks.clear()
-            tasks[what] = bars.add_task(what, total=total)
-        if done < last_done.get(what, done):
-            bars.reset(tasks[what])  # It begins anew, as in the next experiment of a study.
-        last_done[what] = done
-        bars.update(tasks[what], completed=done, total=total)
+            bars.add_task(what, total=total, first=done, **nothing_said)
+            tasks[what] = bars.tasks[-1]
+        task = tasks[what]
+        if done < task.completed:
+            # It begins anew, as in the next experiment of a study.
+            bars.reset(task.id, first=done, **nothing_said)
+        bars.update(task.id, completed=done, total=total)
+        if bars.disable:
+            _say(task, done, total or 1)
+
+    def _say(task: Task, done: int, most: int) -> None:
+        tenth, now = 10 * done // most, task.get_time()
+        if tenth == task.fields["tenth"] or now - task.fields["said_at"] < lines_every:
+            return
+        task.fields.update(tenth=tenth, said_at=now)
+        left, first = "", task.fields["first"]
+        if first < done < most:
+            seconds = (task.elapsed or 0) / (done - first) * (most - done)
+            left = f", about {duration(seconds)} left"
+        line = inert(f"{task.description}: {done} of {most} done{left}")
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with bars:
         yield move

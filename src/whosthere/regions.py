@@ -1,23 +1,12 @@
 """Ways to make regions out of records."""
 
 from whosthere.data.reading.partition import (
-    Grid,
-    GridShape,
-    H3Cells,
-    NearestAntenna,
-    Polygons,
-    RegionIds,
-    ThroughAntennas,
+    Grid as Grid,
+    GridShape as GridShape,
+    H3Cells as H3Cells,
+    NearestAntenna as NearestAntenna,
+    Polygons as Polygons,
+    RegionIds as RegionIds,
+    ThroughAntennas as ThroughAntennas,
 )
-from whosthere.data.reading.tables import read_regions
-
-__all__ = [
-    "Grid",
-    "GridShape",
-    "H3Cells",
-    "NearestAntenna",
-    "Polygons",
-    "RegionIds",
-    "ThroughAntennas",
-    "read_regions",
-]
+from whosthere.data.reading.tables import read_regions as read_regions

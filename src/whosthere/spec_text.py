@@ -12,11 +12,10 @@ A number or a plain word is a spec without arguments. Letter case and white spac
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from whosthere.errors import SpecError, quote, shown, suggestion
 
@@ -38,12 +37,12 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """A spec as it stands in a text, before anybody knows what it means.
+    """A word or mark of a text, or a spec as it stands there.
 
     Attributes
     ----------
     name
-        The word, in lower case.
+        The word or mark, in lower case; "" at the end of the text.
     place
         Number of its first character in the text, from 1.
     arguments
@@ -67,23 +66,11 @@ class Written:
         return self.name
 
 
-class _Token(NamedTuple):
-    """A word or mark of the text, and the number of its first character, from 1."""
-
-    text: str
-    place: int
-
-
 @contextmanager
 def located(noun: str, known: Collection[str], text: str) -> Iterator[Reader]:
     """Give a reader of a text, and turn what is wrong at a place of it into a `SpecError`.
 
-    Parameters
-    ----------
-    noun
-        What the text should describe, such as ``mechanism``.
-    known
-        The names that there are.
+    `noun` is what the text should describe, such as ``mechanism``, and `known` the names there are.
     """
     if not isinstance(text, str):
         raise SpecError(f"{quote(repr(text))} is no {noun}", fix="Give its spec, as a text")
@@ -98,77 +85,57 @@ class Reader:
     """Goes through the words and marks of one text."""
 
     def __init__(self, noun: str, known: Collection[str], text: str) -> None:
-        self._noun, self._known = noun, known
-        end = _Token("", len(text) + 1)
-        self._tokens = [_Token(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)] + [end]
+        self._noun = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+        self._fix = suggestion("", known)
+        self._tokens = [Written(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)]
+        self._tokens.append(Written("", len(text) + 1))
         self._next = 0
-        self._depth = 0
 
-    def chain(self) -> list[Written]:
-        """Read the whole text as specs joined by ``|``."""
-        parts = [self._named()]
-        while self._peek().text:
-            self._expect("|", after=parts[-1])
-            parts.append(self._named())
+    def chain(self, *, single: bool = False) -> list[Written]:
+        """Read the whole text as specs joined by ``|``, or as a single one."""
+        parts = [self._spec(self._noun, fix=self._fix)]
+        mark, wanted = ("", "the end") if single else ("|", "'|'")
+        while self._peek():
+            self._take(mark, wanted if parts[-1].arguments is not None else f"'(' or {wanted}")
+            parts.append(self._spec(self._noun, fix=self._fix))
         return parts
 
-    def single(self) -> Written:
-        """Read the whole text as one spec."""
-        spec = self._named()
-        if self._peek().text:
-            raise self._unexpected("the end" if spec.arguments is not None else "'(' or the end")
-        return spec
-
-    def _named(self) -> Written:
-        """Read a spec of the catalogue."""
-        noun = self._noun
-        article = "an" if noun[0] in "aeiou" else "a"
-        return self._spec(f"{article} {noun}", fix=suggestion("", self._known))
-
-    def _spec(self, wanted: str, *, fix: str | None = None) -> Written:
-        name = self._word(wanted, fix=fix)
-        if self._peek().text != "(":
-            return Written(name.text, name.place)
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            problem = "has too many parentheses within one another"
-            raise UnreadableError(problem, place=name.place)
-        self._next += 1
-        arguments: list[tuple[str, Written]] = []
-        while self._peek().text != ")":
-            if arguments:
-                self._expect(",", "or ')'")
-            arguments.append(self._argument(name.text))
-        self._next += 1
-        self._depth -= 1
-        return Written(name.text, name.place, tuple(arguments))
-
-    def _argument(self, name: str) -> tuple[str, Written]:
-        first = self._spec(f"a parameter of {shown(name)}")
-        if first.arguments is not None or self._peek().text in {",", ")"}:
-            return "", first
-        self._expect("=")
-        value = self._spec(f"a value for {quote(first.name)}")
-        return first.name, dataclasses.replace(value, place=first.place)
-
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _word(self, wanted: str, *, fix: str | None = None) -> _Token:
-        token = self._peek()
-        if not token.text or token.text in _MARKS:
+    def _spec(self, wanted: str, *, fix: str | None = None, depth: int = 0) -> Written:
+        word = self._tokens[self._next]
+        if not word.name or word.name in _MARKS:
             raise self._unexpected(wanted, fix=fix)
         self._next += 1
-        return token
+        if self._peek() != "(":
+            return word
+        if depth == _MOST_DEPTH:
+            problem = "has too many parentheses within one another"
+            raise UnreadableError(problem, place=word.place)
+        self._next += 1
+        arguments: list[tuple[str, Written]] = []
+        while self._peek() != ")":
+            if arguments:
+                self._take(",", "',' or ')'")
+            arguments.append(self._argument(word.name, depth + 1))
+        self._next += 1
+        return replace(word, arguments=tuple(arguments))
 
-    def _expect(self, mark: str, alternative: str = "", *, after: Written | None = None) -> None:
-        if self._peek().text != mark:
-            open_too = after is not None and after.arguments is None
-            wanted = f"'(' or {mark!r}" if open_too else f"{mark!r} {alternative}".rstrip()
+    def _argument(self, name: str, depth: int) -> tuple[str, Written]:
+        first = self._spec(f"a parameter of {shown(name)}", depth=depth)
+        if first.arguments is not None or self._peek() in {",", ")"}:
+            return "", first
+        self._take("=", "'='")
+        value = self._spec(f"a value for {quote(first.name)}", depth=depth)
+        return first.name, replace(value, place=first.place)
+
+    def _peek(self) -> str:
+        return self._tokens[self._next].name
+
+    def _take(self, mark: str, wanted: str) -> None:
+        if self._peek() != mark:
             raise self._unexpected(wanted)
         self._next += 1
 
     def _unexpected(self, wanted: str, *, fix: str | None = None) -> UnreadableError:
-        token = self._peek()
-        found = quote(token.text) if token.text else "the end"
+        token = self._tokens[self._next]
+        found = quote(token.name) if token.name else "the end"
         return UnreadableError(f"expected {wanted}, found {found}", place=token.place, fix=fix)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from whosthere.errors import InputError, quote, suggestion
 from whosthere.spec_text import UnreadableError, Written, located
@@ -42,17 +42,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that some function understands.
-
-    Parameters
-    ----------
-    words
-        What such a word is called.
-    make
-        Returns its value, or raises `ValueError`; the words of an `InputError` are shown.
-    write
-        Writes a value so that `make` gives it back.
-    """
+    """A word that `make` understands; it raises `ValueError`, or an `InputError` with its words."""
 
     words: str
     make: Callable[[str], Any]
@@ -125,7 +115,7 @@ YES_NO = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a spec may say about one field.
+    """What a spec may say about one field of a class.
 
     Parameters
     ----------
@@ -141,6 +131,8 @@ class Parameter:
         Whether it is written without its key, as in ``share(0.1)``.
     ladder
         Values that a search tries, from the weakest protection to the strongest.
+    field, default
+        The name of the field, and its default; `MISSING` where it must be given.
     """
 
     value: Value
@@ -149,6 +141,8 @@ class Parameter:
     always: bool = False
     bare: bool = False
     ladder: tuple[float, ...] = ()
+    field: str = ""
+    default: Any = dataclasses.field(default_factory=lambda: MISSING)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -164,24 +158,30 @@ class Parameter:
         text = self.value.write(value)
         return text if self.bare else f"{self.key}={text}"
 
+    @property
+    def usual(self) -> str | None:
+        """Its default as it is written, None where there is nothing to write."""
+        none = self.default is MISSING or self.default is None
+        return None if none else self.value.write(self.default)
+
 
 def parameter(
     value: Value,
     meaning: str,
     *,
-    default: Any = MISSING,  # noqa: ANN401
-    default_factory: Any = MISSING,  # noqa: ANN401
     key: str = "",
     always: bool = False,
     bare: bool = False,
     ladder: Sequence[float] = (),
     kind: type[Parameter] = Parameter,
+    **default: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401 - stands where a field's default stands
-    """Declare a field of a dataclass that specs can set; see `Parameter`."""
+    """Declare a field of a dataclass that specs can set; see `Parameter`.
+
+    It may have a `default` or a `default_factory`, as fields have.
+    """
     metadata = {_METADATA: kind(value, meaning, key, always, bare, tuple(ladder))}
-    if default_factory is not MISSING:
-        return dataclasses.field(default_factory=default_factory, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(metadata=metadata, **default)
 
 
 def _unreadable(word: str) -> Any:  # noqa: ANN401
@@ -191,18 +191,9 @@ def _unreadable(word: str) -> Any:  # noqa: ANN401
 _UNDECLARED = Parameter(Text("a Python value", _unreadable), "")
 
 
-class Field(NamedTuple):
-    """A field of a class, and the parameter that sets it."""
-
-    name: str
-    parameter: Parameter
-    default: Any
-    """`MISSING` where it must be given."""
-
-
 @cache
-def fields_of(kind: type) -> tuple[Field, ...]:
-    """Return the fields of a dataclass that specs write, in their order."""
+def parameters_of(kind: type) -> tuple[Parameter, ...]:
+    """Return the parameters that set the fields of a dataclass, in their order."""
     if not dataclasses.is_dataclass(kind):
         return ()
     found = []
@@ -210,13 +201,12 @@ def fields_of(kind: type) -> tuple[Field, ...]:
         if not field.init:
             continue
         declared = field.metadata.get(_METADATA, _UNDECLARED)
-        if not declared.key:
-            declared = dataclasses.replace(declared, key=field.name)
         # By type: a class that was sent to another process has another MISSING than we do.
         default = MISSING if isinstance(field.default, type(MISSING)) else field.default
         if not isinstance(field.default_factory, type(MISSING)):
             default = field.default_factory()  # type: ignore[operator]
-        found.append(Field(field.name, declared, default))
+        key = declared.key or field.name
+        found.append(replace(declared, key=key, field=field.name, default=default))
     return tuple(found)
 
 
@@ -229,9 +219,9 @@ class Named(Protocol):
 def write(thing: Named) -> str:
     """Write a value as its canonical spec: defaults left out, except where always written."""
     inside = ", ".join(
-        field.parameter.write(value)
-        for field, value in _values(thing)
-        if field.parameter.always or value != field.default
+        parameter.write(value)
+        for parameter, value in _values(thing)
+        if parameter.always or value != parameter.default
     )
     return f"{thing.name}({inside})" if inside else thing.name
 
@@ -246,35 +236,26 @@ def content(thing: Named) -> str:
 
 
 def _content(thing: Named) -> Iterator[tuple[str, str]]:
-    for field, value in _values(thing):
-        if value != field.default:
+    for parameter, value in _values(thing):
+        if value != parameter.default:
             inner = hasattr(value, "name") and dataclasses.is_dataclass(value)
-            yield field.name, content(value) if inner else repr(value)
+            yield parameter.field, content(value) if inner else repr(value)
 
 
-def _values(thing: Named) -> Iterator[tuple[Field, Any]]:
-    for field in fields_of(type(thing)):
-        yield field, getattr(thing, field.name)
+def _values(thing: Named) -> Iterator[tuple[Parameter, Any]]:
+    for parameter in parameters_of(type(thing)):
+        yield parameter, getattr(thing, parameter.field)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a name stands for.
+    """What a name stands for: what makes it, of which parameters, an example and one line of it.
 
-    Parameters
-    ----------
-    make
-        Called with the fields that were given, by their names.
-    fields
-        What may be given.
-    example
-        How it is written.
-    summary
-        One line for lists.
+    `make` is called with what was given, by the names of fields.
     """
 
     make: Callable[..., Any]
-    fields: tuple[Field, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
     example: str = ""
     summary: str = ""
 
@@ -282,32 +263,17 @@ class Kind:
     def of(cls, kind: Any) -> Kind:  # noqa: ANN401 - a class with a name
         """Return the kind of a class; it may have an `example` and a `summary`."""
         example = getattr(kind, "example", kind.name)
-        return cls(kind, fields_of(kind), example, getattr(kind, "summary", ""))
+        return cls(kind, parameters_of(kind), example, getattr(kind, "summary", ""))
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys that may be given."""
-        return tuple(key for field in self.fields for key in field.parameter.keys)
-
-    def parameters(self) -> Iterator[tuple[Parameter, str | None]]:
-        """Return what may be given, each with its default as it is written, if it has one."""
-        for field in self.fields:
-            usual = field.default
-            written = usual is not MISSING and usual is not None
-            yield field.parameter, field.parameter.value.write(usual) if written else None
+        return tuple(key for parameter in self.parameters for key in parameter.keys)
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All that can be named in one place.
-
-    Parameters
-    ----------
-    noun
-        What one of them is called, such as ``mechanism``.
-    kinds
-        By name.
-    """
+    """All that can be named in one place, by name; `noun` is what one is called: ``mechanism``."""
 
     noun: str
     kinds: Mapping[str, Kind]
@@ -320,7 +286,7 @@ class Catalogue:
     def parse(self, text: str) -> Any:  # noqa: ANN401
         """Return what a text describes."""
         with located(self.noun, self.kinds, text) as reader:
-            return self.make(reader.single())
+            return self.make(*reader.chain(single=True))
 
     def parse_chain(self, text: str) -> list[Any]:
         """Return what each part of a text describes, in order."""
@@ -357,8 +323,8 @@ def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
     """Return the values of a spec by key, or refuse keys that the kind does not have."""
     given: dict[str, Written] = {}
     for key, value in written.arguments or ():
-        first = kind.fields[0].parameter if kind.fields else None
-        name = first.key if not key and first is not None and first.bare else key
+        bare = [parameter.key for parameter in kind.parameters[:1] if parameter.bare]
+        name = key or "".join(bare)
         if not name:
             raise UnreadableError(f"{quote(str(value))} stands without a key", place=value.place)
         if name not in kind.keys:
@@ -373,8 +339,8 @@ def _by_key(written: Written, kind: Kind) -> dict[str, Written]:
 
 
 def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]:
-    for field in kind.fields:
-        if any(key in given for key in field.parameter.keys):
-            yield field.name, field.parameter.read(given)
-        elif field.default is MISSING:
-            raise UnreadableError(f"the parameter {field.parameter.key} is missing")
+    for parameter in kind.parameters:
+        if any(key in given for key in parameter.keys):
+            yield parameter.field, parameter.read(given)
+        elif parameter.default is MISSING:
+            raise UnreadableError(f"the parameter {parameter.key} is missing")

@@ -58,7 +58,7 @@ def test_every_kind_can_be_listed_and_read():
         listed = MECHANISMS.kinds[kind.name]
         assert Mechanism.parse(listed.example).steps[0].name == kind.name
         assert len(listed.summary) > 10
-        assert all(len(field.parameter.meaning) > 10 for field in listed.fields)
+        assert all(len(one.meaning) > 10 for one in listed.parameters)
 
 
 @every_step

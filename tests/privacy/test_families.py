@@ -34,9 +34,9 @@ def test_members_are_the_template_with_its_values(template):
 
 def test_ladders_go_from_weak_to_strong():
     for kind in MECHANISMS.kinds.values():
-        for field in kind.fields:
-            ladder = list(field.parameter.ladder)
-            assert ladder == sorted(set(ladder), reverse=field.name == "eps")
+        for one in kind.parameters:
+            ladder = list(one.ladder)
+            assert ladder == sorted(set(ladder), reverse=one.field == "eps")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_specs():
     assert str(JITTER) == "jitter(chance=0.8)"
     assert str(Mechanism((Suppress(1), JITTER))) == "suppress(k=1) | jitter(chance=0.8)"
     assert content(JITTER) != content(Jitter(0.7))
-    assert catalogue.kinds["jitter"].fields[0].parameter.ladder == (0.1, 0.5, 0.9)
+    assert catalogue.kinds["jitter"].parameters[0].ladder == (0.1, 0.5, 0.9)
 
 
 def test_descriptions():

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """
 _WHILE_READING = """
-from whosthere.cli import console
+from whosthere.cli import records
 @contextmanager
-def announced():
+def announced(_):
     yield lambda *call: (print("started", *call, flush=True), time.sleep(3600))
-console.progress = announced
+records.progress = announced
 """
 _WHILE_WRITING = """
 import polars

@@ -29,15 +29,15 @@ def test_everything_that_can_be_chosen_is_listed(listed):
 def test_every_parameter_is_listed_with_its_default(listed):
     for catalogue in (ATTACKS, KNOWLEDGE_RULES, CLASSIFIERS):
         for kind in catalogue.kinds.values():
-            for parameter, usual in kind.parameters():
-                assert (parameter.key if usual is None else f"{parameter.key}={usual}") in listed
-                assert parameter.meaning
+            for one in kind.parameters:
+                assert (one.key if one.usual is None else f"{one.key}={one.usual}") in listed
+                assert one.meaning
 
 
 def test_defaults_that_are_listed_are_the_defaults():
     """What is shown can be typed, and says nothing new."""
     for name, kind in ATTACKS.kinds.items():
-        written = [f"{one.key}={usual}" for one, usual in kind.parameters() if usual is not None]
+        written = [f"{one.key}={one.usual}" for one in kind.parameters if one.usual is not None]
         assert attack(f"{name}({', '.join(written)})") == attack(name)
 
 

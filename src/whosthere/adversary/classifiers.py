@@ -61,13 +61,13 @@ class Classifier(ABC):
 
     def __post_init__(self) -> None:
         """Refuse numbers that are not positive."""
-        for field, declared, _ in specs.fields_of(type(self)):
-            given = getattr(self, field)
+        for declared in specs.parameters_of(type(self)):
+            given = getattr(self, declared.field)
             if declared.value is specs.WHOLE:
                 given = check_integer(given, declared.key, least=1)
             elif declared.value is specs.NUMBER:
                 given = check_positive(given, declared.key)
-            object.__setattr__(self, field, given)
+            object.__setattr__(self, declared.field, given)
 
     def __str__(self) -> str:
         return specs.write(self)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
-    from whosthere.auditing.what_if import WhatIf
+    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
     from whosthere.inference.finding import Finding
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
@@ -205,7 +205,7 @@ def n_tasks(manifest: Mapping[str, Any]) -> int:
     return len(manifest["plan"]["targets"]) * len(schemes)
 
 
-def shown(finding: Finding | None, *, between: str = " ") -> str:
+def shown(finding: Finding | MeanOverTargets | None, *, between: str = " ") -> str:
     """Write a finding for a cell of a table: its value, and its interval after it."""
     if finding is None:
         return ""

@@ -32,7 +32,7 @@ from whosthere.errors import FileError, InputError
 from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
-from whosthere.kernels.threads import one_thread
+from whosthere.kernels.threads import one_thread, usable_processors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -190,8 +190,12 @@ class LocalProcesses(Workers):
             pool.shutdown(wait=True, kill_workers=True)
 
 
-def local_workers(n: int) -> Workers:
-    """Return that many processes of this machine; one is this process itself."""
+def local_workers(n: int | None = None) -> Workers:
+    """Return that many processes of this machine, by default one for each processor.
+
+    One is this process itself.
+    """
+    n = usable_processors() if n is None else n
     return ThisProcess() if n == 1 else LocalProcesses(n)
 
 

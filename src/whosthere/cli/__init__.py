@@ -1,1 +1,1 @@
-"""One small file per command; each parses, calls and prints."""
+"""The commands; each parses, calls and prints."""

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
-import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from whosthere.display import counted
+from whosthere.display import counted, duration, inert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from rich.status import Status
     from rich.table import Table
-
-    from whosthere.progress import Move
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
 _WIDTH_OF_NAMES = 26
 _WIDTH_OF_NAMES_IN_NEED = 16
 _WIDEST = 10_000
-# What changes how a terminal shows the text around it: controls, and marks of direction.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def inert(text: str) -> str:
-    """Return text from anywhere so that a terminal only shows it; the rest is seen as escapes."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def say(*lines: str, begin: str = "") -> None:
+    """Print lines, each with its beginning; on a terminal they are wrapped at words.
 
-
-def say(text: str) -> None:
-    """Print a line; nothing in it is taken for markup. On a terminal it is wrapped at words."""
-    _print(out, Text(inert(text)))
+    Nothing in them is taken for markup.
+    """
+    for line in lines:
+        _print(out, Text(inert(begin + line)))
 
 
 def complain(text: str) -> None:
@@ -119,70 +109,14 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-@contextmanager
-def progress(*, lines_every: float | None = None, one_bar: bool = False) -> Iterator[Move]:
-    """Show how far work has come; give the function that says so.
-
-    Parameters
-    ----------
-    lines_every
-        Where there is no terminal, print a line at each tenth of the work, but not more often than
-        after so many seconds; None for nothing.
-    one_bar
-        Whether, on a terminal, the bar of new work takes the place of the one before.
-    """
-    if lines_every is not None and not sys.stderr.isatty():
-        yield _lines(lines_every)
-        return
-    from whosthere.progress import progress as bar
-
-    with bar(err, one_bar=one_bar) as move:
-        yield move
-
-
-class _Work:
-    """Work that lines are printed about: when and where it began, and what was said last."""
-
-    def __init__(self, done: int) -> None:
-        self.begun, self.first, self.last = time.monotonic(), done, done
-        self.said_at, self.tenth_said = -math.inf, -1
-
-
-def _lines(every: float) -> Move:
-    known: dict[str, _Work] = {}
-
-    def move(what: str, done: int, total: int | None) -> None:
-        if what not in known or done < known[what].last:
-            known[what] = _Work(done)  # It begins anew, as in the next experiment of a study.
-        work, most, now = known[what], total or 1, time.monotonic()
-        work.last, tenth = done, 10 * done // most
-        if tenth == work.tenth_said or now - work.said_at < every:
-            return
-        work.tenth_said, work.said_at = tenth, now
-        left = ""
-        if work.first < done < most:
-            seconds = (now - work.begun) / (done - work.first) * (most - done)
-            left = f", about {duration(seconds)} left"
-        _print(err, Text(inert(f"{what}: {done} of {most} done{left}")))
-
-    return move
-
-
-def duration(seconds: float) -> str:
-    """Write a time in the unit that suits it."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def expected(seconds: float, parts: int, workers: int, cluster: str | None) -> str:
+def expected(seconds: float, parts: int, workers: int | None, cluster: str | None) -> str:
     """Say how long so many parts take, given the seconds of one processor for all of them."""
+    from whosthere.kernels.threads import usable_processors
+
     if cluster:
         return f"about {duration(seconds)} with one worker of the cluster"
-    each = seconds / max(min(workers, parts), 1)
-    return f"about {duration(each)} with {counted(workers, 'worker')}"
+    n = workers or usable_processors()
+    return f"about {duration(seconds / max(min(n, parts), 1))} with {counted(n, 'worker')}"
 
 
 _COLOURS = {"accept": "green", "reject": "red"}
@@ -195,14 +129,17 @@ def verdict(decision: str, about: str, *, useless: bool = False) -> None:
     _print(out, shown)
 
 
-@contextmanager
-def working(what: str) -> Iterator[None]:
+def working(what: str) -> Status:
     """Show on a terminal that work is in progress, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with err.status(Text(inert(what))):
-        yield
+    return err.status(Text(inert(what)))
+
+
+def result(value: dict[str, Any], show: Callable[[], None], *, json: bool) -> None:
+    """Print a result: as JSON, or as `show` does for a person."""
+    if json:
+        print_json(value)
+    else:
+        show()
 
 
 def print_json(value: dict[str, Any]) -> None:

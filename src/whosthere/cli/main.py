@@ -7,26 +7,20 @@ import os
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from whosthere._version import __version__
 from whosthere.cli import console
-from whosthere.cli.attack import attack
 from whosthere.cli.audit import audit
-from whosthere.cli.importing import import_table
-from whosthere.cli.ingest import ingest
-from whosthere.cli.inspecting import inspect
-from whosthere.cli.listings import attacks, mechanisms
 from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
-from whosthere.cli.release import release
-from whosthere.cli.report import compare, report
-from whosthere.cli.simulate import simulate
-from whosthere.cli.target import target
+from whosthere.cli.records import ingest, simulate
+from whosthere.cli.releases import attack, import_, release, target
+from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,19 +31,8 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 
-class _Commands(TyperGroup):
-    """The commands; typer itself would end an interrupted one without a word."""
-
-    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as stop:
-            console.complain(str(stop) or "interrupted; no output was left half-written")
-            raise typer.Exit(INTERRUPTED) from None
-
-
 class _Command(TyperCommand):
-    """One command; what a user's input caused ends in one message and exit code 2."""
+    """A command; what its user caused ends in one message and an exit code."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
@@ -57,11 +40,13 @@ class _Command(TyperCommand):
         except InputError as error:
             console.complain(with_options(str(error), ctx))
             raise typer.Exit(USER_ERROR) from None
+        except KeyboardInterrupt as stop:  # typer would end without a word
+            console.complain(str(stop) or "interrupted; no output was left half-written")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(
     name="whosthere",
-    cls=_Commands,
     help="Measure whether people can be found in published location counts.",
     epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
     no_args_is_help=True,
@@ -69,24 +54,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "simulate": simulate,
-    "ingest": ingest,
-    "release": release,
-    "import": import_table,
-    "target": target,
-    "attack": attack,
-    "audit": audit,
-    "recommend": recommend,
-    "paper": paper,
-    "report": report,
-    "compare": compare,
-    "inspect": inspect,
-    "mechanisms": mechanisms,
-    "attacks": attacks,
-}
-for name, command in _COMMANDS.items():
-    app.command(name, cls=_Command)(command)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(simulate, ingest, release, import_, target, attack, audit, recommend, paper, report),
+    *(compare, inspect, mechanisms, attacks),
+)
+for command in _COMMANDS:
+    app.command(command.__name__.rstrip("_"), cls=_Command)(command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
@@ -98,10 +71,9 @@ def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
 @app.callback()
 def _options(
     *,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     pass
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
@@ -22,78 +21,48 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., None])
 SOMETHING_FAILED = 1
 """Exit code of a command that was done in part."""
+_OPTIONS_OF = {"past": ("past_in", "past_out")}
+"""Parameters of functions that are several options."""
 
-TracesFile = Annotated[Path, typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")]
-ReleaseFile = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Show what would be done and how long it takes; then stop."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, help="The same seed gives the same result, bit for bit."),
-]
-MechanismSpec = Annotated[
-    str,
-    typer.Option(
-        "--mechanism",
-        "-M",
-        metavar="SPEC",
-        help="What is done to the counts, such as 'suppress(k=1)' or "
-        "'laplace(eps=1, unit=event) | suppress(k=1)'. See: whosthere mechanisms.",
-    ),
-]
-RegionsTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--regions", metavar="FILE", help="Table of regions: region and, if known, lon and lat."
-    ),
-]
-Timezone = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone",
-        "--tz",
-        metavar="ZONE",
-        help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
-    ),
-]
-TimeFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--time-format",
-        metavar="FORM",
-        help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
-        "'%Y%m%d%H%M'. Detected where only one reading is possible.",
-    ),
-]
-ClockChange = Annotated[
-    str,
-    typer.Option(
-        "--clock-change",
-        metavar="HOW",
-        help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
-    ),
-]
-Knowledge = typer.Option(metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
-PolicyFile = Annotated[
-    Path | None,
-    typer.Option("--policy", metavar="FILE", help="TOML file with the limits to judge by."),
-]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, help="Processes to use; default one for each processor."),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
-    ),
-]
+TRACES = typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")
+DRY_RUN = typer.Option(
+    False, "--dry-run", help="Show what would be done and how long it takes; then stop."
+)
+FORCE = typer.Option(False, "--force", help="Replace the output if it exists.")
+JSON = typer.Option(False, "--json", help="Print JSON instead of tables.")
+MECHANISM = typer.Option(
+    ...,
+    "--mechanism",
+    "-M",
+    metavar="SPEC",
+    help="What is done to the counts, such as 'suppress(k=1)' or "
+    "'laplace(eps=1, unit=event) | suppress(k=1)'. See: whosthere mechanisms.",
+)
+TIMEZONE = typer.Option(
+    None,
+    "--timezone",
+    "--tz",
+    metavar="ZONE",
+    help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
+)
+TIME_FORMAT = typer.Option(
+    None,
+    metavar="FORM",
+    help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
+    "'%Y%m%d%H%M'. Detected where only one reading is possible.",
+)
+CLOCK_CHANGE = typer.Option(
+    "refuse",
+    "--clock-change",
+    metavar="HOW",
+    help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
+)
+KNOWLEDGE = typer.Option("all", metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
+POLICY = typer.Option(None, metavar="FILE", help="TOML file with the limits to judge by.")
+WORKERS = typer.Option(None, min=1, help="Processes to use; default one for each processor.")
+CLUSTER = typer.Option(
+    None, metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
+)
 
 
 def with_options(message: str, context: typer.Context) -> str:
@@ -111,18 +80,7 @@ def with_options(message: str, context: typer.Context) -> str:
     return re.sub(r"`([\w.]+)`", option, message)
 
 
-_OPTIONS_OF = {"past": ("past_in", "past_out")}
-"""Parameters of functions that are several options."""
-
-
-def worker_count(given: int | None) -> int:
-    """Return how many processes to use: those given, or one for each processor we may use."""
-    from whosthere.kernels.threads import usable_processors
-
-    return usable_processors() if given is None else given
-
-
-def chosen_workers(n: int, cluster: str | None) -> Workers:
+def chosen_workers(n: int | None, cluster: str | None) -> Workers:
     """Return who does the work: a cluster where one is named, else processes of this machine."""
     from whosthere.auditing.cluster import DaskCluster
     from whosthere.auditing.work import local_workers
@@ -156,9 +114,8 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
         *own, _ = inspect.signature(command, eval_str=True).parameters.values()
         parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
         # The help shows them after the last one that must be given.
-        place = max(
-            (i for i, one in enumerate(own, start=1) if one.default is one.empty), default=0
-        )
+        required = [getattr(one.default, "default", one.default) in (..., one.empty) for one in own]
+        place = max((i for i, must in enumerate(required, start=1) if must), default=0)
         parameters[place:place] = [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import (
+    CLUSTER,
+    DRY_RUN,
     SOMETHING_FAILED,
-    Cluster,
-    DryRun,
-    WorkerCount,
+    WORKERS,
+    chosen_workers,
     takes,
 )
+from whosthere.display import duration
+from whosthere.errors import InputError, MissingExtraError
 from whosthere.paper.choices import StudyChoices
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,37 +33,30 @@ if TYPE_CHECKING:
 
 @takes(StudyChoices)
 def paper(
-    experiments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="EXPERIMENT...", help="Names from --list, or all."),
-    ] = None,
+    experiments: list[str] | None = typer.Argument(
+        None, metavar="EXPERIMENT...", help="Names from --list, or all."
+    ),
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for all results. Experiments that were begun there resume.",
-        ),
-    ] = None,
-    extend: Annotated[
-        bool,
-        typer.Option(
-            "--extend",
-            help="Add targets or releases to the experiments in the folder, at a larger scale; "
-            "nothing is done twice.",
-        ),
-    ] = False,
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
-    figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).")
-    ] = True,
-    dry_run: DryRun = False,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List the experiments and stop.")
-    ] = False,
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder for all results. Experiments that were begun there resume.",
+    ),
+    extend: bool = typer.Option(
+        False,
+        "--extend",
+        help="Add targets or releases to the experiments in the folder, at a larger scale; "
+        "nothing is done twice.",
+    ),
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
+    figures: bool = typer.Option(
+        True, "--figures/--no-figures", help="Draw figures (needs matplotlib)."
+    ),
+    dry_run: bool = DRY_RUN,
+    show_list: bool = typer.Option(False, "--list", help="List the experiments and stop."),
     **chosen: Unpack[StudyChoices],
 ) -> None:
     """Repeat the paper's study, and put the numbers beside the published ones.
@@ -70,8 +68,6 @@ def paper(
     Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
     """
-    from whosthere.cli.options import chosen_workers, worker_count
-    from whosthere.errors import InputError
     from whosthere.paper.study import prepare_study
 
     if show_list:
@@ -79,8 +75,8 @@ def paper(
         return
     if out is None:
         raise InputError("no folder is given", fix="Name one (`out`)")
-    if figures and not dry_run:
-        _need_matplotlib()
+    if figures and not dry_run and find_spec("matplotlib") is None:
+        raise MissingExtraError("A figure", "plot")
     with console.working("Checking the experiments ..."), TemporaryDirectory() as scratch:
         prepared = prepare_study(
             experiments or (),
@@ -90,15 +86,14 @@ def paper(
             scratch=Path(scratch) if dry_run else None,
             **chosen,
         )
-    n = worker_count(workers)
-    _show_plan(prepared, n, cluster)
+    _show_plan(prepared, workers, cluster)
     if dry_run:
         return
     failed: list[str] = []
     try:
-        with console.progress(lines_every=0) as move:
+        with progress(console.err, lines_every=0) as move:
             result = prepared.run(
-                workers=chosen_workers(n, cluster),
+                workers=chosen_workers(workers, cluster),
                 figures=figures,
                 on_progress=move,
                 on_failure=lambda name, task, why: failed.append(
@@ -124,38 +119,25 @@ def _show_experiments() -> None:
     console.table("Experiments", ("name", "question", "from"), rows)
 
 
-def _need_matplotlib() -> None:
-    """Refuse figures without matplotlib before any work is done."""
-    from importlib.util import find_spec
-
-    from whosthere.errors import MissingExtraError
-
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("A figure", "plot")
-
-
-def _show_plan(prepared: PreparedStudy, n: int, cluster: str | None) -> None:
+def _show_plan(prepared: PreparedStudy, workers: int | None, cluster: str | None) -> None:
     rows = [
         (
             one.name,
             str(len(audit.plan.settings)),
             f"{len(audit.plan.targets)} x {audit.plan.releases}",
             f"{len(audit.left)} of {len(audit.plan.tasks)}",
-            "" if audit.cost is None else console.duration(audit.cost.seconds),
+            "" if audit.cost is None else duration(audit.cost.seconds),
         )
         for one, audit in prepared.audits.items()
     ]
     heads = ("experiment", "settings", "targets x releases", "tasks left", "processor time")
     console.table(f"The study on {prepared.dataset.name}", heads, rows)
-    said = dict.fromkeys(
-        caution for audit in prepared.audits.values() for caution in audit.plan.cautions
-    )
-    for sentence in said:
-        console.say(f"Note: {sentence}")
+    cautions = (said for audit in prepared.audits.values() for said in audit.plan.cautions)
+    console.say(*dict.fromkeys(cautions), begin="Note: ")
     for one in prepared.left_out:
         console.say(f"Note: {one.name} is left out, as there are too few people for its groups")
     if prepared.seconds is not None and prepared.n_left:
-        time = console.expected(prepared.seconds, prepared.n_left, n, cluster)
+        time = console.expected(prepared.seconds, prepared.n_left, workers, cluster)
         console.say(f"{prepared.n_left} tasks, {time}.")
 
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
+from whosthere.cli.audit import HEADS, HEADS_OF_UTILITY, show_prospects
 from whosthere.cli.options import (
+    CLUSTER,
+    DRY_RUN,
+    FORCE,
+    JSON,
+    POLICY,
     SOMETHING_FAILED,
-    Cluster,
-    DryRun,
-    Force,
-    Json,
-    PolicyFile,
-    TracesFile,
-    WorkerCount,
+    TRACES,
+    WORKERS,
+    chosen_workers,
     takes,
 )
-from whosthere.cli.results import head_of
+from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whosthere.auditing.policy import Policy
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
 
@@ -34,46 +35,38 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: TracesFile,
+    traces: Path = TRACES,
     *,
-    group_size: Annotated[int, typer.Option("--group-size", "-m", help="People in a release.")],
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--family",
-            "-F",
-            metavar="SPEC",
-            help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
-            "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and "
-            "Laplace noise per event and per user-day. Can be repeated.",
-        ),
-    ] = None,
-    check_all: Annotated[
-        bool,
-        typer.Option("--check-all", help="Try all attacks on the best of every family."),
-    ] = False,
-    policy: PolicyFile = None,
-    workers: WorkerCount = None,
-    cluster: Cluster = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="FOLDER",
-            help="Folder for all trials. If it holds an interrupted search, the search resumes.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Also write everything as JSON."),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Also write a page to read in a browser."),
-    ] = None,
-    dry_run: DryRun = False,
-    json: Json = False,
-    force: Force = False,
+    group_size: int = typer.Option(..., "--group-size", "-m", help="People in a release."),
+    family: list[str] | None = typer.Option(
+        None,
+        "--family",
+        "-F",
+        metavar="SPEC",
+        help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
+        "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and Laplace noise "
+        "per event and per user-day. Can be repeated.",
+    ),
+    check_all: bool = typer.Option(
+        False, "--check-all", help="Try all attacks on the best of every family."
+    ),
+    policy: Path | None = POLICY,
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
+    run: Path | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="Folder for all trials. If it holds an interrupted search, the search resumes.",
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", metavar="FILE", help="Also write everything as JSON."
+    ),
+    report: Path | None = typer.Option(
+        None, metavar="FILE", help="Also write a page to read in a browser."
+    ),
+    dry_run: bool = DRY_RUN,
+    json: bool = JSON,
+    force: bool = FORCE,
     **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
@@ -89,7 +82,6 @@ def recommend(
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.store import write_json
-    from whosthere.cli.options import chosen_workers, worker_count
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -97,12 +89,12 @@ def recommend(
 
     if report is not None:
         refuse_page(report, force=force)
-    for path in (out, report):
-        if path is not None:
-            refuse_existing(path, force=force, inputs=(traces,))
+    written = [path for path in (out, report) if path is not None]
+    for path in written:
+        refuse_existing(path, force=force, inputs=(traces,))
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
-    n, talk = worker_count(workers), not json
+    talk = not json
     with console.working("Checking the search, and trying each attack to estimate the time ..."):
         prepared = prepare_search(
             traces,
@@ -113,19 +105,16 @@ def recommend(
             estimate=talk or dry_run,
         )
     if talk:
-        _show_search(prepared, n, cluster)
-        _show_obstacles(prepared, judged_by)
+        _show_search(prepared, workers, cluster)
+        show_prospects("search", prepared.plan, prepared.look, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
         return
     try:
-        with console.progress(lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
-            found = prepared.run(
-                policy=judged_by,
-                workers=chosen_workers(n, cluster),
-                on_progress=move,
-            )
+        with progress(console.err, lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
+            doers = chosen_workers(workers, cluster)
+            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
         raise typer.Exit(SOMETHING_FAILED) from None
@@ -137,12 +126,10 @@ def recommend(
         console.print_json(found.to_json())
         return
     _show(found)
-    for path in (out, report):
-        if path is not None:
-            console.say(f"Written: {path}")
+    console.say(*map(str, written), begin="Written: ")
 
 
-def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) -> None:
+def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
     rows = []
     for family in prepared.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
@@ -151,8 +138,7 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
-    for sentence in prepared.plan.cautions:
-        console.say(f"Note: {sentence}")
+    console.say(*prepared.plan.cautions, begin="Note: ")
     if prepared.kept:
         console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
@@ -167,47 +153,32 @@ def _show_search(prepared: PreparedSearch, workers: int, cluster: str | None) ->
     )
 
 
-def _show_obstacles(prepared: PreparedSearch, policy: Policy) -> None:
-    """Say beforehand if nothing can be accepted, and what would help."""
-    from whosthere.auditing.prospects import prospects
-
-    plan = prepared.plan
-    found = prospects(plan, plan.settings[0], policy, look=prepared.look)
-    if not found.why_not:
-        return
-    hardly = "hardly accept anything" if found.accept else "accept nothing"
-    console.say(f"By the policy {policy.name!r}, this search can {hardly}:")
-    for sentence in found.why_not:
-        console.say(f"- {sentence}")
-
-
 _LEGEND = (
     "Risk is that of the strongest attack tried, with 95 % intervals. Cells kept: share of the "
-    "visited cells published above 0. Error: mean relative error of visited cells. Pattern: "
-    "correlation of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
+    "visited cells published above 0. Relative error: mean over visited cells. Pattern "
+    "correlation: of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
     "every attack chosen, others with the likelihood ratio alone. Useless: less is left than the "
     "floors of the policy ask for. Confirmation: the protection above on fresh releases of people "
     "drawn anew."
 )
-_COLUMNS_OF_UTILITY = {
-    "cells_kept": "cells kept",
-    "relative_error": "error",
-    "pattern_correlation": "pattern",
-}
 
 
 def _show(found: Recommendation) -> None:
+    from whosthere.inference.vocabulary import METRICS
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
+    heads = [HEADS.get(metric, METRICS[metric].words) for metric in metrics]
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *map(head_of, metrics)), rows)
-        left = [_row_of_utility(candidate) for candidate in own]
-        console.table("Left to publish", ("", *_COLUMNS_OF_UTILITY.values()), left)
-    console.say(_LEGEND)
-    console.say("")
+        console.table(family, ("", "verdict", *heads), rows)
+        left = [
+            (candidate.choice, *(candidate.utility.get(name) for name in HEADS_OF_UTILITY))
+            for candidate in own
+        ]
+        console.table("Left to publish", ("", *HEADS_OF_UTILITY.values()), left)
+    console.say(_LEGEND, "")
     for candidate in found.candidates:
         if candidate.confirmation is not None and not candidate.confirmed:
             _show_verdict(candidate, "not confirmed", reasons=True)
@@ -236,8 +207,7 @@ def _show_verdict(candidate: Candidate, note: str, *, reasons: bool = False) -> 
     verdict = candidate.last_verdict
     about = f"{verdict.headline}  ({note})" if note else verdict.headline
     console.verdict(verdict.decision, about, useless=candidate.useless)
-    for reason in verdict.reasons if reasons else ():
-        console.say(reason)
+    console.say(*(verdict.reasons if reasons else ()))
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
@@ -256,14 +226,5 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
         yield ["confirmation", candidate.confirmation.decision, *numbers]
 
 
-def _row_of_utility(candidate: Candidate) -> list[str]:
-    kept = candidate.utility
-    return [candidate.choice, *(_number(kept.get(name)) for name in _COLUMNS_OF_UTILITY)]
-
-
 def _percent(share: float | None) -> str:
     return "an unknown share" if share is None else f"{share:.0%}"
-
-
-def _number(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.2f}"

@@ -61,7 +61,7 @@ class Family:
             # Any value will do to be told what is wrong.
             self._with("1")
             raise self._no_family()
-        ladder = next((f.parameter.ladder for f in kind.fields if f.parameter.key == key), ())
+        ladder = next((one.ladder for one in kind.parameters if one.key == key), ())
         if not ladder:
             raise self._no_family()
         return key, ladder
@@ -71,10 +71,10 @@ class Family:
 
     def _no_family(self) -> SpecError:
         keys = {
-            field.parameter.key: None
+            parameter.key: None
             for kind in MECHANISMS.kinds.values()
-            for field in kind.fields
-            if field.parameter.ladder
+            for parameter in kind.parameters
+            if parameter.ladder
         }
         return SpecError(
             "a family needs one open parameter",

@@ -15,7 +15,7 @@ import numpy as np
 
 from whosthere.privacy.parameters import check_integer
 from whosthere.spec_text import UnreadableError
-from whosthere.specs import WHOLE, OneOf, Parameter, fields_of, parameter
+from whosthere.specs import WHOLE, OneOf, Parameter, parameter, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,7 +210,7 @@ class _UnitParameter(Parameter):
     def read(self, given: Mapping[str, Written]) -> Unit:
         name = self.value.read(given[self.key], self.key) if self.key in given else Event.name
         kind: Any = UNITS[name]
-        takes_bound = bool(fields_of(kind))
+        takes_bound = bool(parameters_of(kind))
         if not takes_bound and _BOUND in given:
             raise UnreadableError(
                 f"{self.key}={name} takes no {_BOUND}",
@@ -230,7 +230,7 @@ class _UnitParameter(Parameter):
 
 
 def _bounded(key: str) -> list[str]:
-    return [f"{key}={name}" for name, unit in UNITS.items() if fields_of(unit)]
+    return [f"{key}={name}" for name, unit in UNITS.items() if parameters_of(unit)]
 
 
 def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default stands

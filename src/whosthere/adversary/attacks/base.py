@@ -178,9 +178,9 @@ class Attack(ABC):
 
     def __post_init__(self) -> None:
         """Refuse words that a parameter does not take."""
-        for field, declared, _ in specs.fields_of(type(self)):
+        for declared in specs.parameters_of(type(self)):
             if isinstance(declared.value, specs.OneOf):
-                found, known = getattr(self, field), declared.value.choices
+                found, known = getattr(self, declared.field), declared.value.choices
                 if found not in known:
                     fix = suggestion(str(found), known)
                     raise InputError(f"there is no {declared.key} {found!r}", fix=fix)

@@ -70,7 +70,7 @@ class LikelihoodAnswer(Answer):
     def posterior(self, prior: float = 0.5) -> float:
         """Return the probability that the target is in, given one before the release is seen."""
         if not 0 < prior < 1:
-            raise InputError(f"a prior of {prior:g}", fix="Give a probability between 0 and 1")
+            raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
         odds = self.score + math.log(prior / (1 - prior))
         return 1 / (1 + math.exp(-odds)) if odds > -500 else 0.0
 

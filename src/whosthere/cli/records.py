@@ -1,0 +1,316 @@
+"""`whosthere simulate` and `whosthere ingest`: records of a simulated city, and of any origin."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.display import counted
+from whosthere.errors import FileError, InputError
+from whosthere.progress import progress
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from whosthere.data.ledger import Ledger
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.partition import Partition
+
+_ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
+          "lat": "latitude", "point": "position"}  # fmt: skip
+
+
+def simulate(
+    city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
+    *,
+    out: Path = typer.Option(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
+    seed: int = typer.Option(0, min=0, help="Same seed, same city."),
+    users: int | None = typer.Option(None, help="How many people."),
+    regions: int | None = typer.Option(None, help="How many regions."),
+    days: int | None = typer.Option(None, help="How many days."),
+    force: bool = FORCE,
+) -> None:
+    """Simulate a city: who was where, when, and who knows whom.
+
+    Writes records.parquet, regions.csv and friends.csv into FOLDER. The people are invented;
+    nothing is downloaded.
+
+    Example: `whosthere simulate milan-like --seed 7 --out city`
+    """
+    from whosthere.data.cities import FILES
+    from whosthere.data.cities import simulate as make
+    from whosthere.data.files import refuse_existing
+
+    records_file, regions_file, friends_file = (out / name for name in FILES)
+    for path in (records_file, regions_file, friends_file):
+        refuse_existing(path, force=force)
+    made = make(city, seed=seed, users=users, regions=regions, days=days)
+    made.write(out, force=force)
+    console.say(
+        f"{made.name}: {counted(len(made.user), 'record')}, "
+        f"{counted(len(made.regions), 'region')}, {made.epochs}"
+    )
+    console.say(f"Written: {records_file}, {regions_file} and {friends_file}")
+    console.say(
+        f"Next:    whosthere ingest {records_file} --regions {regions_file}"
+        f" --friends {friends_file} --out {out / 'traces.parquet'}"
+    )
+
+
+_database = partial(typer.Option, None, rich_help_panel="Databases")
+_regions = partial(typer.Option, None, rich_help_panel="Regions (one of these)")
+_column = partial(typer.Option, None, rich_help_panel="Columns (guessed from the usual names)")
+_filter = partial(typer.Option, rich_help_panel="Filters")
+
+
+def ingest(
+    context: typer.Context,
+    records: Path | None = typer.Argument(
+        None,
+        metavar="RECORDS",
+        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods; "
+        "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
+    ),
+    *,
+    out: Path = typer.Option(
+        ..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
+    ),
+    epoch_length: str = typer.Option(
+        "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
+    ),
+    timezone: str | None = TIMEZONE,
+    time_format: str | None = TIME_FORMAT,
+    at_clock_change: str = CLOCK_CHANGE,
+    encoding: str | None = typer.Option(
+        None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
+    ),
+    sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
+    database: str | None = _database(
+        metavar="FILE|URL",
+        help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
+        "names files itself.",
+    ),
+    friends: Path | None = typer.Option(
+        None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
+    ),
+    regions: Path | None = _regions(
+        metavar="FILE",
+        help="The records name their regions; this table lists them: region, lon, lat.",
+    ),
+    grid_km: float | None = _regions(help="Squares of this many km over the data."),
+    grid: str | None = _regions(
+        metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."
+    ),
+    antennas: Path | None = _regions(
+        metavar="FILE",
+        help="Table with lon and lat; each record goes to the nearest. With --grid, --grid-km, "
+        "--polygons or --h3: the records name their antenna, and count where it stands.",
+    ),
+    reach_km: float | None = _regions(
+        help="With --antennas alone: places farther away are in no region."
+    ),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygon_id: str | None = _regions(
+        metavar="PROPERTY", help="With --polygons: the property with the region's id."
+    ),
+    h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
+    user_column: str | None = _column(),
+    time_column: str | None = _column(
+        help="Times, or times of day if the date has a column of its own."
+    ),
+    date_column: str | None = _column(),
+    lon_column: str | None = _column(),
+    lat_column: str | None = _column(),
+    region_column: str | None = _column(help="One column, or two such as LAC+CI."),
+    start: str | None = _filter(None, "--from", metavar="TIME", help="Local date or time."),
+    end: str | None = _filter(None, "--to", metavar="TIME", help="Not included."),
+    box_quantile: float | None = _filter(
+        None,
+        help="Keep the middle box with this share of the records along each axis, such as 0.99.",
+    ),
+    min_visits: int = _filter(1, min=1, help="Drop users with fewer visits."),
+    min_weekly_visits: int = _filter(
+        0, min=0, help="Drop users with fewer visits in any whole week."
+    ),
+    mostly_inside: bool = _filter(
+        False,
+        "--mostly-inside",
+        help="Drop users with half or more of their records outside the box or regions.",
+    ),
+    drop_invalid: bool = _filter(
+        False,
+        "--drop-invalid",
+        help="Drop and count unusable rows instead of stopping.",
+    ),
+    force: bool = FORCE,
+) -> None:
+    """Read records of who was where, when, into one file of traces.
+
+    A trace holds the (region, epoch) cells that a user visited, each once.
+
+    Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
+    --timezone America/Bogota --out traces.parquet`
+    """
+    from whosthere.data.epochs import parse_length
+    from whosthere.data.files import refuse_existing
+    from whosthere.data.reading.columns import Columns
+    from whosthere.data.reading.queries import Query
+    from whosthere.data.reading.read import Filters, read_records
+    from whosthere.data.reading.times import clock_change as known_change
+
+    if out.suffix != ".parquet":
+        raise FileError("has an unknown extension", where=out, fix="Use .parquet")
+    inputs = (records, None if database is None else Path(database), friends, regions, antennas,
+              polygons)  # fmt: skip
+    refuse_existing(out, force=force, inputs=inputs)
+    for option, given, needed, other in (
+        ("--database", database, "--sql", sql),
+        ("--reach-km", reach_km, "--antennas", antennas),
+        ("--polygon-id", polygon_id, "--polygons", polygons),
+    ):
+        if given is not None and other is None:
+            fix = f"Give {needed} too, or leave it out"
+            raise InputError(f"{option} does nothing without {needed}", fix=fix)
+    if (records is None) == (sql is None):
+        given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
+        raise InputError(f"{given} given", fix="Give one of them")
+    if sql is not None and encoding is not None:
+        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
+    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
+    filters = Filters(
+        start=_moment(start, "--from"),
+        end=_moment(end, "--to"),
+        box_quantile=box_quantile,
+        min_visits=min_visits,
+        min_weekly_visits=min_weekly_visits,
+        mostly_inside=mostly_inside,
+    )
+    columns = Columns(
+        user=user_column,
+        time=time_column,
+        date=date_column,
+        lon=lon_column,
+        lat=lat_column,
+        region=region_column,
+    )
+    _refuse_useless_columns(columns, partition)
+    with progress(console.err) as move:
+        traces = read_records(
+            records or Query(str(sql), database),
+            partition=partition,
+            epoch_length=parse_length(epoch_length),
+            timezone=timezone,
+            columns=columns,
+            filters=filters,
+            time_format=time_format,
+            at_clock_change=known_change(at_clock_change),
+            encoding=encoding,
+            drop_invalid=drop_invalid,
+            friends=friends,
+            progress=move,
+        )
+    traces.save(out, force=force)
+    if traces.ledger is not None:
+        _show(traces.ledger, context)
+    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
+    console.say(f"Written: {out}")
+
+
+def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
+    useless = ("region",) if partition.uses_points else ("lon", "lat")
+    needed = "the records' points" if partition.uses_points else "the regions they name"
+    for role in useless:
+        if getattr(columns, role) is not None:
+            problem = f"--{role}-column does nothing here, where {needed} are used"
+            raise InputError(problem, fix="Leave it out")
+
+
+def _partition(  # noqa: PLR0917 - one for each option
+    regions: Path | None,
+    grid_km: float | None,
+    grid: str | None,
+    antennas: Path | None,
+    reach_km: float | None,
+    polygons: Path | None,
+    polygon_id: str | None,
+    h3: int | None,
+) -> Partition:
+    """Return the one partition that was asked for; by default the records name their regions."""
+    from whosthere import regions as ways
+
+    areas: dict[str, Partition] = {}
+    if grid_km is not None:
+        areas["--grid-km"] = ways.Grid(grid_km)
+    if grid is not None:
+        areas["--grid"] = ways.GridShape(*_shape(grid))
+    if polygons is not None:
+        areas["--polygons"] = ways.Polygons(polygons, polygon_id)
+    if h3 is not None:
+        areas["--h3"] = ways.H3Cells(h3)
+    given = [*([] if regions is None else ["--regions"]), *areas]
+    if regions is not None and antennas is not None:
+        given.append("--antennas")
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
+    if reach_km is not None and areas:
+        raise InputError(
+            "--reach-km does nothing where records name their antenna", fix="Leave it out"
+        )
+    area = next(iter(areas.values()), None)
+    if antennas is None:
+        return area or ways.RegionIds(None if regions is None else ways.read_regions(regions))
+    table = ways.read_regions(antennas)
+    if area is not None:
+        return ways.ThroughAntennas(table, area)
+    return ways.NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
+
+
+def _shape(text: str) -> tuple[int, int]:
+    rows, _, columns = text.lower().partition("x")
+    try:
+        return int(rows), int(columns)
+    except ValueError:
+        raise InputError(f"--grid {text!r} is not a shape", fix="Write it like 22x23") from None
+
+
+def _moment(text: str | None, option: str) -> datetime | None:
+    from datetime import datetime
+
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{option} {text!r} is not a time", fix="Write it like 2013-11-01 or 2013-11-01T08:00"
+        ) from None
+
+
+def _show(ledger: Ledger, context: typer.Context) -> None:
+    from whosthere.errors import listed, quote
+
+    used = (
+        f"{word} from {quote(ledger.columns[role])}"
+        for role, word in _ROLES.items()
+        if role in ledger.columns
+    )
+    console.say(f"Columns: {', '.join(used)}")
+    rows: list[tuple[object, ...]] = [("read", ledger.records_read, ledger.users_read)]
+    rows += [(f"- {entry.reason}", -entry.records, -entry.users) for entry in ledger.entries]
+    rows.append(("visits kept", ledger.visits, ledger.users))
+    console.table("From records to visits", ("", "records", "users"), rows)
+    for note in ledger.notes:
+        console.say(f"Note: {with_options(note, context)}.")
+    if ledger.not_read:
+        console.say(f"Skipped: unknown extension: {listed(ledger.not_read)}")
+    if ledger.friends is not None:
+        console.say(
+            f"{ledger.friends.kept:,} friendships kept of {ledger.friends.rows_read:,} rows "
+            f"({ledger.friends.unknown:,} with users who are not in the traces, "
+            f"{ledger.friends.repeated:,} repeated)"
+        )

@@ -1,0 +1,330 @@
+"""Releases: making one, reading one of another program, and asking who is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from whosthere.cli import console
+from whosthere.cli.options import (
+    CLOCK_CHANGE,
+    FORCE,
+    JSON,
+    KNOWLEDGE,
+    MECHANISM,
+    TIME_FORMAT,
+    TIMEZONE,
+    TRACES,
+)
+from whosthere.display import counted
+from whosthere.errors import GroupError, InputError
+
+if TYPE_CHECKING:
+    from whosthere.adversary.attacks import Answer
+
+_OUT = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
+
+
+def release(
+    traces: Path = TRACES,
+    *,
+    out: Path = _OUT,
+    mechanism: str = MECHANISM,
+    group_size: int | None = typer.Option(
+        None, "--group-size", "-m", help="How many users to count, chosen at random; default all."
+    ),
+    seed: int | None = typer.Option(
+        None, min=0, help="The same seed gives the same result, bit for bit."
+    ),
+    json: bool = JSON,
+    force: bool = FORCE,
+) -> None:
+    """Count a group of users per region and epoch, protect the counts, and write them.
+
+    Prints what is guaranteed, and how much of the truth the release keeps. Do not give a seed for
+    anything that is published: seeds can be guessed, and the noise then subtracted. A release with
+    a seed is a trial without any guarantee.
+
+    Example: `whosthere release city/traces.parquet --group-size 1000
+    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
+    """
+    from whosthere.data.traces import Traces
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import publish, refuse_one_person
+    from whosthere.privacy.utility import UTILITY_WORDS, utility
+
+    refuse_release(out, force=force, inputs=(traces,))
+    chosen = Mechanism.parse(mechanism)
+    everybody = Traces.load(traces)
+    refuse_one_person(everybody, group_size)
+    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
+    made.release.save(out, force=force)
+    ledger = made.release.ledger
+    measured = asdict(utility(made.release.counts, made.truth))
+    if json:
+        console.print_json(
+            {
+                "file": str(out),
+                "group_size": made.release.group_size,
+                "mechanism": str(chosen),
+                "guarantee": None if ledger is None else ledger.to_json(),
+                "visits_dropped": made.share_dropped,
+                "utility": measured,
+            }
+        )
+        return
+    console.say(f"{counted(made.release.group_size, 'user')}, {chosen}")
+    console.say(made.release.describe())
+    if ledger is not None:
+        console.table("What the release guarantees", ("", ""), ledger.rows())
+    rows: list[tuple[str, object]] = [
+        (UTILITY_WORDS[name], value) for name, value in measured.items()
+    ]
+    if made.share_dropped:
+        rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
+    console.table("What the release keeps of the truth", ("measure", "value"), rows)
+    say_written(out)
+
+
+def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
+    """Refuse to write a release where one of its files may not be written."""
+    from whosthere.data.files import refuse_existing
+    from whosthere.privacy.release import description_path
+
+    for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
+        refuse_existing(path, force=force, inputs=inputs)
+
+
+def say_written(out: Path) -> None:
+    """Say where a release is, and which file belongs to it."""
+    from whosthere.privacy.release import description_path
+
+    console.say(f"Written: {out}")
+    if out.suffix == ".csv":
+        console.say(f"Written: {description_path(out)}, its description. Keep both together.")
+
+
+def import_(
+    counts: Path = typer.Argument(
+        metavar="TABLE", help="CSV or Parquet with region, time and count."
+    ),
+    *,
+    out: Path = _OUT,
+    group_size: int = typer.Option(..., "--group-size", "-m", help="How many people were counted."),
+    mechanism: str = MECHANISM,
+    wide: bool | None = typer.Option(
+        None,
+        "--wide/--long",
+        help="One row per region and a column per epoch, named by its time; or a row per region "
+        "and epoch. Detected from the names of the columns.",
+    ),
+    epoch_length: str | None = typer.Option(
+        None, "--epoch", help="Length of an epoch; default the smallest step between times."
+    ),
+    timezone: str | None = TIMEZONE,
+    time_format: str | None = TIME_FORMAT,
+    at_clock_change: str = CLOCK_CHANGE,
+    regions: Path | None = typer.Option(
+        None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
+    ),
+    markers: list[str] | None = typer.Option(
+        None, "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
+    ),
+    thousands: str | None = typer.Option(
+        None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
+    ),
+    region_column: str | None = typer.Option(None),
+    time_column: str | None = typer.Option(None),
+    date_column: str | None = typer.Option(None),
+    count_column: str | None = typer.Option(None),
+    force: bool = FORCE,
+) -> None:
+    """Read a table of counts made by another program as a release.
+
+    Missing rows are 0. Withheld counts are marked. --mechanism says how the counts were protected;
+    counts that it cannot have published are refused.
+
+    Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
+    --timezone Africa/Accra --out release.parquet`
+    """
+    from whosthere.data.epochs import parse_length
+    from whosthere.data.reading.columns import THOUSANDS, Columns
+    from whosthere.data.reading.tables import read_regions
+    from whosthere.data.reading.times import clock_change as known_change
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.tables import TableReader
+
+    refuse_release(out, force=force, inputs=(counts, regions))
+    at_change = known_change(at_clock_change)
+    if at_change == "drop":
+        raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
+    if thousands is not None and thousands not in THOUSANDS:
+        raise InputError(f"{thousands!r} is no mark between thousands", fix="Use , . ' or a space")
+    if wide and any(one is not None for one in (time_column, date_column, count_column)):
+        raise InputError(
+            "--time-column, --date-column and --count-column do nothing with --wide",
+            fix="Leave them out",
+        )
+    reader = TableReader(
+        columns=Columns(
+            region=region_column, time=time_column, date=date_column, count=count_column
+        ),
+        wide=wide,
+        epoch_length=None if epoch_length is None else parse_length(epoch_length),
+        timezone=timezone,
+        time_format=time_format,
+        at_clock_change=at_change,
+        regions=None if regions is None else read_regions(regions),
+        markers=tuple(markers or ()),
+        thousands=thousands,
+    )
+    imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
+    release = imported.release
+    release.save(out, force=force)
+    console.say(
+        f"{counted(len(release.regions), 'region')}, {release.epochs}, "
+        f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
+        f"{imported.n_withheld:,} withheld"
+    )
+    for note in imported.notes:
+        console.say(f"Note: {note}.")
+    console.say(
+        "Guarantee: none, as the mechanism gives none."
+        if release.mechanism.guarantee is None
+        else "Guarantee: unknown. Whether the noise of another program can be relied on is not in "
+        "its table."
+    )
+    say_written(out)
+
+
+def target(
+    traces: Path = TRACES,
+    *,
+    out: Path = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .csv."),
+    user: str | None = typer.Option(
+        None, metavar="ID", help="Which person; by default one chosen at random."
+    ),
+    min_visits: int = typer.Option(
+        10, min=1, help="Without --user: visits that the person has at least."
+    ),
+    knowledge: str = KNOWLEDGE,
+    seed: int = typer.Option(0, min=0, help="Same seed, same choice."),
+    force: bool = FORCE,
+) -> None:
+    """Write what an attacker is assumed to know of one person, for `whosthere attack`.
+
+    If the traces are real, so are the visits in this file: protect it as you protect the traces.
+
+    Example: `whosthere target traces.parquet --knowledge 'share(0.1)' --seed 3 --out target.csv`
+    """
+    import numpy as np
+
+    from whosthere.adversary.knowledge import knowledge_rule
+    from whosthere.adversary.targets import write_target
+    from whosthere.data.files import refuse_existing
+    from whosthere.data.traces import Traces
+    from whosthere.seeds import generator
+
+    known_of = knowledge_rule(knowledge)
+    refuse_existing(out, force=force, inputs=(traces,))
+    everybody = Traces.load(traces)
+    rng = generator(seed, "target")
+    if user is not None:
+        row = everybody.row_of(user)
+    else:
+        eligible = np.flatnonzero(everybody.visits_per_user() >= min_visits)
+        if not eligible.size:
+            raise GroupError(
+                f"nobody has {min_visits} visits",
+                fix=f"Give --min-visits {int(everybody.visits_per_user().max())} or less",
+            )
+        row = int(rng.choice(eligible))
+    known = known_of.of(everybody.trace(row), everybody.epochs.n, rng)
+    write_target(known, out, everybody.regions, everybody.epochs, force=force)
+    if known.certain.size:
+        visits = counted(everybody.trace(row).size, "visit")
+        console.say(f"Known: {known.certain.size} of {visits}.")
+    else:
+        places = counted(len(known.places(everybody.epochs.n)), "region")
+        console.say(f"Known: {places}, without times.")
+    console.say(f"Written: {out}")
+
+
+_needed = partial(typer.Option, None, rich_help_panel="What some attacks need besides")
+
+
+def attack(
+    release: Path = typer.Argument(metavar="RELEASE", help="Published counts."),
+    *,
+    target: Path = typer.Option(
+        ...,
+        metavar="FILE",
+        help="What is known of the target: region and timestamp (or epoch number) per row, or "
+        "only regions. From `whosthere target`.",
+    ),
+    spec: str = typer.Option(
+        "likelihood-ratio",
+        "--attack",
+        "-a",
+        metavar="SPEC",
+        help="Who attacks. See: whosthere attacks.",
+    ),
+    reference: Path | None = _needed(
+        metavar="TRACES", help="Real traces of others, without the target."
+    ),
+    friends: Path | None = _needed(metavar="TRACES", help="Real traces of the target's friends."),
+    past_in: list[Path] | None = _needed(
+        metavar="RELEASE", help="A past release with the target. Can be repeated."
+    ),
+    past_out: list[Path] | None = _needed(
+        metavar="RELEASE", help="A past release without the target. Can be repeated."
+    ),
+    guess: str = typer.Option(
+        "greedy", help="How visits are guessed from regions without times: greedy or random."
+    ),
+    prior: float = typer.Option(
+        0.5, help="For likelihood-ratio: prior probability that the target is in."
+    ),
+    seed: int = typer.Option(0, min=0, help="Same seed, same answer."),
+    json: bool = JSON,
+) -> None:
+    """Ask whether one person is in a release, as an attacker would.
+
+    Prints a score, the decision at the attacker's own threshold, and what that means. A single
+    answer says little about how good an attack is: `whosthere audit` tries many.
+
+    Example: `whosthere attack release.parquet --target target.csv`
+    """
+    from whosthere import front
+    from whosthere.adversary.attacks import PastRelease
+    from whosthere.adversary.attacks import attack as parse_attack
+    from whosthere.adversary.targets import read_target
+    from whosthere.privacy.release import Release
+
+    chosen, published = parse_attack(spec), Release.load(release)
+    known = read_target(target, published.regions, published.epochs, guess=guess)
+    past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
+    past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]
+    with console.working(f"Attacking with {chosen} ..."):
+        answer = front.attack(
+            published, known, chosen, reference=reference, friends=friends, past=past, seed=seed
+        )
+    found = {"attack": str(chosen), **answer.to_json(prior=prior)}
+    console.result(found, partial(_show, answer, prior), json=json)
+
+
+def _show(answer: Answer, prior: float) -> None:
+    if answer.is_certain:
+        console.say(
+            "Decision: OUT, with certainty.",
+            "The target visited a place and time at which nobody was counted.",
+        )
+        return
+    console.say(f"Decision: {'IN' if answer.says_in else 'OUT'}")
+    console.say(f"Score {answer.score:.3f}, threshold {answer.threshold:.3f} (higher means in).")
+    console.say(*answer.explain(prior=prior))
