@@ -358,11 +358,6 @@ class Group:
         return int(self.rows.size)
 
     @property
-    def users(self) -> tuple[str, ...]:
-        """Their ids."""
-        return tuple(self.everybody.users[row] for row in self.rows)
-
-    @property
     def n_visits(self) -> int:
         """How many visits they made together."""
         indptr = self.everybody.indptr
