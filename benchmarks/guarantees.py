@@ -27,8 +27,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from whosthere.data.cities import simulate
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
-from whosthere.privacy.guarantees import GameGuarantee, game_guarantee
+from whosthere.privacy.guarantees import GameGuarantee, game_guarantee, guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def compared(traces: Traces, text: str, rows: NDArray[np.int64], m: int, seed: i
     """Compare guarantees with what is reached for some people."""
     mechanism = Mechanism.parse(text)
     rng = np.random.default_rng(seed)
-    kept = mechanism.bound(traces, rng).traces
+    kept = mechanism.bound(traces, rng)
     best = Best(mechanism, m)
     order = np.argsort(-kept.visits_per_user(), kind="stable")
     all_reached, promised = [], []

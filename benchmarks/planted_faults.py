@@ -40,7 +40,7 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.control import impossible_values
 from whosthere.inference.measure import control_holds, measure
 from whosthere.kernels.threads import one_thread
-from whosthere.privacy.mechanism import Bounded, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.publish import Publication
 from whosthere.privacy.rounding import Round, Suppress
@@ -131,7 +131,7 @@ def _target_in(share):
 
 
 def _no_bounding():
-    return patched(Mechanism, "bound", lambda _: lambda _self, traces, _rng: Bounded(traces, 0.0))
+    return patched(Mechanism, "bound", lambda _: lambda _self, traces, _rng: traces)
 
 
 def _counts_as(change):
@@ -203,7 +203,7 @@ def _unprotected_in(scene, _, trial):
         return trial
     made = trial.publication.only
     nothing = tuple(np.zeros_like(draw) for draw in made.noise)
-    release = replace(made.release, counts=made.counts)
+    release = replace(made.release, values=made.counts)
     return _changed(trial, release=release, noise=nothing)
 
 

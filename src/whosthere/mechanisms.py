@@ -1,12 +1,15 @@
 """The steps that protect counts, what they can protect, and what is needed to write another."""
 
-from whosthere.privacy.catalogue import MECHANISMS as MECHANISMS, PRESETS as PRESETS
-from whosthere.privacy.families import Family as Family
 from whosthere.privacy.guarantees import (
     GuaranteeLedger as GuaranteeLedger,
     game_guarantee as game_guarantee,
 )
-from whosthere.privacy.mechanism import Mechanism as Mechanism
+from whosthere.privacy.mechanism import (
+    MECHANISMS as MECHANISMS,
+    PRESETS as PRESETS,
+    Family as Family,
+    Mechanism as Mechanism,
+)
 from whosthere.privacy.noise import (
     DiscreteLaplace as DiscreteLaplace,
     Gaussian as Gaussian,

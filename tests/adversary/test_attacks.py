@@ -482,7 +482,7 @@ def _publications(people, target, spec, n=40):
     pool = np.setdiff1d(np.arange(350, people.n_users), target)
     for _ in range(n):
         rows = np.append(rng.choice(pool, M - 1, replace=False), target)
-        counts = mechanism.bound(people.select(rows), rng).traces.counts()
+        counts = mechanism.bound(people.select(rows), rng).counts()
         published = mechanism.apply(counts, M, rng)
         yield Release(published, Facts(people.regions, people.epochs, M, mechanism))
 

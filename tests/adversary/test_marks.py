@@ -20,10 +20,10 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.kernels import CountMatrix
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
+from whosthere.privacy.step import WITHHELD
 
 M = 200
 REGIONS = Regions([f"r{i:02}" for i in range(30)])

@@ -113,11 +113,13 @@ def test_a_suppressed_count_is_completed_to_its_mean(rate):
     rate = np.exp(made.tables.first + row * made.tables.step)
     n = np.arange(10)
     chances = poisson.pmf(n, rate)
-    hidden = made.completed[row, made.bin_of_symbol[0]]
+    hidden = made.completed[row, made.scales.bin_of_symbol[0]]
     assert hidden == pytest.approx((n * chances).sum() / chances.sum(), rel=1e-4, abs=1e-6)
     near = [v for v in (10, 15, 60) if poisson.pmf(v, rate) > 1e-12]
     for value in near:
-        assert made.completed[row, made.bin_of_symbol[value]] == pytest.approx(value, rel=1e-4)
+        assert made.completed[row, made.scales.bin_of_symbol[value]] == pytest.approx(
+            value, rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -130,8 +132,8 @@ def test_completed_counts_have_the_mean_of_the_true_rate(rng, spec):
         row = round((np.log(near) - made.tables.first) / made.tables.step)
         rate = float(np.exp(made.tables.first + row * made.tables.step))
         counts = mechanism.apply(rng.poisson(rate, 100_000).astype(np.int32), M, rng)
-        inside = np.minimum(counts, made.bin_of_symbol.size - 1)
-        found = made.completed[row, made.bin_of_symbol[inside]] - rate
+        inside = np.minimum(counts, made.scales.bin_of_symbol.size - 1)
+        found = made.completed[row, made.scales.bin_of_symbol[inside]] - rate
         found *= made.precision[row]
         error = 5 * max(found.std(), 1e-3) / np.sqrt(found.size)
         assert found.mean() == pytest.approx(0, abs=error + 2e-3)
@@ -155,7 +157,7 @@ def test_counts_are_completed_by_the_rates_and_measured_from_the_base(rng, spec)
         at_rate, at_base = (
             np.array([base + moved[s, t], base]) - made.tables.first
         ) / made.tables.step
-        column = made.completed[:, made.bin_of_symbol[release.counts[s, t]]]
+        column = made.completed[:, made.scales.bin_of_symbol[release.counts[s, t]]]
         expected = np.interp(at_rate, by_rate, column) - np.exp(base)
         expected *= np.interp(at_base, by_rate, made.precision)
         assert values[s, t] == pytest.approx(expected, rel=1e-4, abs=1e-4)

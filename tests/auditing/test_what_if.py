@@ -27,7 +27,7 @@ from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
-from whosthere.privacy.layout import Layout
+from whosthere.privacy.scheme import Layout
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)"),

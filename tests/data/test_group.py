@@ -13,7 +13,7 @@ def test_it_is_what_selecting_gives(traces, rng, m):
     group, copied = Group(traces, rows), traces.select(rows)
     assert group.n_users == m
     assert group.n_visits == copied.n_visits
-    assert group.traces.users == copied.users
+    assert group.users == copied.users
     assert np.array_equal(group.counts(), copied.counts())
     for i in range(m):
         assert np.array_equal(group.trace(i), copied.trace(i))
@@ -22,7 +22,7 @@ def test_it_is_what_selecting_gives(traces, rng, m):
 
 def test_all_are_everybody_in_order(traces):
     group = Group.all_of(traces)
-    assert group.traces.users == traces.users
+    assert group.users == traces.users
     assert np.array_equal(group.counts(), traces.counts())
     assert np.array_equal(group.trace(-1), traces.trace(39))
 

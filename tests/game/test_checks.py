@@ -18,7 +18,7 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.control import FALSE_ALARMS, impossible_values, law_control
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import FAULTS, LAW_CONTROL
-from whosthere.privacy.mechanism import Bounded, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.publish import Publication
 from whosthere.privacy.rounding import Round, Suppress
@@ -283,7 +283,7 @@ def only_without_target_protected(scene, i, trial):
     if not trial.labels[scene.target]:
         return trial
     kept = trial.publication.only
-    release = replace(kept.release, counts=kept.counts)
+    release = replace(kept.release, values=kept.counts)
     nothing = tuple(np.zeros_like(draw) for draw in kept.noise)
     return changed(trial, release=release, noise=nothing)
 
@@ -292,7 +292,7 @@ def two_cells_swapped(scene, i, trial):
     counts = trial.publication.release.counts.copy()
     cells = scene.population.tested.trace(scene.target)[:1]
     counts.reshape(-1)[[0, *cells]] = counts.reshape(-1)[[*cells, 0]]
-    release = replace(trial.publication.release, counts=counts)
+    release = replace(trial.publication.release, values=counts)
     return changed(trial, release=release)
 
 
@@ -356,7 +356,7 @@ def another_release(monkeypatch):
 
 
 def bounding_skipped(monkeypatch):
-    monkeypatch.setattr(Mechanism, "bound", lambda self, traces, rng: Bounded(traces, 0.0))
+    monkeypatch.setattr(Mechanism, "bound", lambda self, traces, rng: traces)
 
 
 def bounding_too_tight(monkeypatch):

@@ -12,7 +12,7 @@ from whosthere.auditing.loading import load_audit
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
 from whosthere.reporting.sections.overview import overview
-from whosthere.reporting.sections.who import who_section
+from whosthere.reporting.sections.people import who_section
 
 ALIKE = "share more than half of them with one other person"
 QUICK = {"mechanisms": "raw", "group_size": 40, "attacks": "likelihood-ratio", "targets": 3}

@@ -29,7 +29,7 @@ from whosthere.inference.vocabulary import (
     SHARED_AUC,
     UTILITY,
 )
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
+from whosthere.privacy.guarantees import guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 
 TARGETS = (11, 3, 7, 5, 2, 19)

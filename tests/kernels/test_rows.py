@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.kernels import rows
-from whosthere.kernels.random_words import random_word
+from whosthere.kernels.drawing import random_word
 from whosthere.kernels.rows import (
     count_cells,
-    count_pairs,
     count_periods,
     group_by_row,
     renumber_regions,
@@ -142,11 +141,3 @@ def test_renumbered_regions_keep_their_epochs(rng, monkeypatch, n_regions, n_epo
     for a, b in itertools.pairwise(indptr):
         expected = np.sort(number[old[a:b] // n_epochs] * n_epochs + old[a:b] % n_epochs)
         assert new[a:b].tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("n", [0, 1, 3, 5, 1000])
-def test_pairs_are_counted_as_one_by_one(n):
-    rng = np.random.default_rng(n)
-    first, second = rng.integers(0, 4, n, np.int32), rng.integers(0, 3, n, np.int32)
-    times = count_pairs(first, second, 3, 12)
-    assert times.tolist() == np.bincount(first * 3 + second, minlength=12).tolist()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
 from whosthere.arrays import frozen
-from whosthere.kernels.sorting import put_smallest_first
+from whosthere.kernels.drawing import put_smallest_first
 from whosthere.kernels.unicity import (
     ANYWHERE,
     CONNECTED,
@@ -21,7 +21,6 @@ from whosthere.kernels.unicity import (
     People,
     add_first_visits,
     draw_traces,
-    draw_visits,
 )
 
 FALSE_ALARMS = 1e-4
@@ -47,7 +46,7 @@ def make(space=SPACE, time=(1.0,), *, edges=EDGES, places=CONNECTED, n_rois=3, o
 
 def rows(people, n, visits, seed=1):
     n_visits = np.full(n, visits, np.int64)
-    indptr, cells = draw_traces(people, n_visits, np.uint64(seed))
+    indptr, cells = draw_traces(people, n_visits, np.uint64(seed), in_order=False)
     return [tuple(cells[a:b].tolist()) for a, b in itertools.pairwise(indptr)]
 
 
@@ -206,20 +205,22 @@ def test_first_visits_add_up_to_the_very_traces(places, original, n_epochs):
     people = make(time=np.arange(1.0, n_epochs + 1), places=places, original=original)
     n_cells = 7 * n_epochs
     n_visits = np.random.default_rng(3).integers(0, 60, 200)
-    indptr, cells = draw_traces(people, n_visits, np.uint64(5))
+    indptr, cells = draw_traces(people, n_visits, np.uint64(5), in_order=False)
     for a, b in itertools.pairwise(indptr):
         assert (np.diff(cells[a:b]) > 0).all()
     assert (np.diff(indptr) <= n_visits).all()
     expected = np.bincount(cells, minlength=n_cells).tolist()
     for more in (0, 5):
-        bounds, visits = draw_visits(people, n_visits + more, np.uint64(5))
+        bounds, visits = draw_traces(people, n_visits + more, np.uint64(5), in_order=True)
         counts = np.zeros(n_cells + 1, np.int32)
         add_first_visits(bounds, visits, n_visits, counts)
         assert counts[:-1].tolist() == expected
 
 
 def test_counts_are_added_to_what_is_there():
-    bounds, visits = draw_visits(make(places=ANYWHERE), np.array([1, 0, 1]), np.uint64(0))
+    bounds, visits = draw_traces(
+        make(places=ANYWHERE), np.array([1, 0, 1]), np.uint64(0), in_order=True
+    )
     counts = np.full(8, 10, np.int32)
     add_first_visits(bounds, visits, np.array([1, 0, 1]), counts)
     assert counts.sum() == 82
@@ -249,7 +250,7 @@ def test_nobody_and_no_visits():
     assert rows(make(), 0, 5) == []
     assert rows(make(), 3, 0) == [(), (), ()]
     assert rows(make(original=True), 3, 0) == [(), (), ()]
-    bounds, visits = draw_visits(make(), np.empty(0, np.int64), np.uint64(0))
+    bounds, visits = draw_traces(make(), np.empty(0, np.int64), np.uint64(0), in_order=True)
     assert (bounds.tolist(), visits.size) == ([0], 0)
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.paper.claims import CLAIMS, OURS, judged
+from whosthere.paper.claims import CLAIMS, OURS, Asked, Bound, Status, bounded, judge, judged
 from whosthere.paper.datasets import LIKE
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK
-from whosthere.paper.judging import Asked, Bound, Status, bounded, judge
 from whosthere.paper.results import Numbers, Place, beside_published, published, summarised
 
 N_TARGETS = 40

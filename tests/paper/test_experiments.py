@@ -8,7 +8,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
 from whosthere.paper.datasets import LIKE, PRESETS, find_dataset, made_traces
 from whosthere.paper.experiments import EXPERIMENTS, Size, named_experiments, size_of
-from whosthere.paper.notes import notes_on
+from whosthere.paper.outcome import notes_on
 from whosthere.paper.results import published
 
 SIZE = Size(targets=3, releases=2, control_releases=0)
@@ -69,7 +69,7 @@ def test_notes_are_about_series():
     milan, cdr = (notes_on("dp-user-day", like) for like in ("milan", "cdr"))
     assert set(cdr) < set(milan)
     assert not any("Milan" in note for note in cdr)
-    assert notes_on("fit", "milan") == ()
+    assert notes_on("fit", "milan") == []
 
 
 def test_names():

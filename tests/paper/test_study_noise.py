@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
-from whosthere.privacy.alphabet import Span
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Laplace
+from whosthere.privacy.step import Span
 from whosthere.privacy.units import UserDay
 
 M = 400

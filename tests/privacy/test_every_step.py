@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from whosthere.privacy.alphabet import WITHHELD, Span
-from whosthere.privacy.catalogue import MECHANISMS, STEPS
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import MECHANISMS, STEPS, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
-from whosthere.privacy.step import NO_DRAW
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Span
 from whosthere.privacy.units import User
 
 M = 23

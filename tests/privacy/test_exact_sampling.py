@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from whosthere.privacy import enclosures, exact_sampling
+from whosthere.privacy import exact_sampling
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -40,8 +40,8 @@ class TestEnclosures:
             context.prec = 200
             power = (-Decimal(x.numerator) / Decimal(x.denominator)).exp()
             for found, exact in (
-                (enclosures.exponential(x, bits), power),
-                (enclosures.logistic(x, bits), power / (1 + power)),
+                (exact_sampling.exponential(x, bits), power),
+                (exact_sampling.logistic(x, bits), power / (1 + power)),
             ):
                 low, high = found
                 assert low <= exact * 2**bits <= high
@@ -49,7 +49,7 @@ class TestEnclosures:
 
     @pytest.mark.parametrize("z", [0.0, 1e-3, 0.3, 1.0, 2.5, 5.0, 6.3])
     def test_tails_of_the_normal_law(self, z):
-        ends = {bits: enclosures.erfc(Fraction(z) ** 2, bits) for bits in (64, 128, 400)}
+        ends = {bits: exact_sampling.erfc(Fraction(z) ** 2, bits) for bits in (64, 128, 400)}
         for bits, (low, high) in ends.items():
             assert high - low <= 2
             assert low <= ends[400][1] / Fraction(2) ** (400 - bits)
@@ -57,7 +57,7 @@ class TestEnclosures:
         assert ends[400][0] / 2**400 == pytest.approx(special.erfc(z), rel=1e-14)
 
     def test_pi(self):
-        low, high = enclosures._pi(64)
+        low, high = exact_sampling._pi(64)
         assert low <= Fraction(math.pi) * 2**64 + 2**13
         assert (low / 2**64, high / 2**64) == (math.pi, math.pi)
         assert high - low <= 2
@@ -69,13 +69,13 @@ class TestEnclosures:
             place = float(-special.ndtri(tail / 2))
             error = 1e-13 * (1 + place)
             for end, side in ((place - error, 1), (place + error, 0)):
-                bounds = enclosures.erfc(Fraction(max(end, 0.0)) ** 2 / 2, 128)
+                bounds = exact_sampling.erfc(Fraction(max(end, 0.0)) ** 2 / 2, 128)
                 exact = Fraction(float(tail)) * 2**128
                 assert exact <= bounds[1] if side else exact >= bounds[0]
 
 
 class TestDecisions:
-    @pytest.mark.parametrize("enclose", [enclosures.exponential, enclosures.logistic])
+    @pytest.mark.parametrize("enclose", [exact_sampling.exponential, exact_sampling.logistic])
     def test_more_bits_are_drawn_only_where_64_do_not_decide(self, monkeypatch, enclose):
         x = Fraction(41, 10)
         low, high = enclose(x, 64)
@@ -97,7 +97,7 @@ class TestDecisions:
     def test_normal_noise_close_to_a_whole_number(self, monkeypatch, sigma):
         """Words on both sides of erfc(k / (sigma sqrt 2)) differ by one in the noise."""
         k = max(1, round(sigma))
-        bound, _ = enclosures.erfc(Fraction(k) ** 2 / (2 * Fraction(sigma) ** 2), 64)
+        bound, _ = exact_sampling.erfc(Fraction(k) ** 2 / (2 * Fraction(sigma) ** 2), 64)
         words = [np.array([bound - 1, bound + 2], np.uint64), np.zeros(2, np.uint64)]
         monkeypatch.setattr(exact_sampling, "fair_words", lambda size: words.pop(0))
         assert floored_normal((2,), sigma).tolist() == [k, k - 1]

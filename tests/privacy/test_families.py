@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whosthere.errors import SpecError
-from whosthere.privacy.catalogue import MECHANISMS
-from whosthere.privacy.families import Family
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import MECHANISMS, Family, Mechanism
 
 TEMPLATES = [
     "suppress(k=?)",

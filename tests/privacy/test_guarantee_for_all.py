@@ -14,10 +14,9 @@ from scipy.stats import norm
 
 from whosthere.data.cities import simulate
 from whosthere.data.floor import class_ends
-from whosthere.privacy.guarantee_for_all import PooledCurve, guarantee_for_all
-from whosthere.privacy.guarantees import game_guarantee
+from whosthere.privacy.guarantees import game_guarantee, guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.trade_off import Budget, NormalShift, Walk
+from whosthere.privacy.trade_off import Budget, NormalShift, PooledCurve, Walk, walk
 
 FPR = (0.0, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0)
 
@@ -39,7 +38,7 @@ class TestOneCurve:
             *(Budget(0.5), Budget(1, 0.05), Budget(60), Budget(0)),
             *(NormalShift(0), NormalShift(0.05), NormalShift(0.7), NormalShift(3)),
             *(Walk(0.3, 0, 7), Walk(1, 0.2, 4), Walk(0.02, 0, 500), Walk(1e-3, 0.1, 3000)),
-            *(Walk(1, 0, 2000), Walk(1, 0, 0), Walk(1e-7, 0, (1 << 20) + 1)),
+            *(Walk(1, 0, 2000), Walk(1, 0, 0), walk(1e-7, 0, (1 << 20) + 1)),
         ],
     )
     def test_is_its_own_pool(self, curve):

@@ -8,7 +8,7 @@ import pytest
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
-from whosthere.privacy.layout import Layout
+from whosthere.privacy.scheme import Layout
 
 MERGED = (0, 1, 0, 2, 1, 1, 0)
 

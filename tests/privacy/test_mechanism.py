@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.alphabet import WITHHELD, Span
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.shapes import Map
-from whosthere.privacy.step import Correction
+from whosthere.privacy.step import WITHHELD, Correction, Span
 from whosthere.privacy.units import Event, Guarantee, User, UserDay
 
 SPECS = [

@@ -6,10 +6,9 @@ import pytest
 from whosthere.data.traces import Group
 from whosthere.errors import InputError
 from whosthere.game.rounds import Population
-from whosthere.privacy.layout import ORDINARY, Layout
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import Publication, publish_table
-from whosthere.privacy.scheme import Scheme, TableScheme
+from whosthere.privacy.scheme import ORDINARY, Layout, Scheme, TableScheme
 
 RAW, SUPPRESSED = Mechanism.parse("raw"), Mechanism.parse("suppress(k=1)")
 DAYS = Layout(epochs=24)

@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from whosthere.errors import SpecError
-from whosthere.privacy.catalogue import PRESETS
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import PRESETS, Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.units import Event, User, UserDay

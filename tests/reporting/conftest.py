@@ -20,11 +20,10 @@ from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
 from whosthere.inference.scores import OF_CHECKS, SCHEMA
 from whosthere.inference.vocabulary import OF_UTILITY
-from whosthere.privacy.guarantee_for_all import GuaranteeForAll, PooledCurve
-from whosthere.privacy.guarantees import game_guarantee
+from whosthere.privacy.guarantees import GuaranteeForAll, game_guarantee
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Laplace
-from whosthere.privacy.trade_off import Budget
+from whosthere.privacy.trade_off import Budget, PooledCurve
 from whosthere.privacy.units import User
 
 SETTINGS = ("raw, m=100", "suppress(k=1), m=100", "laplace(eps=0.1, unit=event), m=100")

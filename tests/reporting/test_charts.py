@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whosthere.reporting.charts.axes import Key, Linear, Logarithmic
+from whosthere.reporting.charts.people import (
+    Curve,
+    Place,
+    RegionMap,
+    RocChart,
+    Scatter,
+    Spread,
+    Week,
+    shade,
+)
 from whosthere.reporting.charts.risk import (
     DECISIONS,
     Dot,
@@ -18,9 +27,7 @@ from whosthere.reporting.charts.risk import (
     TradeOff,
     numbered_keys,
 )
-from whosthere.reporting.charts.scores import Curve, RocChart, Scatter, Spread
-from whosthere.reporting.charts.shades import Place, RegionMap, Week, shade
-from whosthere.reporting.charts.svg import element, picture, text
+from whosthere.reporting.charts.svg import Key, Linear, Logarithmic, element, picture, text
 
 EVIL = '<script>alert("1")</script>\'&'
 A, B = numbered_keys(["a", EVIL]).values()
@@ -30,7 +37,13 @@ CHARTS = {
     "dots": DotChart(
         EVIL,
         "AUC",
-        (Protection(EVIL, (Dot(A, 0.7, 0.6, 0.8, EVIL), Dot(B, 0.5, None, None, "b")), 0.9, 1.0),),
+        (
+            Protection(
+                EVIL,
+                (Dot(A, 0.7, 0.6, 0.8, EVIL), Dot(B, 0.5, None, None, "b")),
+                {"ceiling": 0.9, "guarantee": 1.0},
+            ),
+        ),
         0.6,
         0.4,
         1.0,
@@ -41,14 +54,10 @@ CHARTS = {
         "risk",
         (
             Protection(
-                EVIL, (Dot(DECISIONS["accept"], 0.5, 0.4, 0.6, EVIL),), 0.6, number=1, kept=0.9
+                EVIL, (Dot(DECISIONS["accept"], 0.5, 0.4, 0.6, EVIL),), {"ceiling": 0.6}, 1, 0.9
             ),
             Protection(
-                "b",
-                (Dot(DECISIONS["reject"], 0.9, None, None, "b"),),
-                guarantee=1.0,
-                number=2,
-                kept=0.0,
+                "b", (Dot(DECISIONS["reject"], 0.9, None, None, "b"),), {"guarantee": 1.0}, 2, 0.0
             ),
         ),
         0.6,
@@ -64,9 +73,9 @@ CHARTS = {
     "one point": Scatter("t", "visits", "AUC", ((3.0, 0.4, "a"),)),
     "no point": Scatter("t", "visits", "AUC", ()),
     "diagonal": Scatter("t", "true", "estimated", ((0.1, 0.2, "a"),), diagonal=True),
-    "map": RegionMap(EVIL, (Place(9.0, 45.0, 4, EVIL), Place(9.1, 45.1, None, "b"))),
-    "one place": RegionMap("t", (Place(9.0, 45.0, 0, "a"),)),
-    "week": Week(EVIL, tuple((i % 5, EVIL) for i in range(168))),
+    "map": RegionMap(EVIL, (Place(9.0, 45.0, "q4", EVIL), Place(9.1, 45.1, "none", "b"))),
+    "one place": RegionMap("t", (Place(9.0, 45.0, "q0", "a"),)),
+    "week": Week(EVIL, tuple((f"q{i % 5}", EVIL) for i in range(168))),
 }
 each = pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
 
@@ -137,9 +146,10 @@ def test_north_is_up():
 
 @given(st.floats(-1, 2), st.floats(0.01, 5))
 def test_shades_grow_with_values(value, largest):
-    assert shade(value, largest) in range(5)
+    assert shade(value, largest) in {"q0", "q1", "q2", "q3", "q4"}
     assert shade(value, largest) <= shade(min(value + 0.1, largest), largest) or value > largest
-    assert shade(largest, largest) == 4
+    assert shade(largest, largest) == "q4"
+    assert shade(None, largest) == "none"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0.001, 1e6), st.floats(-2e6, 2e6))
@@ -172,5 +182,5 @@ def test_elements_escape_what_comes_in():
     made = str(element("g", EVIL, class_=EVIL, data_name=EVIL))
     assert "<script" not in made
     assert ElementTree.fromstring(made).get("data-name") == EVIL
-    assert "<script" not in str(text(1, 2, EVIL, class_="tick"))
-    assert "<script" not in str(picture(1, 2, EVIL))
+    assert "<script" not in str(text(1, 2, EVIL, "tick"))
+    assert "<script" not in str(picture(2, EVIL))

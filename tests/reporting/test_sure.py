@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from whosthere.inference.metrics import pooled_auc
-from whosthere.reporting.charts.axes import Key
+from whosthere.reporting.charts.svg import Key
 from whosthere.reporting.sections.sure import RATES, roc_curve
 
 

@@ -22,8 +22,7 @@ from whosthere.errors import FileError, InputError, SpecError
 from whosthere.inference.looks import ERROR
 from whosthere.inference.scores import SCHEMA
 from whosthere.inference.vocabulary import CEILING, CONTROL, NOT_ATTACKS
-from whosthere.privacy.families import Family
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import Family, Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import utility
 from whosthere.search.recommendation import SEARCHER as SEARCHING_ATTACK

@@ -23,7 +23,7 @@ import numpy as np
 
 from whosthere import kernels, specs
 from whosthere.errors import MissingExtraError
-from whosthere.privacy.parameters import check_integer, check_positive
+from whosthere.specs import check_integer, check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

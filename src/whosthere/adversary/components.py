@@ -40,6 +40,7 @@ from whosthere.arrays import own
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -66,22 +67,21 @@ class Completion:
     ----------
     completed
         What counts are completed to, shape (n_rates, n_bins).
-    bin_of_symbol
-        Bin of each published symbol from 0; larger ones are taken as they are, less `shift`.
     precision
         One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
-        tables the squared deviation is the rate and `added`.
+        tables the squared deviation is the rate and the `noise` of `scales`.
     weight
         Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
         nearly 0 where next to nothing is published.
+    scales
+        How kernels read the tables. Symbols without a bin are taken as they are, less `shift`.
     """
 
     tables: CountTables
     completed: NDArray[np.float32]
-    bin_of_symbol: NDArray[np.int32]
     precision: Floats
     weight: Floats
-    added: float
+    scales: Scales
 
     def deviations(self, log_rates: Floats) -> Floats:
         """Return the deviation of cells of the given rates, same shape."""
@@ -90,7 +90,7 @@ class Completion:
         beyond = place > self.precision.size - 1
         if not beyond.any():
             return np.asarray(within)
-        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.added), within)
+        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.scales.noise), within)
 
     def residuals(
         self, symbols: NDArray[np.int32], base: Base, moved: NDArray[np.float32]
@@ -102,27 +102,19 @@ class Completion:
         says how many times larger the rates assumed so far are, as logarithms, shape (n_regions,
         n_epochs), or (1, 1) where they are the base rates.
         """
-        tables, alphabet = self.tables, self.tables.alphabet
         return kernels.standardised_residuals(
             symbols,
             *base,
             moved,
             self.completed,
-            self.bin_of_symbol,
             self.precision,
             self.weight,
-            tables.first,
-            tables.step,
-            self.added,
-            tables.shift,
-            alphabet.base,
-            int(alphabet.withholds),
+            self.scales,
         )
 
     def relative_deviations(self, base: Base) -> NDArray[np.float32]:
         """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
-        first, step = self.tables.first, self.tables.step
-        return kernels.relative_deviations(*base, self.precision, first, step, self.added)
+        return kernels.relative_deviations(*base, self.precision, self.scales)
 
 
 @lru_cache(maxsize=32)
@@ -144,10 +136,11 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     return Completion(
         tables=tables,
         completed=own(np.minimum(completed, most), np.float32),
-        bin_of_symbol=own(bins[bins < bins[-1]], np.int32),
         precision=own(1 / np.sqrt(squared), np.float64),
         weight=own(np.minimum(width**2 * tables.information / squared, 1.0), np.float64),
-        added=noise + _ONE_PERSON,
+        scales=tables.scales._replace(
+            bin_of_symbol=own(bins[bins < bins[-1]], np.int32), noise=noise + _ONE_PERSON
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln, softmax
@@ -22,9 +22,10 @@ from whosthere.privacy.probability import log_probability, log_withheld
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.privacy.alphabet import Alphabet
+    from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import Release
+    from whosthere.privacy.step import Alphabet
 
 # Rates are tabulated on a logarithmic grid. Above the largest, a published count is as good as
 # normal; below the smallest, all that matters is proportional to the rate.
@@ -83,14 +84,14 @@ class CountTables:
         return np.asarray(found[:, 0])
 
     @cached_property
-    def of_chances(self) -> tuple[Any, ...]:
+    def of_chances(self) -> tuple[NDArray[np.float64], Scales]:
         """What kernels look log chances of symbols up by."""
-        return np.ascontiguousarray(self.log_chance.T), *self._scales
+        return np.ascontiguousarray(self.log_chance.T), self.scales
 
     @cached_property
-    def of_ratios(self) -> tuple[Any, ...]:
+    def of_ratios(self) -> tuple[NDArray[np.float64], Scales]:
         """What kernels look log ratios of symbols up by."""
-        return np.ascontiguousarray(self.log_ratio.T), *self._scales
+        return np.ascontiguousarray(self.log_ratio.T), self.scales
 
     def information_on_levels(
         self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
@@ -110,9 +111,10 @@ class CountTables:
         return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
 
     @property
-    def _scales(self) -> tuple[NDArray[np.int32], float, float, float, float, int, int]:
+    def scales(self) -> Scales:
+        """How kernels read the tables."""
         scales = self.bin_of_symbol, self.first, self.step, self.noise, self.shift
-        return *scales, self.alphabet.base, int(self.alphabet.withholds)
+        return kernels.Scales(*scales, self.alphabet.base, int(self.alphabet.withholds))
 
     @property
     def _last(self) -> float:

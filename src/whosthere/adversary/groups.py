@@ -148,7 +148,8 @@ class GroupSampler:
             )
         place = np.full(reference.n_cells, -1, np.int32)
         place[cells] = np.arange(cells.size)
-        indptr, visits = kernels.restrict_rows(reference.indptr, reference.cells, place)
+        visits = place[reference.cells]
+        indptr, visits = kernels.take_marked(reference.indptr, visits, visits >= 0)
         known = place[target]
         return _People(
             own(indptr, np.int64),
@@ -172,8 +173,9 @@ def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) ->
     indptr, cells, target, _ = people
 
     def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> bool:
+        no_pairs = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
         return kernels.publish_groups(
-            indptr, cells, target, m, stages, key, first, stop, lanes, counts
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *no_pairs
         )
 
     counts, _ = _in_smallest_type(people, n, make)
@@ -188,7 +190,7 @@ def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> C
     def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> _Changes | None:
         bounds, room = np.zeros(stop - first + 1, np.int64), (stop - first) * most
         found = _Changes(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
-        fits = kernels.publish_pairs(
+        fits = kernels.publish_groups(
             indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
         )
         return found if fits else None
@@ -223,7 +225,7 @@ def _in_smallest_type(
 
 
 class _Changes(NamedTuple):
-    """How pairs differ, as in `kernels.publish_pairs`."""
+    """How pairs differ, as in `kernels.publish_groups`."""
 
     bounds: NDArray[np.int64]
     changed: NDArray[np.int32]

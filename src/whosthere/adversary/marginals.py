@@ -163,7 +163,7 @@ class _Imitation:
         # Only whole traces can be bounded as the publisher bounds them.
         rng = np.random.default_rng(self.seed)
         traces = self.model.with_mean(mean).generate(self.release.group_size, rng, evenly=True)
-        return self.published(self.mechanism.bound(traces, rng).traces.counts())
+        return self.published(self.mechanism.bound(traces, rng).counts())
 
     def published(self, counts: NDArray[np.int32]) -> float:
         """Return the total per person that is published of true counts, on average if known."""
@@ -172,7 +172,7 @@ class _Imitation:
             occurring = np.bincount(counts.reshape(-1))
             return float(occurring @ self.expected[: occurring.size]) / m
         values = self.mechanism.apply(counts, m, np.random.default_rng(self.seed))
-        return float(filled(replace(self.release, counts=values, withheld=None)).sum()) / m
+        return float(filled(replace(self.release, values=values)).sum()) / m
 
 
 def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -168,7 +168,7 @@ class UnicityModel:
         and there is much less chance in the total.
         """
         visits = self.activity.at(_even_shares(n, rng) if evenly else rng.random(n))
-        indptr, cells = kernels.draw_traces(self.people, visits, _key(rng))
+        indptr, cells = kernels.draw_traces(self.people, visits, _key(rng), in_order=False)
         return Traces(
             _names(n), own(indptr, np.int64), own(cells, np.int32), self.regions, self.epochs
         )
@@ -204,8 +204,8 @@ class SamePeople:
         if (n_visits > self._n_drawn).any():
             # More than is needed now, so that the next mean hardly asks for more.
             self._n_drawn = self._visits(_ROOM * mean)
-            self._bounds, self._cells = kernels.draw_visits(
-                self._model.people, self._n_drawn, self._key
+            self._bounds, self._cells = kernels.draw_traces(
+                self._model.people, self._n_drawn, self._key, in_order=True
             )
         n_regions, n_epochs = self._model.space.size, self._model.time.size
         # One cell more, which stands for none.

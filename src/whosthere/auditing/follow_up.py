@@ -33,7 +33,7 @@ from whosthere.game.target import TARGET_GAME
 from whosthere.inference.measure import per_target
 from whosthere.inference.metrics import mean_over_targets
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
-from whosthere.privacy.layout import Layout
+from whosthere.privacy.scheme import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -43,7 +43,7 @@ from whosthere.inference.vocabulary import (
     STRONGEST,
     UTILITY,
 )
-from whosthere.privacy.guarantee_for_all import guarantee_for_all
+from whosthere.privacy.guarantees import guarantee_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import Task
     from whosthere.game.together import Together
     from whosthere.inference.looks import Look
-    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+    from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.privacy.scheme import TableScheme
 
 _WHY_UNTRUSTED = {

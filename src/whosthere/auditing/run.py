@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import Task
     from whosthere.game.scoring import Scored
     from whosthere.inference.looks import Look
-    from whosthere.privacy.guarantee_for_all import GuaranteeForAll
+    from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.progress import Move
 
 

@@ -26,7 +26,7 @@ from whosthere.progress import progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.paper.judging import Judgement
+    from whosthere.paper.claims import Judgement
     from whosthere.paper.outcome import StudyResult
     from whosthere.paper.study import PreparedStudy
 
@@ -150,7 +150,7 @@ def _show_result(result: StudyResult, *, figures: bool) -> None:
 
 
 def _show_claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    from whosthere.paper.judging import Status
+    from whosthere.paper.claims import Status
 
     if not judgements:
         return

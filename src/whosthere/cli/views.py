@@ -334,8 +334,7 @@ def mechanisms() -> None:
 
     Example: `whosthere mechanisms`
     """
-    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
-    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.mechanism import MECHANISMS, PRESETS, Mechanism
 
     console.heading("Steps (--mechanism); join several with |")
     for name, kind in MECHANISMS.kinds.items():

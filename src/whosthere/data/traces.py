@@ -338,7 +338,7 @@ class Group:
     """People chosen from traces, the given rows of everybody, in an order of their own.
 
     An audit draws groups by the thousand, of which mostly the counts are asked for. They are
-    counted where they stand; traces of their own are made for who asks.
+    counted where they stand; ids and traces of their own are made for who asks.
     """
 
     everybody: Traces
@@ -362,6 +362,11 @@ class Group:
         """How many visits they made together."""
         indptr = self.everybody.indptr
         return int((indptr[self.rows + 1] - indptr[self.rows]).sum())
+
+    @cached_property
+    def users(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple([self.everybody.users[row] for row in self.rows.tolist()])
 
     @cached_property
     def traces(self) -> Traces:

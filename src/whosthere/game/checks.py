@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from whosthere import kernels
 from whosthere.data.cells import epoch_of
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
@@ -254,7 +253,7 @@ class _Tally:
         if span > _MOST_SPAN * true.size:
             self._parts.append((true, published, np.ones(true.size, np.int64)))
         else:
-            times = kernels.count_pairs(true, published, width, span)
+            times = np.bincount(true * width + published, minlength=span)
             seen = np.flatnonzero(times)
             self._parts.append((seen // width, seen % width, times[seen]))
         if sum(part[0].size for part in self._parts) > _MANY:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whosthere.data.floor import class_ends
-from whosthere.privacy.layout import ORDINARY, Layout
+from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

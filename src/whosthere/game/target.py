@@ -258,7 +258,7 @@ class TargetTable:
         if not self.mechanism.bounds_visits:
             return Candidates(people, people)
         bounding = self.rounds.rng("would-be bounding", *self.rounds.task.scheme.key, i)
-        bounded = self.mechanism.bound(people.traces, bounding).traces
+        bounded = self.mechanism.bound(people.traces, bounding)
         return Candidates(people, Group.all_of(bounded))
 
     @cached_property

@@ -1,17 +1,23 @@
 from .count_matrix import CountMatrix, cell_sums, standardised_cells, standardised_sums
-from .groups import LINE, publish_groups, publish_pairs, restrict_rows
+from .fitted_rates import (
+    fit_rank_one,
+    fit_shaped,
+    relative_deviations,
+    standardised_residuals,
+)
+from .groups import LINE, publish_groups
 from .l1_logistic import minimise
-from .lines import log_ratios_at_nodes, scores_of_draws, sum_log_chances
-from .low_rank import relative_deviations, standardised_residuals
-from .rank_one import fit_rank_one, fit_shaped
-from .records import count_fates, empty_key_table, look_up_keys, number_keys
+from .lines import Scales, log_ratios_at_nodes, scores_of_draws, sum_log_chances
 from .rows import (
     count_cells,
-    count_pairs,
+    count_fates,
     count_periods,
+    empty_key_table,
     group_by_row,
+    look_up_keys,
     merge_rows,
     most_shared,
+    number_keys,
     renumber_regions,
     sample_within_periods,
     split_keys,
@@ -21,21 +27,20 @@ from .rows import (
 )
 from .stages import Stages
 from .threads import in_parts, one_thread
-from .unicity import People, add_first_visits, draw_traces, draw_visits
+from .unicity import People, add_first_visits, draw_traces
 
 __all__ = [
     "LINE",
     "CountMatrix",
     "People",
+    "Scales",
     "Stages",
     "add_first_visits",
     "cell_sums",
     "count_cells",
     "count_fates",
-    "count_pairs",
     "count_periods",
     "draw_traces",
-    "draw_visits",
     "empty_key_table",
     "fit_rank_one",
     "fit_shaped",
@@ -49,10 +54,8 @@ __all__ = [
     "number_keys",
     "one_thread",
     "publish_groups",
-    "publish_pairs",
     "relative_deviations",
     "renumber_regions",
-    "restrict_rows",
     "sample_within_periods",
     "scores_of_draws",
     "split_keys",

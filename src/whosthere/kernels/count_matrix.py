@@ -96,10 +96,7 @@ def standardised_sums(
     mean: NDArray[np.float32],
     scale: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Return the weighted sum of each cell's counts less their mean, over their scale; (n_cells,).
-
-    In single precision.
-    """
+    """Return the weighted sums of counts less their cell's mean, over its scale; (n_cells,)."""
     base, copies = counts.base, counts.copies
     p, n = base.shape
     total = np.zeros(p, np.float32)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_share, random_word
+from whosthere.kernels.drawing import random_share, random_word
 from whosthere.kernels.stages import Stages, publish_cell, publish_lanes
 
 if TYPE_CHECKING:
@@ -40,145 +40,75 @@ def publish_groups(
     stop: int,
     lanes: NDArray[np.unsignedinteger],
     published: NDArray[np.unsignedinteger],
+    bounds: NDArray[np.int64],
+    changed: NDArray[np.int32],
+    changes: NDArray[np.int32],
 ) -> bool:
-    """Fill in published counts of groups of m people, the target in each one of even number.
+    """Fill in published counts of groups of m people; return whether all of them fit in.
+
+    Where `bounds` is empty, the target is in each group of even number. Otherwise a group is a
+    pair: its counts are without the target, and it is noted how they change if the target replaces
+    the last of its people. Both groups of a pair share all random numbers. So they differ at most
+    where either the target or the one replaced was.
 
     Parameters
     ----------
-    indptr, cells
-        Compressed rows of the people to choose from, at least m.
-    target
-        Cells of the target, who is none of them; sorted.
-    m
-        People in a group, the target among them where in.
-    stages
-        What is done to counts.
-    key
-        Decides on all random numbers.
+    indptr, cells, target
+        Compressed rows of at least m people to choose from; cells of the target, who is none of
+        them, sorted.
     first, stop
-        The number of the group to begin with, which is a multiple of the number of lanes, and of
-        the one to stop before.
+        The groups to make; the first is a multiple of the number of lanes.
     lanes
         Room for the lanes of everybody, shape (n_people, n_lanes), `LINE` bytes for each of them.
         The type holds the number of all people who visited a cell, the target included.
     published
         Shape (n_cells, n_groups); the columns of these groups are filled in.
-
-    Returns
-    -------
-    Whether all counts fit in.
+    bounds, changed, changes
+        Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
+        `changes` says; filled in. There must be room for target and longest row in each pair.
     """
-    n_cells = published.shape[0]
+    n_cells, paired = published.shape[0], bounds.size > 0
     counts = np.empty((min(_TILE, n_cells), lanes.shape[1]), lanes.dtype)
     people, order = np.empty(lanes.shape[0], np.int32), np.arange(lanes.shape[0], dtype=np.int32)
     noise_key = random_word(key, -1)
     most = np.iinfo(published.dtype).max
+    done = np.zeros(lanes.shape[1], np.int64)
     for begin in range(first, stop, lanes.shape[1]):
         end = min(begin + lanes.shape[1], stop)
         lanes[:] = 0
         for group in range(begin, end):
-            drawn = m - 1 if group % 2 == 0 else m
+            drawn = m if paired or group % 2 else m - 1
             people[:] = order
             _choose(people, drawn, random_word(key, group), lanes, group - begin)
+            if paired:
+                last, i = people[m - 1], group - first
+                done[group - begin] = bounds[i]
+                bounds[i + 1] = _replace(
+                    target, cells, indptr[last], indptr[last + 1], changed, changes, bounds[i]
+                )
         at = indptr[:-1].copy()
         of_target = 0
         for start in range(0, n_cells, _TILE):
             tile = counts[: min(_TILE, n_cells - start)]
+            beyond = start + tile.shape[0]
             _count(cells, at, indptr, lanes, start, tile)
-            while of_target < target.size and target[of_target] < start + tile.shape[0]:
-                for lane in range(begin % 2, end - begin, 2):
-                    tile[target[of_target] - start, lane] += 1
-                of_target += 1
+            if paired:
+                for lane in range(end - begin):
+                    i = done[lane]
+                    while i < bounds[begin + lane - first + 1] and changed[i] < beyond:
+                        changes[i] += np.int32(tile[changed[i] - start, lane])
+                        i += 1
+                    done[lane] = i
+            else:
+                while of_target < target.size and target[of_target] < beyond:
+                    for lane in range(begin % 2, end - begin, 2):
+                        tile[target[of_target] - start, lane] += 1
+                    of_target += 1
             if publish_lanes(tile, stages, noise_key, start, begin, end, published) > most:
                 return False
+    if paired:
+        _keep_changes(stages, noise_key, first, stop, published, bounds, changed, changes)
     return True
-
-
-@njit(cache=True, nogil=True)
-def publish_pairs(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    target: NDArray[np.int32],
-    m: int,
-    stages: Stages,
-    key: np.uint64,
-    first: int,
-    stop: int,
-    lanes: NDArray[np.unsignedinteger],
-    published: NDArray[np.unsignedinteger],
-    bounds: NDArray[np.int64],
-    changed: NDArray[np.int32],
-    changes: NDArray[np.int32],
-) -> bool:
-    """Fill in published counts of m people, and how they change if the target replaces the last.
-
-    Both groups of a pair share all random numbers. So they differ at most where either the target
-    or the one replaced was, and only these differences are kept.
-
-    Parameters
-    ----------
-    published
-        Counts without the target, shape (n_cells, n_pairs); the columns of these pairs are filled
-        in.
-    bounds, changed, changes
-        Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
-        `changes` says; filled in as well. There must be room for target and longest row in each
-        pair.
-
-    Returns
-    -------
-    Whether all counts fit in.
-    """
-    n_cells = published.shape[0]
-    counts = np.empty((min(_TILE, n_cells), lanes.shape[1]), lanes.dtype)
-    people, order = np.empty(lanes.shape[0], np.int32), np.arange(lanes.shape[0], dtype=np.int32)
-    noise_key = random_word(key, -1)
-    most = np.iinfo(published.dtype).max
-    for begin in range(first, stop, lanes.shape[1]):
-        end = min(begin + lanes.shape[1], stop)
-        lanes[:] = 0
-        for pair in range(begin, end):
-            people[:] = order
-            _choose(people, m, random_word(key, pair), lanes, pair - begin)
-            last, i = people[m - 1], pair - first
-            bounds[i + 1] = _replace(
-                target, cells, indptr[last], indptr[last + 1], changed, changes, bounds[i]
-            )
-        at = indptr[:-1].copy()
-        done = bounds[begin - first : end - first].copy()
-        for start in range(0, n_cells, _TILE):
-            tile = counts[: min(_TILE, n_cells - start)]
-            _count(cells, at, indptr, lanes, start, tile)
-            for pair in range(begin, end):
-                i, lane = done[pair - begin], pair - begin
-                while i < bounds[pair - first + 1] and changed[i] < start + tile.shape[0]:
-                    changes[i] += np.int32(tile[changed[i] - start, lane])
-                    i += 1
-                done[lane] = i
-            if publish_lanes(tile, stages, noise_key, start, begin, end, published) > most:
-                return False
-    _keep_changes(stages, noise_key, first, stop, published, bounds, changed, changes)
-    return True
-
-
-@njit(cache=True, nogil=True)
-def restrict_rows(
-    indptr: NDArray[np.int64], cells: NDArray[np.int32], place: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the compressed rows of some cells only, where cell c becomes ``place[c]``, if not -1.
-
-    `place` must keep the order of cells.
-    """
-    bounds = np.zeros(indptr.size, np.int64)
-    kept = np.empty(cells.size, np.int32)
-    end = 0
-    for row in range(indptr.size - 1):
-        for i in range(indptr[row], indptr[row + 1]):
-            kept[end] = place[cells[i]]
-            # Overwritten by the next one where this is none of the cells.
-            end += kept[end] >= 0
-        bounds[row + 1] = end
-    return bounds, kept[:end].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -189,10 +119,7 @@ def _choose(
     lanes: NDArray[np.unsignedinteger],
     lane: int,
 ) -> None:
-    """Put `n` people in random order first, all such orders being equally likely.
-
-    Each of them gets a one in the given lane.
-    """
+    """Put `n` people in random order first, and a one into the given lane of each of them."""
     for i in range(n):
         j = i + int(random_share(key, i) * (people.size - i))
         person = people[j]
@@ -271,10 +198,7 @@ def _keep_changes(
     changed: NDArray[np.int32],
     changes: NDArray[np.int32],
 ) -> None:
-    """Turn true counts after a change into changes of published ones, and keep those that are any.
-
-    `bounds` move along.
-    """
+    """Turn true counts after a change into changes of published ones; keep those that are any."""
     begin, kept = bounds[0], bounds[0]
     for pair in range(first, stop):
         end = bounds[pair - first + 1]

@@ -92,10 +92,7 @@ def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray
 
 @njit(cache=True, nogil=True)
 def _shrunk(weight: float, slope: float, radius: float) -> float:
-    """Return the best weight of one feature, given the slope of the loss at this one.
-
-    `radius` is one over the curvature of the loss.
-    """
+    """Return the best weight of a feature; `radius` is one over the curvature of the loss."""
     free = weight - slope * radius
     if free > radius:
         return free - radius
@@ -201,7 +198,8 @@ def minimise(
 ) -> NDArray[np.float64]:
     """Minimise ``sum |w| + c * loss`` over the weights of a few features, in place.
 
-    Newton steps on the smooth part, each shortened until the objective falls enough.
+    Newton steps on the smooth part, each shortened until the objective falls enough. Returns the
+    margins, shape (n_samples,).
 
     Parameters
     ----------
@@ -214,10 +212,6 @@ def minimise(
         Where to start, shape (n_features,); the result when done.
     tolerance
         Largest violation of the optimality conditions, which are about 1 in size.
-
-    Returns
-    -------
-    The margins, shape (n_samples,).
     """
     n = signs.size
     margins = np.zeros(n)

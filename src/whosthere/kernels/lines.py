@@ -1,15 +1,13 @@
 """Chances of published symbols at several rates of a cell at once.
 
 Tables hold a number for each bin of symbols and each rate, shape (n_bins, n_rates), so that the
-rates of one bin lie side by side. Rates are on a logarithmic grid that begins at `first`. Beyond
-it, a published count, which is the symbol and `base`, is normal: its mean is the rate and `shift`,
-its variance the rate and `noise`. Symbols below `marks` are no counts: their tables end with the
-grid.
+rates of one bin lie side by side. Rates are on a logarithmic grid. Beyond it, a published count is
+normal. A mark is no count: its tables end with the grid.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,34 +18,35 @@ if TYPE_CHECKING:
 _LOG_TWO_PI = float(np.log(2 * np.pi))
 
 
+class Scales(NamedTuple):
+    """How tables are read."""
+
+    bin_of_symbol: NDArray[np.int32]
+    # Logarithm of the first rate, and the distance of the logarithms.
+    first: float
+    step: float
+    # Beyond the grid, the variance of a count is the rate and the noise, its mean rate and shift.
+    noise: float
+    shift: float
+    # A count is its symbol and the base. Symbols below `marks` are no counts.
+    base: int
+    marks: int
+
+
 @njit(cache=True, nogil=True)
 def sum_log_chances(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
     nodes: NDArray[np.float64],
     log_chance: NDArray[np.float64],
-    bin_of_symbol: NDArray[np.int32],
-    first: float,
-    step: float,
-    noise: float,
-    shift: float,
-    base: int,
-    marks: int,
+    scales: Scales,
 ) -> NDArray[np.float64]:
-    """Add up log chances over the cells of each line, at each of its nodes.
+    """Add up log chances over the cells of each line, at each of its nodes: (n_lines, n_nodes).
 
-    Parameters
-    ----------
-    symbols, log_rates
-        Published symbols and fitted rates, shape (n_lines, n_cells). Negative ones are left out.
-    nodes
-        What is added to all logarithms of rates of a line, shape (n_lines, n_nodes).
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (n_lines, n_nodes).
+    Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
+    added to all logarithms of rates of a line.
     """
+    bin_of_symbol, first, step, noise, shift, base, marks = scales
     sums = np.zeros(nodes.shape)
     last = log_chance.shape[1] - 1
     for line in range(symbols.shape[0]):
@@ -80,18 +79,13 @@ def log_ratios_at_nodes(
     line: NDArray[np.int64],
     nodes: NDArray[np.float64],
     log_ratio: NDArray[np.float64],
-    bin_of_symbol: NDArray[np.int32],
-    first: float,
-    step: float,
-    noise: float,
-    shift: float,
-    base: int,
-    marks: int,
+    scales: Scales,
 ) -> NDArray[np.float64]:
     """Return the log ratio of each cell at the nodes of its line, shape (n_cells, n_nodes).
 
     Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
     """
+    bin_of_symbol, first, step, noise, shift, base, marks = scales
     found = np.empty((symbols.size, nodes.shape[1]))
     last = log_ratio.shape[1] - 1
     for i in range(symbols.size):
@@ -124,28 +118,16 @@ def scores_of_draws(
     log_weight: NDArray[np.float64],
     log_chance: NDArray[np.float64],
     log_ratio: NDArray[np.float64],
-    bin_of_symbol: NDArray[np.int32],
-    first: float,
-    step: float,
-    noise: float,
-    shift: float,
-    base: int,
-    marks: int,
+    scales: Scales,
 ) -> NDArray[np.float64]:
     """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
 
-    Parameters
-    ----------
-    symbols
-        Published in each cell, line by line, shape (n_draws, n_cells).
-    log_rates, counted
-        Fitted rates, and the chance that the person is counted, shape (n_cells,).
-    starts
-        The first cell of each line, and the number of cells, shape (n_lines + 1,).
-    nodes, log_weight
-        Levels of each line, and how likely they are if none of these cells is known, shape
-        (n_lines, n_nodes).
+    Symbols are given line by line, shape (n_draws, n_cells), fitted rates and the chance that the
+    person is `counted` by cell. `starts` are the first cell of each line, and the number of cells.
+    Levels of each line, and how likely they are if none of these cells is known, have the shape
+    (n_lines, n_nodes).
     """
+    bin_of_symbol, first, step, noise, shift, base, marks = scales
     n_draws, n_nodes = symbols.shape[0], nodes.shape[1]
     scores = np.zeros(n_draws)
     without, within = np.empty(n_nodes), np.empty(n_nodes)

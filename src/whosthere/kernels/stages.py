@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_word
+from whosthere.kernels.drawing import random_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,35 +27,21 @@ _FURTHER = 1 << 40
 
 
 class Stages(NamedTuple):
-    """Stages one after another, the tables of all in one array each.
-
-    Attributes
-    ----------
-    n
-        How many stages there are; 0 publishes counts as they are.
-    is_random
-        Whether a stage adds anything at all, shape (n,).
-    lowest
-        The lowest value of each stage's Z, shape (n,).
-    guide, guide_bits, guide_start
-        Number of the value of Z that the first `guide_bits` random bits decide for, counted from
-        the lowest. Where they leave a choice it is -1 less the number of the first one.
-    limits, limits_start
-        P(Z <= z) times 2^64, for all values of Z except the last.
-    results, results_start
-        What a sum becomes.
-    looks_up
-        Whether results differ from sums, shape (n,).
-    """
+    """Stages one after another, the tables of all in one array each; none publishes counts."""
 
     n: int
+    # Whether a stage adds anything at all, and the lowest value of its Z, shape (n,).
     is_random: NDArray[np.bool_]
     lowest: NDArray[np.int64]
+    # Number of the value of Z that the first `guide_bits` random bits decide for, counted from the
+    # lowest. Where they leave a choice it is -1 less the number of the first one.
     guide: NDArray[np.int32]
     guide_bits: NDArray[np.int64]
     guide_start: NDArray[np.int64]
+    # P(Z <= z) times 2^64, for all values of Z except the last.
     limits: NDArray[np.uint64]
     limits_start: NDArray[np.int64]
+    # What a sum becomes, and whether that differs from the sum.
     results: NDArray[np.int32]
     results_start: NDArray[np.int64]
     looks_up: NDArray[np.bool_]
@@ -73,16 +59,10 @@ def publish_lanes(
 ) -> int:
     """Publish the counts of some cells in some groups; return a number that no result exceeds.
 
-    Parameters
-    ----------
-    counts
-        Cells from `start` on, a lane for each of up to 64 groups from `first` on, which is a
-        multiple of four. They must lie within the first stage's table.
-    key
-        Decides on all random numbers.
-    published
-        Shape (n_cells, n_groups); filled in for these cells and groups. A result that it cannot
-        hold is not kept, which that number shows.
+    `counts` are of cells from `start` on, a lane for each of up to 64 groups from `first` on, which
+    is a multiple of four. They must lie within the first stage's table. These cells and groups are
+    filled in in `published`, shape (n_cells, n_groups). A result that it cannot hold is not kept,
+    which that number shows.
     """
     if stages.n == 0 or (stages.n == 1 and not stages.is_random[0]):
         return _publish_surely(counts, stages, start, first, stop, published)
@@ -126,7 +106,6 @@ def publish_lanes(
 def _copy_counts(
     counts: NDArray[np.unsignedinteger], width: int, values: NDArray[np.int32]
 ) -> None:
-    """Copy the first `width` lanes of each cell to one array."""
     for c in range(counts.shape[0]):
         given, own = counts[c], values[c * width : (c + 1) * width]
         for lane in range(own.size):

@@ -29,11 +29,7 @@ def one_thread() -> Iterator[None]:
 def in_parts(work: Callable[[int, int], _Result], n: int) -> list[_Result]:
     """Do work on ranges from 0 to n, one for each processor, and return the results in order.
 
-    Parameters
-    ----------
-    work
-        Given the first number of a range and the one after its last; must not depend on the other
-        ranges.
+    Work is given the first number of a range and the one after its last.
     """
     n_parts = 1 if _alone.get() else max(min(usable_processors(), n), 1)
     ends = [n * i // n_parts for i in range(n_parts + 1)]

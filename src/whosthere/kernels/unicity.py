@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from whosthere.kernels.random_words import random_share, random_word
-from whosthere.kernels.sorting import put_smallest_first, sort_both
+from whosthere.kernels.drawing import (
+    put_smallest_first,
+    random_share,
+    random_word,
+    sort_both,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,19 +40,11 @@ for _power in range(64):
 class People(NamedTuple):
     """The model that traces are drawn from, as plain arrays and numbers.
 
-    Attributes
-    ----------
-    space, time
-        Weight of each region and epoch, not negative, some of them positive.
-    indptr, indices
-        Neighbours of each region; read only where `places` is CONNECTED.
-    places
-        ANYWHERE, CONNECTED or SCATTERED.
-    n_rois
-        How many regions a person has at most; not read where `places` is ANYWHERE.
-    original
-        The first region is uniform, and no two visits of a trace share an epoch. Otherwise it
-        follows `space`, and every visit chooses its epoch freely.
+    `space` and `time` are weights of regions and epochs, not negative, some of them positive. The
+    neighbours of each region, `indptr` and `indices`, are read only where `places` is CONNECTED; a
+    person has at most `n_rois` regions, unless it is ANYWHERE. In the `original` variant the first
+    region is uniform, and no two visits of a trace share an epoch. Otherwise it follows `space`,
+    and every visit chooses its epoch freely.
     """
 
     space: NDArray[np.float64]
@@ -62,14 +58,19 @@ class People(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def draw_traces(
-    people: People, n_visits: NDArray[np.int64], key: np.uint64
+    people: People,
+    n_visits: NDArray[np.int64],
+    key: np.uint64,
+    in_order: bool,  # noqa: FBT001 - compiled functions have no keyword-only parameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw a trace of as many visits as each entry of `n_visits` says, as compressed rows.
 
     A trace belongs to the key and its own number. The first visits of a trace do not depend on how
     many there are.
 
-    Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each.
+    Returns the rows' bounds, shape (n_traces + 1,), and the cells, sorted and distinct in each. Or,
+    if `in_order`, the cells in the order in which they are visited; one that a person visits again
+    is replaced by the number of cells, which stands for none.
     """
     bounds = np.zeros(n_visits.size + 1, np.int64)
     cells = np.empty(n_visits.sum(), np.int32)
@@ -79,35 +80,15 @@ def draw_traces(
     for trace in range(n_visits.size):
         if n_visits[trace] > 0:
             n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
-            if n <= _FEW_VISITS:
+            if in_order:
+                end += n
+            elif n <= _FEW_VISITS:
                 end = _sort_distinct(cells, end, n, people.space.size * n_epochs)
             else:
                 end = _take_marks(model, n_rois, n_epochs, cells, end)
-            _clear(model.marks, n_rois * _words(n_epochs))
+            model.marks[: n_rois * _words(n_epochs)] = 0
         bounds[trace + 1] = end
     # Memory that was never written to costs nothing, so the rest need not be cut off by a copy.
-    return bounds, cells[:end]
-
-
-@njit(cache=True, nogil=True)
-def draw_visits(
-    people: People, n_visits: NDArray[np.int64], key: np.uint64
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw the traces of `draw_traces`, as visits in the order in which they are made.
-
-    Returns the rows' bounds, shape (n_traces + 1,), and the cells; one that a person visits again
-    is replaced by the number of cells, which stands for none.
-    """
-    bounds = np.zeros(n_visits.size + 1, np.int64)
-    cells = np.empty(n_visits.sum(), np.int32)
-    model = _prepared(people)
-    end = 0
-    for trace in range(n_visits.size):
-        if n_visits[trace] > 0:
-            n, n_rois = _draw_visits(people, model, key, trace, n_visits[trace], cells, end)
-            _clear(model.marks, n_rois * _words(people.time.size))
-            end += n
-        bounds[trace + 1] = end
     return bounds, cells[:end]
 
 
@@ -125,36 +106,22 @@ def add_first_visits(
 
 
 class _Prepared(NamedTuple):
-    """What all traces share, and memory to work in.
+    """What all traces share, and memory to work in."""
 
-    Attributes
-    ----------
-    space, time
-        Cumulated weights.
-    space_guide, time_guide
-        First region and epoch that a random number may stand for, by its leading part.
-    reached
-        Number of the last trace that reached each region, so that it need not be cleared.
-    marks
-        A bit for each epoch of each of a person's regions, in whole words for each region; none of
-        them set between traces.
-    rois, own
-        A person's regions, in the order in which they were chosen, and their cumulated weights.
-    frontier
-        The regions next to them.
-    order
-        The numbers of a person's regions, for sorting them.
-    """
-
+    # Cumulated weights, and the first index that a random number may stand for, by its beginning.
     space: NDArray[np.float64]
     time: NDArray[np.float64]
     space_guide: NDArray[np.int32]
     time_guide: NDArray[np.int32]
+    # Number of the last trace that reached each region, so that it need not be cleared.
     reached: NDArray[np.int32]
+    # A bit for each epoch of a person's regions, whole words for each; none set between traces.
     marks: NDArray[np.uint64]
+    # A person's regions as they were chosen, their cumulated weights, and the regions next to them.
     rois: NDArray[np.int32]
     own: NDArray[np.float64]
     frontier: NDArray[np.int32]
+    # The numbers of a person's regions, for sorting them.
     order: NDArray[np.int32]
 
 
@@ -238,12 +205,6 @@ def _draw_visits(
 
 
 @njit(cache=True, nogil=True)
-def _clear(marks: NDArray[np.uint64], n: int) -> None:
-    for i in range(n):
-        marks[i] = 0
-
-
-@njit(cache=True, nogil=True)
 def _sort_distinct(cells: NDArray[np.int32], begin: int, n: int, nowhere: int) -> int:
     """Sort `n` cells from `begin` on and drop those that stand for none; return where they end."""
     end = begin
@@ -264,11 +225,16 @@ def _take_marks(
     model: _Prepared, n_rois: int, n_epochs: int, cells: NDArray[np.int32], end: int
 ) -> int:
     """Write down the marked cells, ascending, from `end` on; return where they end."""
-    words = _words(n_epochs)
-    order = model.order[:n_rois]
-    _sort_places(model.rois, order)
+    words, rois, order = _words(n_epochs), model.rois, model.order[:n_rois]
+    # Regions in ascending order, which takes no time if they are sorted.
+    for i in range(n_rois):
+        j = i
+        while j > 0 and rois[order[j - 1]] > rois[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
     for place in order:
-        region = model.rois[place]
+        region = rois[place]
         for w in range(words):
             left = model.marks[place * words + w]
             while left != 0:
@@ -278,17 +244,6 @@ def _take_marks(
                 end += 1
                 left ^= lowest
     return end
-
-
-@njit(cache=True, nogil=True)
-def _sort_places(rois: NDArray[np.int32], order: NDArray[np.int32]) -> None:
-    """Fill in the order that sorts the first regions; it takes no time if they are sorted."""
-    for i in range(order.size):
-        j = i
-        while j > 0 and rois[order[j - 1]] > rois[i]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,6 @@ import gzip
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 from zoneinfo import ZoneInfo
 
@@ -23,8 +22,6 @@ from whosthere.data.reading.source import readable
 from whosthere.errors import FileError, InputError, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from whosthere.data.traces import Traces
     from whosthere.paper.choices import StudyChoices
 
@@ -79,11 +76,9 @@ class Dataset:
 
 _MILAN = Dataset(name="milan", like="milan", min_visits=10, usual_reference=2500, max_visits=10)
 _CDR = Dataset(name="cdr", like="cdr", min_visits=1, usual_reference=5000, max_visits=20)
-LIKE: Mapping[str, Dataset] = MappingProxyType({"milan": _MILAN, "cdr": _CDR})
+LIKE = {"milan": _MILAN, "cdr": _CDR}
 """The numbers that the paper gives for each of its data sets."""
-PRESETS: Mapping[str, Dataset] = MappingProxyType(
-    {f"{name}-like": replace(dataset, name=f"{name}-like") for name, dataset in LIKE.items()}
-)
+PRESETS = {f"{name}-like": replace(one, name=f"{name}-like") for name, one in LIKE.items()}
 """Data that need no file: simulated cities."""
 _NUMBERS = ("group_size", "min_visits", "reference_size", "max_visits")
 _CITY_SEED = 1

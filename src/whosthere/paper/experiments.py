@@ -7,7 +7,6 @@ the paper's two attacks, except in series that compare variants of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,14 +44,9 @@ def named(attack: str, names: Mapping[str, str]) -> str:
 
 
 class Size(NamedTuple):
-    """How much is done.
+    """How many targets, test releases of each and releases for control there are.
 
-    Attributes
-    ----------
-    targets, releases, control_releases
-        How many targets, test releases of each, and releases for control there are.
-    leaks
-        Whether to find out where and when people are found, for the reports.
+    `leaks` tells whether to find out where and when people are found, for the reports.
     """
 
     targets: int
@@ -85,20 +79,10 @@ def size_of(
     )
 
 
-@dataclass(frozen=True)
-class Point:
-    """One setting of a series.
+class Point(NamedTuple):
+    """One setting of a series; `value` is that of its parameter, as tables write it.
 
-    Attributes
-    ----------
-    value
-        Of the series' parameter, as tables write it.
-    mechanism
-        What is done to the counts.
-    group_size
-        People in a release; the data set's own where it is None.
-    knowledge
-        What is known of a target.
+    Where no group size is given, it is the data set's own.
     """
 
     value: str
@@ -116,8 +100,7 @@ class Point:
         return Setting(scheme, knowledge_rule(self.knowledge))
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """Points that differ in one parameter, and the attacks that are made in all of them."""
 
     name: str
@@ -126,21 +109,8 @@ class Series:
     attacks: tuple[str, ...] = _THREE
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What is measured, and what for.
-
-    Attributes
-    ----------
-    name
-        What commands and results call it.
-    question
-        What it is to answer, in one sentence.
-    series
-        Its tables and curves.
-    in_paper
-        Whether the paper has it.
-    """
+class Experiment(NamedTuple):
+    """The tables and curves that answer a question; `in_paper` tells whether the paper has it."""
 
     name: str
     question: str
@@ -149,17 +119,12 @@ class Experiment:
 
     def fitting(self, dataset: Dataset, n_users: int) -> tuple[Series, ...]:
         """Return the series with those points whose groups the data can provide."""
-        most = dataset.largest_group(n_users)
-        found = [
-            replace(
-                series,
-                points=tuple(
-                    one for one in series.points if (one.group_size or dataset.group_size) <= most
-                ),
-            )
-            for series in self.series
-        ]
-        return tuple(series for series in found if series.points)
+        most, usual = dataset.largest_group(n_users), dataset.group_size
+        found = []
+        for series in self.series:
+            points = tuple(one for one in series.points if (one.group_size or usual) <= most)
+            found += [series._replace(points=points)] if points else []
+        return tuple(found)
 
     def places(self, dataset: Dataset, n_users: int) -> Iterator[tuple[Series, Point, Setting]]:
         """Return every point that fits, with its series and its setting."""
@@ -207,25 +172,16 @@ def _event(eps: float) -> str:
     return f"laplace(eps={eps:g}, unit=event)"
 
 
-def _user_day(eps: float) -> str:
-    """Return noise for a user's day, as the paper adds it."""
-    return f"laplace(eps={eps:g}, unit=user-day, max_visits={_MAX_VISITS})"
+def _bounded(unit: str, eps: float) -> str:
+    """Return noise for all visits of a unit, as the paper adds it for a user's day."""
+    return f"laplace(eps={eps:g}, unit={unit}, max_visits={_MAX_VISITS})"
 
 
-def _user(eps: float) -> str:
-    return f"laplace(eps={eps:g}, unit=user, max_visits={_MAX_VISITS})"
+_user_day = partial(_bounded, "user-day")
 
 
 def _suppression(k: int) -> str:
     return f"suppress(k={k})" if k else "raw"
-
-
-def _eight_bit(eps: float) -> Mechanism:
-    return Mechanism((EightBitLaplace(eps),))
-
-
-def _unlimited(eps: float) -> Mechanism:
-    return Mechanism((UnlimitedLaplace(eps),))
 
 
 def _by_eps(
@@ -248,7 +204,7 @@ def _compared(*attacks: str, at: Mapping[str, str | Mechanism], name: str = "") 
 
 def _experiment(name: str, question: str, *series: Series, in_paper: bool = True) -> Experiment:
     """Return an experiment, whose name comes before those of its series."""
-    named = tuple(replace(one, name=f"{name}{one.name}") for one in series)
+    named = tuple(one._replace(name=f"{name}{one.name}") for one in series)
     return Experiment(name, question, named, in_paper)
 
 
@@ -332,7 +288,9 @@ _IN_PAPER = (
 _left_open = partial(_experiment, in_paper=False)
 _ALL = (
     *_IN_PAPER,
-    _left_open("dp-user", "How far does noise for a whole user help?", _by_eps(_user)),
+    _left_open(
+        "dp-user", "How far does noise for a whole user help?", _by_eps(partial(_bounded, "user"))
+    ),
     _left_open(
         "no-positions",
         "Does zero-knowledge need the positions of regions?",
@@ -374,9 +332,11 @@ _ALL = (
         "eight-bit",
         "Does it matter that the authors' noise has 8 bits?",
         _by_eps(_event, name="-stated"),
-        _by_eps(_eight_bit, name="-noise"),
+        _by_eps(lambda eps: Mechanism((EightBitLaplace(eps),)), name="-noise"),
         _compared(
-            *_PAIRED_AND_APART, at={"event eps 0.4 in 8 bits": _eight_bit(0.4)}, name="-pairs"
+            *_PAIRED_AND_APART,
+            at={"event eps 0.4 in 8 bits": Mechanism((EightBitLaplace(0.4),))},
+            name="-pairs",
         ),
         _compared(
             *_THREE,
@@ -391,7 +351,12 @@ _ALL = (
         "limits",
         "Does it matter that noisy counts are limited to 0?",
         _by_eps(_event, (0.1, 0.5, 1.0), _KNOWING_THE_NOISE, name="-clipped"),
-        _by_eps(_unlimited, (0.1, 0.5, 1.0), _KNOWING_THE_NOISE, name="-unlimited"),
+        _by_eps(
+            lambda eps: Mechanism((UnlimitedLaplace(eps),)),
+            (0.1, 0.5, 1.0),
+            _KNOWING_THE_NOISE,
+            name="-unlimited",
+        ),
     ),
 )
 EXPERIMENTS = {one.name: one for one in _ALL}

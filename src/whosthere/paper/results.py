@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from whosthere.paper.datasets import Dataset
 
-KEYS = ("experiment", "parameter", "value", "attack")
-METRICS = ("auc", "accuracy")
-
 
 @lru_cache(maxsize=1)
 def published() -> pl.DataFrame:
@@ -33,12 +30,7 @@ def published() -> pl.DataFrame:
 def by_target(measured: Mapping[str, pl.DataFrame], dataset: Dataset, n_users: int) -> pl.DataFrame:
     """Return AUC and accuracy of every attack on every target, in every series.
 
-    Parameters
-    ----------
-    measured
-        What audits found of each target, as their ``targets.parquet`` holds it, by experiment.
-    dataset, n_users
-        What the audits were made on.
+    `measured` is what audits found of each target, by experiment.
     """
     parts = []
     for name, found in measured.items():
@@ -75,7 +67,7 @@ def summarised(targets: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("targets"),
             pl.col("releases").first(),
         )
-        for metric in METRICS
+        for metric in ("auc", "accuracy")
     ]
     return pl.concat(parts)
 
@@ -86,13 +78,9 @@ def beside_published(results: pl.DataFrame, like: str) -> pl.DataFrame:
     Without errors on either side there is no such difference.
     """
     theirs = published().filter(pl.col("dataset") == like).drop("dataset")
-    both = theirs.join(
-        results.drop("dataset"),
-        on=[*KEYS, "metric"],
-        how="inner",
-        suffix="_ours",
-        maintain_order="left",
-    )
+    keys = ["experiment", "parameter", "value", "attack", "metric"]
+    ours = results.drop("dataset")
+    both = theirs.join(ours, on=keys, how="inner", suffix="_ours", maintain_order="left")
     error = (pl.col("standard_error") ** 2 + pl.col("standard_error_ours") ** 2).sqrt()
     difference = pl.col("mean_ours") - pl.col("mean")
     return both.with_columns(
@@ -108,6 +96,9 @@ class Place(NamedTuple):
     value: str
     attack: str
 
+    def __str__(self) -> str:
+        return f"{self.attack} at {self.value}"
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
@@ -119,15 +110,10 @@ class Numbers:
     def _rows(self) -> dict[tuple[object, ...], pl.DataFrame]:
         return self.targets.partition_by("experiment", "value", "attack", as_dict=True)
 
-    def values(self, series: str) -> list[str]:
-        """Return the values that were measured of a series, in order."""
+    def values(self, series: str, of: str = "value") -> list[str]:
+        """Return the values that were measured of a series, or its attacks, in order."""
         own = self.targets.filter(pl.col("experiment") == series)
-        return own["value"].unique(maintain_order=True).to_list()
-
-    def attacks(self, series: str) -> list[str]:
-        """Return who attacked in a series, in order."""
-        own = self.targets.filter(pl.col("experiment") == series)
-        return own["attack"].unique(maintain_order=True).to_list()
+        return own[of].unique(maintain_order=True).to_list()
 
     def rows(self, place: Place) -> pl.DataFrame:
         """Return what was found of each target, by number; nothing where nothing was measured."""
@@ -139,9 +125,5 @@ class Numbers:
         The shape is (n_places, n_targets). A task that failed leaves out a target at some places.
         """
         rows = [self.rows(place) for place in places]
-        shared = rows[0].select("target")
-        for one in rows[1:]:
-            shared = shared.join(one.select("target"), on="target")
-        return np.array(
-            [shared.join(one, on="target", maintain_order="left")["auc"].to_numpy() for one in rows]
-        )
+        shared = set.intersection(*(set(one["target"]) for one in rows))
+        return np.array([one.filter(pl.col("target").is_in(shared))["auc"] for one in rows])

@@ -43,14 +43,8 @@ _SECONDS_TO_TRY_ALL = 40.0
 class PreparedStudy:
     """A study that was checked against its data and its folder, and can be run.
 
-    Attributes
-    ----------
-    dataset
-        What it is made on.
-    audits
-        The experiments that were asked for, each as an audit.
-    left_out
-        Those for which there are too few people, if all were asked for.
+    `audits` are the experiments that were asked for; those for which there are too few people are
+    `left_out`, if all were asked for.
     """
 
     dataset: Dataset
@@ -83,19 +77,10 @@ class PreparedStudy:
     ) -> StudyResult:
         """Run what is left of every experiment.
 
-        After each, the results of all that are finished are written; the figures come last.
-
-        Parameters
-        ----------
-        workers
-            Who does the work.
-        figures
-            Whether to draw figures, which needs matplotlib.
-        on_progress
-            Called with "tasks", the number of tasks done and of all tasks, of all experiments
-            together; and with what follows the scores of each.
-        on_failure
-            Called with an experiment, a task that failed, and why; the others continue.
+        After each, the results of all that are finished are written; the figures, which need
+        matplotlib, come last. `on_progress` is called with "tasks", the number of tasks done and of
+        all tasks, of all experiments together; and with what follows the scores of each.
+        `on_failure` is called with an experiment, a task that failed, and why; the others continue.
         """
         before, total = 0, sum(len(audit.plan.tasks) for audit in self.audits.values())
         with workers, only_one(self._folder, "study"):
@@ -150,30 +135,17 @@ def prepare_study(
     scratch: Path | None = None,
     **chosen: Unpack[StudyChoices],
 ) -> PreparedStudy:
-    """Check everything that can be checked before any work is done.
+    """Check everything that can be checked before any work is done; see `whosthere.reproduce`.
 
-    Parameters
-    ----------
-    experiments
-        Names of what to find out. With ``all``, experiments for which there are too few people are
-        left out; otherwise they are refused.
-    out
-        Folder of the study. Experiments that were begun there resume.
-    extend
-        Whether experiments may be there with fewer targets or releases, to which the others are
-        added.
-    estimate
-        Whether to try the attacks, to estimate the time.
-    scratch
-        Where to put traces that have to be made, if not in the folder of the study.
-    chosen
-        On what data, and how much is done.
+    With ``all``, experiments for which there are too few people are left out; otherwise they are
+    refused. `estimate` tells whether to try the attacks, to estimate the time, and `scratch` where
+    to put traces that have to be made, if not in the folder of the study.
     """
     wanted = named_experiments(experiments)
     size = size_of(chosen.get("scale"), chosen.get("targets"), chosen.get("releases"))
     dataset, traces = find_dataset(**chosen)
-    seed = chosen.get("seed")
-    seed = _DEFAULT_SEED if seed is None else seed
+    given = chosen.get("seed")
+    seed = _DEFAULT_SEED if given is None else given
     record = _record_of(dataset, traces, seed=seed)
     begun = _check_record(out, record)
     path = _traces_in(out if begun else scratch or out, dataset, traces, begun=begun)
@@ -246,14 +218,10 @@ def _traces_in(folder: Path, dataset: Dataset, given: Path | None, *, begun: boo
     path = folder / f"{dataset.name}.parquet"
     if begun and path.exists():
         return path
-    made = made_traces(dataset, given)
     with only_one(folder, "study"), TemporaryDirectory() as elsewhere:
-        if not path.exists():
-            made.save(path)
-            return path
-        again = Path(elsewhere) / path.name
-        made.save(again)
-        if fingerprint(again) != fingerprint(path):
+        made = Path(elsewhere) / path.name if path.exists() else path
+        made_traces(dataset, given).save(made)
+        if fingerprint(made) != fingerprint(path):
             problem = f"is there already, and does not hold the traces of {dataset.name}"
             raise FileError(problem, where=path, fix="Name a new folder")
     return path

@@ -37,10 +37,7 @@ class EightBitLaplace(PrivateNoise):
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
     name: ClassVar[str] = "laplace-8-bit"
-    example: ClassVar[str] = "laplace-8-bit(eps=1, unit=event)"
-    summary: ClassVar[str] = "add Laplace noise as 8-bit numbers"
     _kind: ClassVar[str] = "Laplace noise, cut to 8-bit numbers,"
-    _reach: ClassVar[float] = 0.0
 
     @property
     def scale(self) -> float:
@@ -105,8 +102,6 @@ class UnlimitedLaplace(Laplace):
     """
 
     name: ClassVar[str] = "laplace-unlimited"
-    example: ClassVar[str] = "laplace-unlimited(eps=1, unit=event)"
-    summary: ClassVar[str] = "add Laplace noise, rounded down, and keep negative sums"
     _kind: ClassVar[str] = "Rounded-down Laplace noise, lifted above 0,"
 
     @property

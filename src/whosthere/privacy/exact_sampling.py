@@ -8,7 +8,7 @@ the true value (Mironov, 2012), and generators that can be guessed.
 number made of infinitely many fair bits. Then U < p with a chance of exactly p. The first 64 k
 bits of U as a whole number u leave U between u / 2^64k and (u + 1) / 2^64k. With whole numbers
 lo <= 2^64k p <= hi, the answer is known to be yes where u + 1 <= lo and no where u >= hi. Only
-otherwise are 64 more bits drawn and p enclosed more closely (`enclosures.py`). The answer is the
+otherwise are 64 more bits drawn and p enclosed more closely. The answer is the
 one that infinitely many bits would give. It takes more than k words with a chance of at most
 2 / 2^64k, so it comes with probability one.
 
@@ -23,20 +23,24 @@ chance p(k) = erfc(k / (sigma sqrt 2)). One number U serves for all k: the floor
 largest k with U < p(k). Its place is computed in floating point. Only where that comes close to a
 whole number, closer than 10,000 times the error of the quantile function, is U compared with p(k)
 as above. So this is exact as long as scipy's normal quantile is right to 12 digits, which a test
-checks against `enclosures.py`.
+checks against `erfc`.
+
+**How a chance is enclosed.** Everything is computed with whole numbers on a fine grid, and rounded
+outwards: low ends down, high ends up. So each result is proved to lie between its two ends,
+whatever the precision.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
-
-from whosthere.privacy.enclosures import erfc, exponential, logistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
 
     Enclosure = Callable[[Fraction, int], tuple[int, int]]
 
+Ends: TypeAlias = tuple[int, int]
+"""Whole numbers between which a value lies."""
 _WORD = 64
 # Digits are drawn for all cells at once until more of them are this unlikely, as a power of e.
 _ENOUGH = 40
@@ -66,29 +72,23 @@ class Randomness(Enum):
     """Whoever tries seeds can find the group and the noise."""
     NONE = "nothing is left to chance"
 
-    @property
-    def is_cryptographic(self) -> bool:
-        """Whether noise withstands somebody who tries to predict it."""
-        return self is Randomness.EXACT
-
 
 def fair_words(size: int) -> NDArray[np.uint64]:
-    """Return whole numbers of 64 fair, unpredictable bits."""
+    """Return whole numbers of 64 fair bits that nobody can predict."""
     return np.frombuffer(os.urandom(8 * size), np.uint64)
+
+
+def _fair(size: int) -> NDArray[np.bool_]:
+    return np.asarray(fair_words(size) >> np.uint64(_WORD - 1), np.bool_)
 
 
 def two_sided_geometric(
     shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool
 ) -> NDArray[np.int32]:
-    """Draw Z for every cell, where Z or -1 - Z is geometric: P(G >= n) = e^(-rate n).
+    """Draw Z for every cell, where Z or -1 - Z is geometric: P(G >= n) = e^(-rate n), exactly.
 
-    Parameters
-    ----------
-    rate
-        Exactly this number; positive.
-    fair_sides
-        Whether Z is below 0 with a chance of one half (Laplace noise rounded down), or else of
-        1 / (1 + e^rate) (discrete Laplace noise).
+    Z is below 0 with a chance of one half, if the sides are fair (Laplace noise rounded down), or
+    else of 1 / (1 + e^rate) (discrete Laplace noise).
     """
     size = int(np.prod(shape, dtype=np.int64))
     magnitude = _geometric(size, rate)
@@ -144,7 +144,6 @@ class _Uniform:
         self._word, self._bits = word, _WORD
 
     def is_below(self, x: Fraction, enclose: Enclosure) -> bool:
-        """Whether the number is below the one that is enclosed."""
         while True:
             low, high = enclose(x, self._bits)
             if self._word < low:
@@ -164,10 +163,100 @@ def _settle(word: int, lowest: int, sigma: float) -> int:
     return k
 
 
-def _fair(size: int) -> NDArray[np.bool_]:
-    return np.asarray(fair_words(size) >> np.uint64(_WORD - 1), np.bool_)
-
-
 def _on_either_side(magnitude: NDArray[np.int64], below: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Return -1 - G where the noise is below 0, else G."""
     return np.where(below, -1 - magnitude, magnitude).astype(np.int32)
+
+
+@lru_cache(maxsize=4096)
+def exponential(x: Fraction, bits: int) -> Ends:
+    """Return whole numbers around 2^bits e^-x, for x >= 0.
+
+    With y = x / 2^k below 1/2, the series 1 - y + y^2/2 - ... has falling terms of changing sign.
+    So what is left out is smaller than the last term. Squaring k times gives e^-x.
+    """
+    halvings = (2 * x.numerator // x.denominator).bit_length()
+    grid = bits + 2 * halvings + 32
+    y = _around(x.numerator << grid, x.denominator << halvings)
+    low = high = 1 << grid
+    term, n = (low, high), 0
+    while term[1] > 1:
+        n += 1
+        term = term[0] * y[0] // (n << grid), _up(term[1] * y[1], n << grid)
+        low, high = (low - term[1], high - term[0]) if n % 2 else (low + term[0], high + term[1])
+    low, high = low - term[1], high + term[1]
+    for _ in range(halvings):
+        low, high = low * low >> grid, _up(high * high, 1 << grid)
+    return _coarser((low, high), grid - bits)
+
+
+@lru_cache(maxsize=4096)
+def logistic(x: Fraction, bits: int) -> Ends:
+    """Return whole numbers around 2^bits / (1 + e^x), for x >= 0."""
+    grid = bits + 16
+    one = 1 << grid
+    low, high = exponential(x, grid)
+    ends = low * one // (one + low), _up(high * one, one + high)
+    return _coarser(ends, grid - bits)
+
+
+def erfc(square: Fraction, bits: int) -> Ends:
+    """Return whole numbers around 2^bits erfc(sqrt(square)), for square >= 0.
+
+    By erf(z) = 2 z e^(-z^2) / sqrt(pi) times the sum of (2 z^2)^n / (1 * 3 * ... * (2 n + 1)). All
+    terms are positive. Once a term is less than half of the one before, what is left out is
+    smaller than the last term.
+    """
+    # The sum is about as large as e^(z^2), which the exponential makes up for.
+    grid = bits + 64 + 4 * (square.numerator // square.denominator)
+    one = 1 << grid
+    double = _around(2 * square.numerator << grid, square.denominator)
+    term = total = (one, one)
+    n = 0
+    while term[1] > 1 or double[1] >= (n + 1) << grid:
+        n += 1
+        divisor = (2 * n + 1) << grid
+        term = term[0] * double[0] // divisor, _up(term[1] * double[1], divisor)
+        total = total[0] + term[0], total[1] + term[1]
+    total = total[0], total[1] + term[1]
+    shrunk = exponential(square, grid)
+    # 4 z^2 / pi, and its root
+    pi = _pi(grid)
+    quotient = (2 * double[0] << grid) // pi[1], _up(2 * double[1] << grid, pi[0])
+    root = math.isqrt(quotient[0] << grid), math.isqrt(quotient[1] << grid) + 1
+    low = root[0] * shrunk[0] * total[0] // (one * one)
+    high = _up(root[1] * shrunk[1] * total[1], one * one)
+    return _coarser((max(one - high, 0), max(one - low, 0)), grid - bits)
+
+
+@lru_cache(maxsize=64)
+def _pi(bits: int) -> Ends:
+    """Return whole numbers around 2^bits pi, by Machin's formula."""
+    grid = bits + 32
+    five, other = _arctan_of_inverse(5, grid), _arctan_of_inverse(239, grid)
+    return _coarser((16 * five[0] - 4 * other[1], 16 * five[1] - 4 * other[0]), grid - bits)
+
+
+def _arctan_of_inverse(n: int, bits: int) -> Ends:
+    """Return whole numbers around 2^bits arctan(1 / n), for a whole n > 1."""
+    low = high = 0
+    power, k = n, 0
+    while True:
+        term = _around(1 << bits, power * (2 * k + 1))
+        low, high = (low - term[1], high - term[0]) if k % 2 else (low + term[0], high + term[1])
+        if term[0] == 0:
+            return low - term[1], high + term[1]
+        power, k = power * n * n, k + 1
+
+
+def _up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _around(a: int, b: int) -> Ends:
+    return a // b, _up(a, b)
+
+
+def _coarser(ends: Ends, bits: int) -> Ends:
+    """Return the ends on a grid that has so many bits fewer."""
+    return ends[0] >> bits, _up(ends[1], 1 << bits)

@@ -16,25 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public about counts without the counts themselves.
-
-    Parameters
-    ----------
-    regions, epochs
-        What the rows and columns of the counts mean.
-    group_size
-        How many people were counted, m.
-    mechanism
-        What was done to the true counts.
-    most_added
-        What one person adds to a cell at most.
-    """
+    """What is public about counts without the counts themselves."""
 
     regions: Regions
+    """What the rows of the counts mean."""
     epochs: Epochs
+    """What the columns mean."""
     group_size: int
+    """How many people were counted, m."""
     mechanism: Mechanism
+    """What was done to the true counts."""
     most_added: int = 1
+    """What one person adds to a cell at most."""
 
     @classmethod
     def of(cls, traces: Traces, group_size: int, mechanism: Mechanism) -> Self:

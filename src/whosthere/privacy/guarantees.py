@@ -11,47 +11,54 @@ with theirs. Disjoint visits are the worst case. Everything after the noise (rou
 0..m, suppressing) can only help the person, and so can chance that falls alike in both cases: who
 the others are, who the substitute is, which visits are dropped. For the noise itself the best test
 is known exactly (`Step.trade_off`), far better than what eps alone says.
+
+**Over all people** who may be published, a guarantee is computed once, and not over those whom an
+audit happens to attack. Whoever takes a person's place is taken to be the one of all others who
+spends most. What is said about single people is said about the next round number of visits, so that
+it does not tell how many they made.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
+import numpy as np
+
+from whosthere.data.floor import LEAST_PEOPLE, class_ends
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.trade_off import Budget, TradeOff
+from whosthere.privacy.trade_off import Budget, PooledCurve, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
 
+_Read = TypeVar("_Read")
+_Contribution: TypeAlias = "tuple[int, int | None]"  # units of a person, and their visits if known
 REPLACEMENT = "replacement of one person by another, because the group's size is public"
 """How the data sets of the membership game differ."""
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
 """How data sets differ by a visit or by a person's day."""
 
-WEAK = 10.0
-"""From this odds factor on, a guarantee is called weak."""
-HARDLY_ANY = 1000.0
-"""From this odds factor on, a guarantee is called hardly any."""
+WEAK, HARDLY_ANY = 10.0, 1000.0
+"""From these odds factors on, a guarantee is called weak, or hardly any."""
 
 
 @dataclass(frozen=True)
 class GameGuarantee:
     """What no attacker can exceed who tells whether one person is in a release.
 
-    Attributes
-    ----------
-    eps, delta
-        The guarantee for the replacement of the person by another.
-    curve
-        The best test. It is sharper than what eps and delta say.
+    `eps` and `delta` hold for the replacement of the person by another. The `curve` of the best
+    test is sharper than what they say.
     """
 
     eps: float
@@ -66,7 +73,7 @@ class GameGuarantee:
     @property
     def chance_of_more(self) -> float:
         """The odds rise by more than `odds_factor` with at most this chance; 0 without a delta."""
-        return _chance_of_more(self.curve, self.eps, self.delta)
+        return self.curve.chance_of_more(self.eps) if self.delta else 0.0
 
     @property
     def auc(self) -> float:
@@ -92,34 +99,81 @@ def game_guarantee(
 
     Parameters
     ----------
-    mechanism
-        What is done to the counts.
     units_of_target, units_of_other
-        Units of the person in question, and of the one in their place. If that
-        can be one of several people, the largest number holds for all of them.
+        Units of the person in question, and of the one in their place. If that can be one of
+        several people, the largest number holds for all of them.
     visits_of_target, visits_of_other
-        Their visits, where known. A person with fewer visits than their units may hold spends
-        less. The largest number holds for several people, as above.
+        Their visits, where known, likewise. A person with fewer visits than their units may hold
+        spends less.
     """
     given = mechanism.guarantee
     if min(units_of_target, units_of_other) < 0:
         raise InputError("a person cannot have fewer than 0 units")
     if given is None:
         return None
-    differing = sum(
-        _counted(given.unit, units, visits)
-        for units, visits in (
-            (units_of_target, visits_of_target),
-            (units_of_other, visits_of_other),
-        )
+    target, other = (units_of_target, visits_of_target), (units_of_other, visits_of_other)
+    return _in_game(mechanism, given, target, other)
+
+
+def _in_game(mechanism: Mechanism, given: Guarantee, *people: _Contribution) -> GameGuarantee:
+    """Return the guarantee for the replacement of one of two people by the other."""
+    most = given.unit.most_visits
+    counted = (
+        units * most if visits is None else min(units * most, visits) for units, visits in people
     )
-    curve = mechanism.steps[0].trade_off(differing)
+    curve = mechanism.steps[0].trade_off(sum(counted))
     if curve is None:
-        eps, delta = _of_a_group(given, units_of_target + units_of_other)
-        curve = Budget(eps, delta)
-    else:
-        eps, delta = curve.eps_at(given.delta), given.delta
-    return GameGuarantee(eps, delta, curve)
+        eps, delta = _of_a_group(given, sum(units for units, _ in people))
+        return GameGuarantee(eps, delta, Budget(eps, delta))
+    return GameGuarantee(curve.eps_at(given.delta), given.delta, curve)
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteeForAll:
+    """What no attacker can exceed, over many people."""
+
+    worst: GameGuarantee
+    """The guarantee for whoever has most to lose, of everybody; for as many visits, rounded up."""
+    everybody: int
+    """How many people that is."""
+    pooled: PooledCurve
+    """The largest possible means, rates and area over those who are asked about."""
+    asked: int
+    """How many people these are."""
+
+
+def guarantee_for_all(
+    mechanism: Mechanism, everybody: Traces, asked: NDArray[np.bool_]
+) -> GuaranteeForAll | None:
+    """Return what the mechanism guarantees to all who may be published; None if nothing.
+
+    Means are taken over those who are `asked` about, at least one of everybody, shape (n_users,).
+    """
+    given = mechanism.guarantee
+    if given is None:
+        return None
+    own = np.stack(given.unit.contributions(everybody), axis=1)
+    units, visits = (int(class_ends(column)[-1]) for column in own.T)
+    other = (units, visits) if everybody.n_users > 1 else (0, 0)
+    worst = _in_game(mechanism, given, (units, visits), other)
+    # Few of the many people differ in what they and their substitutes spend.
+    cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
+    people: Counter[TradeOff] = Counter()
+    in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
+    for (units, visits, more, most), many in zip(cases.tolist(), in_case.tolist(), strict=True):
+        people[_in_game(mechanism, given, (units, visits), (more, most)).curve] += many
+    n = people.total()
+    if n < LEAST_PEOPLE:
+        people = Counter({worst.curve: n})
+    return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
+
+
+def _most_of_others(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each row the largest of all other rows in each column; 0 if there is none."""
+    padded = np.vstack([values, np.zeros((1, values.shape[1]), np.int64)])
+    second, first = np.sort(padded, axis=0)[-2:]
+    alone = (padded == first).sum(axis=0) == 1
+    return np.asarray(np.where((values == first) & alone, second, first))
 
 
 def odds_factor(eps: float) -> float:
@@ -130,11 +184,8 @@ def odds_factor(eps: float) -> float:
         return math.inf
 
 
-def describe_guarantee(mechanism: Mechanism) -> str:
-    """Say in public words how much a mechanism guarantees, if it guarantees anything."""
-    given = mechanism.guarantee
-    if given is None:
-        return ""
+def describe_guarantee(mechanism: Mechanism, given: Guarantee) -> str:
+    """Say in public words how much a mechanism guarantees."""
     size = f"eps {format_number(given.eps)}"
     if given.delta:
         size += f" and delta {format_number(given.delta)}"
@@ -149,29 +200,18 @@ def describe_guarantee(mechanism: Mechanism) -> str:
 
 @dataclass(frozen=True)
 class GuaranteeLedger:
-    """What a release guarantees, and on what that rests. All of it is public.
-
-    Attributes
-    ----------
-    randomness
-        Where the noise comes from.
-    relation
-        How the data sets differ that cannot be told apart; None if nothing is guaranteed.
-    unit
-        Name of what is protected.
-    eps, delta
-        The guarantee for that relation.
-    chance_of_more
-        The odds rise by more than `odds_factor` with at most this chance; None where nothing is
-        guaranteed, or where the file is too old to say.
-    """
+    """What a release guarantees, and on what that rests. All of it is public."""
 
     randomness: Randomness
+    """Where the noise comes from. All else is None if nothing is guaranteed."""
     relation: str | None = None
+    """How the data sets differ that cannot be told apart; eps and delta are for that."""
     unit: str | None = None
+    """Name of what is protected."""
     eps: float | None = None
     delta: float | None = None
     chance_of_more: float | None = None
+    """The odds rise by more than `odds_factor` with at most this chance."""
 
     @classmethod
     def of(cls, mechanism: Mechanism, *, seeded: bool) -> Self:
@@ -183,7 +223,7 @@ class GuaranteeLedger:
         given = mechanism.guarantee
         # What comes after the noise may be drawn in any way: it only processes private counts.
         randomness = mechanism.random_steps[0].randomness
-        if given is None or not randomness.is_cryptographic:
+        if given is None or randomness is not Randomness.EXACT:
             return cls(randomness)
         relation, eps, delta, more = _stated(mechanism, given)
         return cls(randomness, relation, given.unit.name, eps, delta, chance_of_more=more)
@@ -210,6 +250,7 @@ class GuaranteeLedger:
             ("seeded", "yes" if self.seeded else "no"),
             ("size of the group", "public"),
         ]
+        more = self.chance_of_more
         if self.eps is None:
             return [("guarantee", "none"), *found]
         return [
@@ -219,11 +260,7 @@ class GuaranteeLedger:
             ("eps for that", format_number(float(f"{self.eps:.4g}"))),
             ("delta for that", format_number(self.delta or 0.0)),
             ("odds rise at most by a factor of", format_factor(self.eps)),
-            *(
-                [("chance of more, at most", f"{more:.2g}")]
-                if (more := self.chance_of_more)
-                else []
-            ),
+            *([("chance of more, at most", f"{more:.2g}")] if more else []),
             *found,
         ]
 
@@ -231,12 +268,8 @@ class GuaranteeLedger:
         """Return plain values that `from_json` reads back."""
         factor = self.odds_factor
         return {
-            "relation": self.relation,
-            "unit": self.unit,
-            "eps": self.eps,
-            "delta": self.delta,
+            **asdict(self),
             "odds_factor": None if factor is None or math.isinf(factor) else factor,
-            "chance_of_more": self.chance_of_more,
             "group_size_public": True,
             "randomness": self.randomness.name.lower(),
             "seeded": self.seeded,
@@ -245,17 +278,17 @@ class GuaranteeLedger:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read what `to_json` gave."""
-        name = str(data["randomness"]).upper()
-        more = data.get("chance_of_more")
-        if name not in Randomness.__members__:
-            raise ValueError(f"no kind of randomness is called {data['randomness']!r}")
+
+        def read(name: str, kind: Callable[[Any], _Read]) -> _Read | None:
+            return None if data[name] is None else kind(data[name])
+
         return cls(
-            Randomness[name],
-            relation=None if data["relation"] is None else str(data["relation"]),
-            unit=None if data["unit"] is None else str(data["unit"]),
-            eps=None if data["eps"] is None else float(data["eps"]),
-            delta=None if data["delta"] is None else float(data["delta"]),
-            chance_of_more=None if more is None else float(more),
+            Randomness[str(data["randomness"]).upper()],
+            relation=read("relation", str),
+            unit=read("unit", str),
+            eps=read("eps", float),
+            delta=read("delta", float),
+            chance_of_more=read("chance_of_more", float),
         )
 
 
@@ -272,18 +305,14 @@ def format_factor(eps: float) -> str:
 
 def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float, float]:
     """Return the relation that a mechanism is meant for, its eps and delta, and chance of more."""
-    if not given.unit.is_person:
+    if given.unit.is_person:
+        relation, found = REPLACEMENT, _in_game(mechanism, given, (1, None), (1, None))
+    else:
+        relation = ADD_OR_REMOVE
         curve = mechanism.steps[0].trade_off(given.unit.most_visits)
         curve = curve or Budget(given.eps, given.delta)
-        more = _chance_of_more(curve, given.eps, given.delta)
-        return ADD_OR_REMOVE, given.eps, given.delta, more
-    game = game_guarantee(mechanism, units_of_target=1, units_of_other=1)
-    assert game is not None  # noqa: S101 - there is a guarantee
-    return REPLACEMENT, game.eps, game.delta, game.chance_of_more
-
-
-def _chance_of_more(curve: TradeOff, eps: float, delta: float) -> float:
-    return curve.chance_of_more(eps) if delta else 0.0
+        found = GameGuarantee(given.eps, given.delta, curve)
+    return relation, found.eps, found.delta, found.chance_of_more
 
 
 def _odds_sentence(unit: Unit, eps: float, more: float) -> str:
@@ -298,12 +327,6 @@ def _odds_sentence(unit: Unit, eps: float, more: float) -> str:
     if factor >= HARDLY_ANY:
         return f"{text}. That is hardly any protection."
     return f"{text}. That is weak protection." if factor >= WEAK else f"{text}."
-
-
-def _counted(unit: Unit, units: int, visits: int | None) -> int:
-    """Return how many visits of a person are counted at most."""
-    most = units * unit.most_visits
-    return most if visits is None else min(most, visits)
 
 
 def _of_a_group(given: Guarantee, units: int) -> tuple[float, float]:

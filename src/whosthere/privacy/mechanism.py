@@ -1,60 +1,107 @@
-"""Everything between true counts and published counts."""
+"""Everything between true counts and published counts, and all that its spec can name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.alphabet import WITHHELD, Span
-from whosthere.privacy.catalogue import RAW, parse_steps
 from whosthere.privacy.guarantees import describe_guarantee
-from whosthere.privacy.parameters import MOST_COUNT
+from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.probability import (
     alphabet_of,
+    expected,
     log_probability,
     log_withheld,
     placed,
+    tabulate,
 )
-from whosthere.privacy.step import NO_DRAW, Correction, Draw, Step
-from whosthere.privacy.tabulation import expected, tabulate
+from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
 from whosthere.privacy.units import UNITS, Guarantee, Unit
-from whosthere.specs import content
+from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Group, Traces
     from whosthere.kernels.stages import Stages
-    from whosthere.privacy.alphabet import Alphabet
+    from whosthere.privacy.step import Alphabet
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
+_FAMILY = f"laplace(eps={OPEN}, unit=event)"
+
+
+RAW = "raw"
+"""Stands for no step at all, so it changes nothing within a longer mechanism."""
+STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+"""All kinds of step that specs can name, in the order of lists."""
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """Traces that hold no more visits than a mechanism allows, and the share dropped for that."""
+class Preset:
+    """A rule that publishers are known to use: its steps, and where it comes from in one line."""
 
-    traces: Traces
-    share_dropped: float
+    steps: tuple[Step, ...]
+    meaning: str
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "flowkit": Preset(
+            (Suppress(15),), "FlowKit publishes only the counts of more than 15 people"
+        ),
+        "mds": Preset(
+            (Suppress(9),), "The Mobility Data Specification redacts counts of fewer than 10"
+        ),
+        "opensafely": Preset(
+            (Suppress(7), Round(5)),
+            "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
+        ),
+        "stats-nz": Preset(
+            (RandomRound(3),),
+            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
+        ),
+    }
+)
+
+
+def _of_step(kind: type[Step]) -> Kind:
+    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
+        return (kind(**fields),)
+
+    return replace(Kind.of(kind), make=make)
+
+
+MECHANISMS = Catalogue(
+    "mechanism",
+    {
+        RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
+        **{kind.name: _of_step(kind) for kind in STEPS},
+        **{
+            name: Kind(lambda preset=preset: preset.steps, example=name, summary=preset.meaning)
+            for name, preset in PRESETS.items()
+        },
+    },
+)
+"""Each kind makes a tuple of steps."""
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Steps that turn true counts into published values, each cell by itself.
+    """Steps that turn true counts into published values, each cell by itself, in order.
 
-    A published value is a whole number, or `WITHHELD`.
+    A published value is a whole number, or `WITHHELD`. Without a step, counts are published as
+    they are.
 
     A publisher first lets it `bound` the traces, counts, and lets it `apply` itself to the
     counts. All of it is public but the noise.
-
-    Parameters
-    ----------
-    steps
-        What is done, in order; nothing at all for raw counts.
     """
 
     steps: tuple[Step, ...] = ()
@@ -68,7 +115,7 @@ class Mechanism:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mechanism from text such as ``laplace(eps=1, unit=event) | suppress(k=1)``."""
-        return cls(parse_steps(text))
+        return cls(tuple(step for steps in MECHANISMS.parse_chain(text) for step in steps))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or RAW
@@ -111,11 +158,9 @@ class Mechanism:
 
     @property
     def correction(self) -> Correction:
-        """What undoes the effect on the shares of regions and epochs, roughly.
-
-        What noise adds everywhere outweighs what suppression takes away.
-        """
+        """What undoes the effect on the shares of regions and epochs, roughly."""
         asked = {step.correction for step in self.steps}
+        # What noise adds everywhere outweighs what suppression takes away.
         order = (Correction.STRETCH, Correction.COMPRESS)
         return next((one for one in order if one in asked), Correction.NONE)
 
@@ -134,13 +179,11 @@ class Mechanism:
         too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
         return None if too_wide else given
 
-    def bound(self, traces: Traces, rng: np.random.Generator) -> Bounded:
+    def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         """Drop visits at random until every step's unit is within its bound."""
-        bounded = traces
         for unit in self.units:
-            bounded = unit.bound(bounded, rng)
-        dropped = traces.n_visits - bounded.n_visits
-        return Bounded(bounded, dropped / max(traces.n_visits, 1))
+            traces = unit.bound(traces, rng)
+        return traces
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Noise:
         """Draw the random numbers of every random step for counts of the given shape."""
@@ -149,19 +192,15 @@ class Mechanism:
     def draw_for(
         self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
     ) -> Noise:
-        """Draw the random numbers of one publication of some people.
-
-        Without a generator nobody can predict them: they are for what is really published.
-        """
+        """Draw the random numbers of one publication; without a generator, securely."""
         return tuple(step.draw_for(people, shape, rng) for step in self.random_steps)
 
     def publish(self, counts: ArrayLike, noise: Noise, m: int) -> NDArray[np.int32]:
         """Return what is published for true counts in 0..m, given the random numbers.
 
-        `WITHHELD` stands where a count is withheld. No later step sees such a cell.
-
-        Counts and random numbers broadcast against each other, so one draw can serve several
-        groups of m people. No given array is changed.
+        `WITHHELD` stands where a count is withheld. No later step sees such a cell. Counts and
+        random numbers broadcast against each other, so one draw can serve several groups of m
+        people. No given array is changed.
         """
         needed = len(self.random_steps)
         if len(noise) != needed:
@@ -189,10 +228,9 @@ class Mechanism:
         return self.publish(counts, self.draw(np.shape(counts), rng), m)
 
     def tabulated(self, m: int) -> Stages | None:
-        """Return the mechanism as tables for groups of m people; None where a step has none.
+        """Return the mechanism as tables for compiled code; None where a step has none.
 
-        Compiled code publishes many counts at once by them. Its noise has the same law as that of
-        `draw`, and is drawn from other random numbers.
+        The noise has the same law as that of `draw`, and is drawn from other random numbers.
         """
         return tabulate(self.steps, m)
 
@@ -206,9 +244,8 @@ class Mechanism:
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.
 
-        Both arrays broadcast against each other. True counts lie in 0..m, published values in the
-        mechanism's `alphabet`. Precise in the far tails too; where two or more noise steps are
-        summed over, only down to about 1e-18.
+        Both arrays broadcast against each other. Published values lie in the `alphabet`.
+        Precise in the far tails too; where several noise steps are summed over, down to 1e-18.
         """
         values = _checked(true, Span(0, m), m, "true counts")
         lowest, highest, withholds = self.alphabet(m)
@@ -222,17 +259,11 @@ class Mechanism:
         return np.asarray(found)
 
     def pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
-        """Return P(published | true count) in a group of m people, exactly.
-
-        See `log_pmf`.
-        """
+        """Return P(published | true count) in a group of m people, exactly; see `log_pmf`."""
         return np.asarray(np.exp(self.log_pmf(published, true, m)))
 
     def describe(self) -> str:
-        """Say in public words what is done to the counts and what that guarantees.
-
-        The guarantee is one for noise that cannot be predicted.
-        """
+        """Say in public words what is done to the counts and what that guarantees."""
         return f"{self.describe_steps()} {self.describe_guarantee()}"
 
     def describe_steps(self) -> str:
@@ -246,7 +277,7 @@ class Mechanism:
     def describe_guarantee(self) -> str:
         """Say in public words what noise that cannot be predicted would guarantee."""
         if self.guarantee is not None:
-            return describe_guarantee(self)
+            return describe_guarantee(self, self.guarantee)
         if not self.random_steps:
             reason = "Nothing is left to chance"
         elif not any(step.guarantee for step in self.steps):
@@ -271,3 +302,64 @@ def _checked(counts: ArrayLike, within: Span, m: int, what: str) -> NDArray[np.i
             f"they reach from {array.min()} to {array.max()}"
         )
     return array.astype(np.int32, copy=False)
+
+
+class Member(NamedTuple):
+    """A mechanism of a family, and what sets it apart, such as ``k=3``."""
+
+    choice: str
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Family:
+    """Mechanisms that differ in one parameter, for searches.
+
+    The template is a mechanism's spec with ``?`` for the parameter, such as ``suppress(k=?)``.
+    """
+
+    template: str
+
+    def __post_init__(self) -> None:
+        self.members()
+
+    @property
+    def parameter(self) -> str:
+        """The name of the open parameter."""
+        return self._open()[0]
+
+    def members(self) -> tuple[Member, ...]:
+        """Return its mechanisms, from the weakest to the strongest."""
+        key, ladder = self._open()
+        return tuple(Member(f"{key}={value:g}", self._with(f"{value:g}")) for value in ladder)
+
+    def _open(self) -> tuple[str, tuple[float, ...]]:
+        """Return the open parameter, and the values that it takes."""
+        found = [
+            (part.name, key)
+            for part in MECHANISMS.read_chain(self.template)
+            for key, value in part.arguments or ()
+            if key and value.name == OPEN and value.arguments is None
+        ]
+        if len(found) == 1 and self.template.count(OPEN) == 1:
+            [(name, key)] = found
+            kind = MECHANISMS.kinds.get(name)
+            if kind is None or key not in kind.keys:
+                # Any value will do to be told what is wrong.
+                self._with("1")
+            elif ladder := _ladders(kind).get(key):
+                return key, ladder
+        keys = dict.fromkeys(key for kind in MECHANISMS.kinds.values() for key in _ladders(kind))
+        raise SpecError(
+            "a family needs one open parameter",
+            where=repr(self.template),
+            fix=f"Write one {OPEN} for {' or '.join(keys)}, as in {_FAMILY!r}",
+        )
+
+    def _with(self, value: str) -> Mechanism:
+        return Mechanism.parse(self.template.replace(OPEN, value))
+
+
+def _ladders(kind: Kind) -> dict[str, tuple[float, ...]]:
+    """Return the values that a search tries, by parameter."""
+    return {one.key: one.ladder for one in kind.parameters if one.ladder}

@@ -18,14 +18,15 @@ from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
-from whosthere.privacy.parameters import check_positive
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, Walk, gaussian_sigma
+from whosthere.privacy.trade_off import NormalShift, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
-from whosthere.specs import NUMBER, parameter
+from whosthere.specs import NUMBER, check_positive, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.trade_off import TradeOff
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
@@ -35,7 +36,6 @@ _BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), 
 
 
 def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
-    """Declare the budget of a noise step."""
     return parameter(
         NUMBER, "budget that one unit may spend; less of it is more noise", ladder=_BUDGETS
     )
@@ -88,15 +88,7 @@ class PrivateNoise(AddedNoise):
 
 @dataclass(frozen=True)
 class _TwoSidedGeometric(PrivateNoise):
-    """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides.
-
-    Parameters
-    ----------
-    eps
-        Budget that one unit may spend, positive.
-    unit
-        What is protected.
-    """
+    """Z or -1 - Z is geometric from 0, with ratio exp(-1 / scale) on both sides."""
 
     eps: float = _budget()
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
@@ -111,24 +103,21 @@ class _TwoSidedGeometric(PrivateNoise):
 
     @property
     def _log_sides(self) -> tuple[float, float]:
-        """Return log P(Z < 0) and log P(Z >= 0)."""
+        """Logs of P(Z < 0) and P(Z >= 0)."""
         if self._fair_sides:
             return -math.log(2), -math.log(2)
         above = -math.log1p(math.exp(-1 / self.scale))
         return above - 1 / self.scale, above
 
-    def _draw_sides(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Draw whether Z < 0."""
-        if self._fair_sides:
-            return rng.integers(0, 2, shape, dtype=np.bool_)
-        return rng.random(shape) < math.exp(self._log_sides[0])
-
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
         # An exponential variable rounded down is geometric, and drawn much faster than one.
         magnitude = rng.exponential(self.scale, shape).astype(np.int32)
+        if self._fair_sides:
+            below = rng.integers(0, 2, shape, dtype=np.bool_)
+        else:
+            below = rng.random(shape) < math.exp(self._log_sides[0])
         # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
-        side = -self._draw_sides(shape, rng).view(np.int8)
-        return np.bitwise_xor(magnitude, side, out=magnitude)
+        return np.bitwise_xor(magnitude, -below.view(np.int8), out=magnitude)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         rate = Fraction(repr(self.eps)) / self.unit.most_visits
@@ -138,23 +127,24 @@ class _TwoSidedGeometric(PrivateNoise):
     def randomness(self) -> Randomness:
         return Randomness.EXACT
 
-    def trade_off(self, differing: int) -> Walk:
+    def trade_off(self, differing: int) -> TradeOff:
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
-        return Walk(1 / self.scale, still, differing)
+        return walk(1 / self.scale, still, differing)
 
     def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
         below, above = self._log_sides
-        steps = (np.asarray(z, np.float64) + 1) / self.scale
-        with np.errstate(divide="ignore"):
-            high = np.log1p(-np.exp(above - np.maximum(steps, 0)))
-        return np.where(steps <= 0, below + steps, high)
+        return _log_tail(below, above, (np.asarray(z, np.float64) + 1) / self.scale)
 
     def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
         below, above = self._log_sides
-        steps = (np.asarray(z, np.float64) + 1) / self.scale
-        with np.errstate(divide="ignore"):
-            low = np.log1p(-np.exp(below + np.minimum(steps, 0)))
-        return np.where(steps >= 0, above - steps, low)
+        return _log_tail(above, below, -(np.asarray(z, np.float64) + 1) / self.scale)
+
+
+def _log_tail(own: float, other: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log chance of one side up to some steps beyond 0, given those of both sides."""
+    with np.errstate(divide="ignore"):
+        beyond = np.log1p(-np.exp(other - np.maximum(steps, 0)))
+    return np.where(steps <= 0, own + steps, beyond)
 
 
 @dataclass(frozen=True)
@@ -181,17 +171,7 @@ class DiscreteLaplace(_TwoSidedGeometric):
 
 @dataclass(frozen=True)
 class Gaussian(PrivateNoise):
-    """Normal noise, rounded down, with the least sigma that gives (eps, delta).
-
-    Parameters
-    ----------
-    eps
-        Budget that one unit may spend, positive.
-    delta
-        Chance that is left out of the guarantee, between 0 and 1.
-    unit
-        What is protected.
-    """
+    """Normal noise, rounded down, with the least sigma that gives (eps, delta) to one `unit`."""
 
     eps: float = _budget()
     delta: float = parameter(

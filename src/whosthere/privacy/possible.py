@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.errors import InputError
-from whosthere.privacy.alphabet import WITHHELD
-from whosthere.privacy.catalogue import PRESETS, RAW
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import PRESETS, RAW, Mechanism
 from whosthere.privacy.rounding import BASES
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,11 +73,12 @@ def said(value: int) -> str:
 
 
 def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
-    alphabet, at = mechanism.alphabet(m), np.array([value])
     if value == WITHHELD:
         return mechanism.withheld is not None
-    if not alphabet.lowest <= value <= alphabet.highest:
+    lowest, highest, _ = mechanism.alphabet(m)
+    if not lowest <= value <= highest:
         return True
+    at = np.array([value])
     # Nearly always the count itself.
     if 0 <= value <= m and np.isfinite(mechanism.log_pmf(at, at, m))[0]:
         return True
@@ -99,7 +99,6 @@ def _candidates(values: NDArray[np.int32], hidden: int) -> Iterator[str]:
         return
     yield RAW
     yield from (f"suppress(k={k})" for k in thresholds)
-    for base in reversed(BASES):
-        yield f"round(to={base})"
+    yield from (f"round(to={base})" for base in reversed(BASES))
     yield from PRESETS
     yield "discrete-laplace(eps=1, unit=event)"

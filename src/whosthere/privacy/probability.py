@@ -4,26 +4,38 @@ Maps never reverse the order of counts, so what they send to a published value i
 counts, and its chance is a difference of two tails of the noise. It is taken on the side where both
 are small, in logarithms. Random rounding is one of several maps, each equally likely, so it is
 pulled back as well. Only a random step before the last that cannot be pulled back is summed over.
+
+A whole mechanism can also be put into tables, by which compiled code publishes many counts at once.
 """
 
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from whosthere.privacy.alphabet import WITHHELD, Alphabet, Span
-from whosthere.privacy.step import NO_DRAW, Counts, Ends, Floats, Step
+from whosthere import kernels
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Alphabet, Counts, Ends, Floats, Span, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.kernels.stages import Stages
 
 
 Placed: TypeAlias = tuple[Step, Span]
 """A step, and the range of the counts that it is given."""
 # How many numbers a sum over the results of a step may hold in memory at a time.
 _BLOCK = 2**18
+# The guide of a law has so many entries for each of its values that few of them leave a choice,
+# and never more bits than the compiled code looks at first.
+_ENTRIES_PER_VALUE = 32
+_FEWEST_BITS, _MOST_BITS = 10, 16
+_ALL = 2.0**64
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def placed(steps: Sequence[Step], m: int) -> tuple[list[Placed], Span]:
@@ -50,10 +62,8 @@ def log_probability(steps: Sequence[Step], values: Counts, lo: Ends, hi: Ends, m
 
 
 def log_withheld(steps: Sequence[Step], values: Counts, m: int) -> Floats:
-    """Return the log of the chance that some step withholds counts, minus infinity if none does.
-
-    A step withholds what is a number until then, so that the chances of several steps add up.
-    """
+    """Return the log of the chance that some step withholds counts, minus infinity if none does."""
+    # A step withholds what is a number until then, so that the chances of several steps add up.
     logs = [
         log_probability(steps[:i], values, np.array(held.lowest), np.array(held.highest), m)
         for i, held in enumerate(step.withheld for step in steps)
@@ -98,3 +108,119 @@ def _log_probability(steps: Sequence[Placed], values: Counts, lo: Ends, hi: Ends
         rest = _log_probability(steps[1:], middle, lo[..., None], hi[..., None])
         total = np.logaddexp(total, np.logaddexp.reduce(log_chances + rest, axis=-1))
     return total
+
+
+def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
+    """Return steps as stages that publish symbols; see `Mechanism.tabulated`."""
+    stages = _stages(steps, m)
+    return None if stages is None else _packed(stages)
+
+
+def expected(steps: Sequence[Step], m: int, withheld: float) -> NDArray[np.float64] | None:
+    """Return the mean of what is published for each count; see `Mechanism.expected`."""
+    stages = _stages(steps, m)
+    if stages is None:
+        return None
+    alphabet = alphabet_of(steps, m)
+    mean = np.arange(alphabet.base, alphabet.highest + 1.0)
+    if alphabet.withholds:
+        mean[0] = withheld
+    for n_counts, lowest, chances, results in reversed(stages):
+        means = mean[results]
+        # All sums of a count and the number added, those beyond the table at its ends.
+        sums = np.arange(lowest, n_counts + lowest + chances.size - 1)
+        mean = np.correlate(means[np.clip(sums, 0, results.size - 1)], chances)
+    return mean
+
+
+class _Stage(NamedTuple):
+    """The number of counts, and what `Tabulated` has; results as the next stage numbers them."""
+
+    n_counts: int
+    lowest: int
+    chances: NDArray[np.float64]
+    results: NDArray[np.int32]
+
+    @property
+    def is_random(self) -> bool:
+        return self.chances.size > 1 or self.lowest != 0
+
+
+def _stages(steps: Sequence[Step], m: int) -> list[_Stage] | None:
+    """Return the tables of steps; those without chance are put into the table before them."""
+    stages: list[_Stage] = []
+    for step, within in placed(steps, m)[0]:
+        tables = step.tabulated(within)
+        if tables is None:
+            return None
+        stage = _Stage(within.highest - within.lowest + 1, *tables)
+        if not stages:
+            stages.append(stage)
+            continue
+        before = stages[-1].results
+        held = before == WITHHELD
+        numbers = np.where(held, 0, before - np.int32(within.lowest))
+        if not stage.is_random:
+            results = np.where(held, np.int32(WITHHELD), stage.results[numbers])
+            stages[-1] = stages[-1]._replace(results=results)
+        elif held.any():
+            return None  # something is withheld before more noise is added
+        else:
+            stages[-1] = stages[-1]._replace(results=numbers)
+            stages.append(stage)
+    if stages:
+        symbols = alphabet_of(steps, m).symbols(stages[-1].results)
+        stages[-1] = stages[-1]._replace(results=symbols)
+    return stages
+
+
+def _packed(stages: Sequence[_Stage]) -> Stages:
+    """Put the tables of all stages into one array each."""
+    limits = [_limits(stage.chances) for stage in stages]
+    guides = [_guide(limit) for limit in limits]
+    results = [stage.results for stage in stages]
+    guide, guide_start = _joined(guides, np.int32)
+    return kernels.Stages(
+        len(stages),
+        np.array([stage.is_random for stage in stages], dtype=np.bool_),
+        np.array([stage.lowest for stage in stages], dtype=np.int64),
+        guide,
+        np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),
+        guide_start,
+        *_joined(limits, np.uint64),
+        *_joined(results, np.int32),
+        np.array([(np.diff(r, prepend=-1) != 1).any() for r in results], dtype=np.bool_),
+    )
+
+
+def _limits(chances: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the chances of each value or a lower one, times 2^64, for all values but the last.
+
+    Either half is summed from its own end, where chances are smallest, so that both tails are
+    exact to the last of the 64 bits.
+    """
+    below, above = np.cumsum(chances)[:-1], np.cumsum(chances[::-1])[-2::-1]
+    low = np.minimum(below, 0.5) * _ALL
+    # 2^64 less something, in whole numbers; at least one of 2^64 is left for what comes after.
+    high = ~np.maximum(np.minimum(above, 0.5) * _ALL - 1, 0).astype(np.uint64)
+    return np.where(below < 0.5, low.astype(np.uint64), high)
+
+
+def _guide(limits: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Return which value the first random bits decide for, or -1 less the first that they may."""
+    wanted = int(_ENTRIES_PER_VALUE * (limits.size + 1)).bit_length()
+    bits = min(max(wanted, _FEWEST_BITS), _MOST_BITS)
+    # Entry i holds all 64-bit numbers from i * 2^(64 - bits) up to the next entry's.
+    slot = (limits >> np.uint64(64 - bits)).astype(np.int64)
+    starts_slot = (limits << np.uint64(bits)) == 0
+    passed = np.cumsum(np.bincount(slot, minlength=2**bits))
+    inside = np.bincount(slot[~starts_slot], minlength=2**bits)
+    return np.where(inside > 0, -1 - (passed - inside), passed).astype(np.int32)
+
+
+def _joined(
+    arrays: Sequence[NDArray[_Scalar]], dtype: type[_Scalar]
+) -> tuple[NDArray[_Scalar], NDArray[np.int64]]:
+    """Return arrays as one, and where each of them begins and the last one ends."""
+    starts = np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
+    return np.concatenate([np.empty(0, dtype), *arrays]), starts

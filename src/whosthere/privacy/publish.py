@@ -28,28 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:
-    """The release of one table, with what only its publisher knows.
-
-    Attributes
-    ----------
-    release
-        What is published.
-    group
-        The people who were counted, with all of their visits, over the cells of the table.
-    counted
-        The same people with the visits that were counted, after bounding.
-    counts
-        True counts of these visits, before anything was done to them, shape
-        (n_regions, n_epochs).
-    noise
-        The random numbers that were used.
-    """
+    """The release of one table, with what only its publisher knows."""
 
     release: Release
     group: Group
+    """The people who were counted, with all of their visits, over the cells of the table."""
     counted: Group
+    """The same people with the visits that were counted, after bounding."""
     counts: NDArray[np.int32]
+    """True counts of these visits, shape (n_regions, n_epochs)."""
     noise: Noise = ()
+    """The random numbers that were used."""
 
     @cached_property
     def truth(self) -> NDArray[np.int32]:
@@ -67,10 +56,7 @@ class PublishedTable:
 class Publication:
     """What came of publishing a group once: one or several tables of the same people.
 
-    Attributes
-    ----------
-    tables
-        Each table with what only its publisher knows.
+    What is asked of the publication itself is asked of its table, where there is one alone.
     """
 
     tables: tuple[PublishedTable, ...]
@@ -119,21 +105,24 @@ def publish_table(
     mechanism: Mechanism,
     *,
     bounding: np.random.Generator,
-    noise: np.random.Generator,
+    noise: np.random.Generator | None,
+    ledger: GuaranteeLedger | None = None,
 ) -> PublishedTable:
-    """Bound what each person contributes to a table, count, and protect, as a trial.
+    """Bound what each person contributes to a table, count, and protect.
 
-    The release has no ledger of guarantees: trials are made by the thousand, and prove nothing of
-    a release that is really published. Which visits are dropped is drawn once for each publication.
-
-    Parameters
-    ----------
-    group
-        The people to count, over the cells of the table.
-    bounding, noise
-        Random numbers for what is dropped, and for the mechanism.
+    Which visits are dropped is drawn once for each publication. Without a generator of `noise`,
+    nobody can predict it. Trials have no ledger of guarantees: they are made by the thousand, and
+    prove nothing of a release that is really published.
     """
-    return _publish(group, mechanism, bounding, noise, None)
+    counted = group
+    if mechanism.bounds_visits:
+        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+    counts = counted.counts()
+    facts = Facts.of(group.everybody, group.n_users, mechanism)
+    drawn = mechanism.draw_for(counted, counts.shape, noise)
+    published = mechanism.publish(counts, drawn, facts.most_count)
+    release = Release(own(published, np.int32), facts, ledger)
+    return PublishedTable(release, group, counted, counts, drawn)
 
 
 def publish(
@@ -175,7 +164,8 @@ def publish(
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
-    return Publication((_publish(group, chosen, bounding, noise, ledger),))
+    made = publish_table(group, chosen, bounding=bounding, noise=noise, ledger=ledger)
+    return Publication((made,))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:
@@ -186,25 +176,6 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
     m = traces.n_users if group_size is None else group_size
     if m < 2:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
-
-
-def _publish(
-    group: Group,
-    mechanism: Mechanism,
-    bounding: np.random.Generator,
-    rng: np.random.Generator | None,
-    ledger: GuaranteeLedger | None,
-) -> PublishedTable:
-    """Publish a table; without a generator, with noise that nobody can predict."""
-    counted = group
-    if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding).traces)
-    counts = counted.counts()
-    facts = Facts.of(group.everybody, group.n_users, mechanism)
-    noise = mechanism.draw_for(counted, counts.shape, rng)
-    published = mechanism.publish(counts, noise, facts.most_count)
-    release = Release(own(published, np.int32), facts, ledger)
-    return PublishedTable(release, group, counted, counts, noise)
 
 
 def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from whosthere.arrays import frozen
+from whosthere.arrays import frozen, own
 from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing, new_file, read_table, write_table
@@ -19,10 +19,10 @@ from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     import os
@@ -40,74 +40,60 @@ class Release:
 
     Parameters
     ----------
-    counts
-        Published counts, shape (n_regions, n_epochs), int32, in the range that the mechanism
-        states. `WITHHELD` may stand where a count is withheld; it is kept as 0.
+    values
+        What was published, shape (n_regions, n_epochs), int32: counts in the range that the
+        mechanism states, and `WITHHELD` where one is withheld.
     facts
         What is public about them.
     ledger
         What they guarantee, and on what that rests; None where that is unknown, as for counts of
         another program. Two releases are equal whatever their ledgers say.
-    withheld
-        Which cells are withheld, shape of `counts`. None where the mechanism withholds nothing.
     """
 
-    counts: NDArray[np.int32]
+    values: NDArray[np.int32]
     facts: Facts
     ledger: GuaranteeLedger | None = None
-    withheld: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        counts = np.asarray(self.counts)
-        expected = self.facts.shape
-        if counts.shape != expected:
+        values = np.asarray(self.values)
+        regions, epochs = self.facts.shape
+        if values.shape != (regions, epochs):
             raise InputError(
-                f"counts of shape {counts.shape} do not fit "
-                f"{expected[0]} regions x {expected[1]} epochs"
+                f"counts of shape {values.shape} do not fit {regions} regions x {epochs} epochs"
             )
-        if counts.dtype.kind not in "iu":
-            raise InputError(f"published counts must be whole numbers, not {counts.dtype}")
+        if values.dtype.kind not in "iu":
+            raise InputError(f"published counts must be whole numbers, not {values.dtype}")
         lowest, highest, withholds = self.mechanism.alphabet(self.facts.most_count)
-        withheld = self._withheld(counts, withholds=withholds)
-        if withheld is not None:
-            counts = np.where(withheld, 0, counts)
-            object.__setattr__(self, "withheld", frozen(withheld, np.bool_))
-        shown = counts if withheld is None else np.where(withheld, lowest, counts)
+        withheld = values == WITHHELD
+        if withheld.any() and not withholds:
+            raise InputError(
+                f"{self.mechanism} withholds nothing, and {withheld.sum():,} cells are withheld",
+                fix="Say how counts were withheld, as in suppress(k=9, shown=mark)",
+            )
+        shown = np.where(withheld, lowest, values) if withholds else values
         if shown.min() < lowest or shown.max() > highest:
             raise InputError(
                 f"published counts reach from {shown.min()} to {shown.max()}, "
                 f"outside {lowest} to {highest} for a group of {self.group_size}",
                 fix="Correct the group size, the mechanism, or the counts",
             )
-        object.__setattr__(self, "counts", frozen(counts, np.int32))
-
-    def _withheld(
-        self, counts: NDArray[np.integer], *, withholds: bool
-    ) -> NDArray[np.bool_] | None:
-        """Return which cells are withheld, or refuse what the mechanism would not withhold."""
-        given = np.zeros(counts.shape, np.bool_) if self.withheld is None else self.withheld
-        given = np.asarray(given, np.bool_)
-        if given.shape != counts.shape:
-            raise InputError("withheld cells must have the shape of the counts")
-        if withholds:
-            return np.asarray(given | (counts == WITHHELD))
-        if given.any():
-            raise InputError(
-                f"{self.mechanism} withholds nothing, and {given.sum():,} cells are withheld",
-                fix="Say how counts were withheld, as in suppress(k=9, shown=mark)",
-            )
-        return None
+        object.__setattr__(self, "values", frozen(values, np.int32))
 
     @cached_property
-    def values(self) -> NDArray[np.int32]:
-        """What was published: the counts, and `WITHHELD` where one is withheld."""
+    def withheld(self) -> NDArray[np.bool_] | None:
+        """Which cells are withheld, shape of `values`; None if the mechanism withholds nothing."""
+        return None if self.mechanism.withheld is None else own(self.values == WITHHELD, np.bool_)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int32]:
+        """Published counts, shape of `values`, 0 where one is withheld."""
         if self.withheld is None:
-            return self.counts
-        return frozen(np.where(self.withheld, WITHHELD, self.counts), np.int32)
+            return self.values
+        return own(np.where(self.withheld, np.int32(0), self.values), np.int32)
 
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
-        """The same as numbers from 0 on, see `whosthere.privacy.alphabet.Alphabet`."""
+        """The values as numbers from 0 on, see `whosthere.privacy.step.Alphabet`."""
         return self.mechanism.alphabet(self.facts.most_count).symbols(self.values)
 
     @property
@@ -210,8 +196,7 @@ class Release:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one row per cell, as Parquet or CSV by the path's ending.
 
-        A Parquet file carries the description inside. Beside a CSV file it is written to
-        ``NAME.csv-metadata.json``.
+        A Parquet file carries its description; that of a CSV file is ``NAME.csv-metadata.json``.
         """
         path = Path(path)
         if path.suffix == ".parquet":
@@ -244,22 +229,17 @@ class Release:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
             facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
-            ledger = head.get("guarantee")
-            release = cls(
-                table["count"].to_numpy().reshape(facts.shape),
-                facts,
-                None if ledger is None else GuaranteeLedger.from_json(ledger),
-                table["withheld"].to_numpy().reshape(facts.shape)
-                if "withheld" in table.columns
-                else None,
-            )
+            given = head.get("guarantee")
+            ledger = None if given is None else GuaranteeLedger.from_json(given)
+            values = table["count"].to_numpy()
+            if "withheld" in table.columns:
+                values = np.where(table["withheld"].to_numpy(), WITHHELD, values)
+            release = cls(values.reshape(facts.shape), facts, ledger)
             release._check_rows(table)
         except _DAMAGES as error:
             unfit = isinstance(error, KeyError | TypeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
-            raise FileError(
-                f"is a damaged release ({reason})", where=path, fix="Write or copy it again"
-            ) from error
+            raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release
 
     def _check_rows(self, table: pl.DataFrame) -> None:
@@ -284,7 +264,7 @@ class Release:
         }
 
 
-_ENDINGS = "Use .parquet or .csv"
+_ENDINGS, _AGAIN = "Use .parquet or .csv", "Write or copy it again"
 _DAMAGES = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
 
 
@@ -304,13 +284,9 @@ def _read_description(path: Path) -> dict[str, Any]:
     try:
         head: dict[str, Any] = json.loads(described.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(
-            "is not readable JSON", where=described, fix="Write or copy it again"
-        ) from error
+        raise FileError("is not readable JSON", where=described, fix=_AGAIN) from error
     if not isinstance(head, dict):
-        raise FileError(
-            "does not describe a release", where=described, fix="Write or copy it again"
-        )
+        raise FileError("does not describe a release", where=described, fix=_AGAIN)
     return head
 
 
@@ -320,6 +296,4 @@ def _read_csv(path: Path) -> pl.DataFrame:
         table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
         return table.select(*schema, *(["withheld"] if "withheld" in table.columns else []))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(
-            "cannot be read as a release", where=path, fix="Write or copy it again"
-        ) from error
+        raise FileError("cannot be read as a release", where=path, fix=_AGAIN) from error

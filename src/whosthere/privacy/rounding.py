@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from whosthere.errors import SpecError, suggestion
-from whosthere.privacy.alphabet import Span
-from whosthere.privacy.parameters import check_integer
 from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
-from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Tabulated
-from whosthere.specs import WHOLE, OneOf, parameter
+from whosthere.privacy.step import Correction, Counts, Ends, Pulled, Span, Step, Tabulated
+from whosthere.specs import WHOLE, OneOf, check_integer, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,16 +29,9 @@ _SHOWN: tuple[str, ...] = get_args(Shown)
 
 @dataclass(frozen=True)
 class Suppress(Map):
-    """Counts of `k` or fewer become 0, or are withheld.
+    """Counts of `k` or fewer become 0 or, if `shown` as a mark, are withheld.
 
-    Parameters
-    ----------
-    k
-        Largest count that is not published.
-    shown
-        Whether such counts are published as 0, or withheld: the reader sees a mark.
-    zeros
-        With marks, whether a cell with nobody in it is published as 0, or withheld as well.
+    `zeros` says whether, with marks, a cell with nobody in it is withheld as well.
     """
 
     k: int = parameter(WHOLE, "largest count that is not published", ladder=_THRESHOLDS)
@@ -98,23 +89,29 @@ class Suppress(Map):
 
 
 @dataclass(frozen=True)
-class Round(Map):
-    """Counts become the nearest multiple of `to`, upwards from the middle, m at most."""
+class _ToMultiples(Step):
+    """A step after which counts are multiples of a number, m at most."""
 
     to: int = parameter(WHOLE, "what counts become multiples of", ladder=BASES)
-    name: ClassVar[str] = "round"
-    example: ClassVar[str] = "round(to=5)"
-    summary: ClassVar[str] = "round to the nearest multiple, upwards from the middle"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
-    def apply(self, values: Counts, within: Span) -> Counts:
-        return np.clip((values + self.to // 2) // self.to * self.to, *within)
-
     @property
     def changes_counts(self) -> bool:
         return self.to > 1
+
+
+@dataclass(frozen=True)
+class Round(_ToMultiples, Map):
+    """Counts become the nearest multiple of `to`, upwards from the middle, m at most."""
+
+    name: ClassVar[str] = "round"
+    example: ClassVar[str] = "round(to=5)"
+    summary: ClassVar[str] = "round to the nearest multiple, upwards from the middle"
+
+    def apply(self, values: Counts, within: Span) -> Counts:
+        return np.clip((values + self.to // 2) // self.to * self.to, *within)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -125,7 +122,7 @@ class Round(Map):
 
 
 @dataclass(frozen=True)
-class RandomRound(ChanceTable):
+class RandomRound(_ToMultiples, ChanceTable):
     """Counts become one of the multiples of `to` next to them, keeping their mean.
 
     A count with the remainder r goes up with chance r / to, else down; m is the most it can be.
@@ -133,13 +130,9 @@ class RandomRound(ChanceTable):
     and the sum is rounded down.
     """
 
-    to: int = parameter(WHOLE, "what counts become multiples of", ladder=BASES)
     name: ClassVar[str] = "random-round"
     example: ClassVar[str] = "random-round(to=3)"
     summary: ClassVar[str] = "round up or down at random to a multiple, so that the mean is kept"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
 
     def choices(self, values: Counts, within: Span) -> Choices:
         remainder = values % self.to
@@ -147,12 +140,8 @@ class RandomRound(ChanceTable):
         # Subtracting first keeps the sum within 32 bits.
         above = below + np.minimum(self.to, within.highest - below)
         up = remainder / self.to
-        return Choices(
-            np.stack([np.maximum(below, within.lowest), above], axis=-1).astype(
-                np.int32, copy=False
-            ),
-            np.stack([1 - up, up], axis=-1),
-        )
+        results = np.stack([np.maximum(below, within.lowest), above], axis=-1)
+        return Choices(results.astype(np.int32, copy=False), np.stack([1 - up, up], axis=-1))
 
     def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:
         if self.to > _MOST_WAYS:
@@ -177,10 +166,6 @@ class RandomRound(ChanceTable):
     def _rounded_down(self, sums: Counts, within: Span) -> Counts:
         rounded: Counts = np.clip(sums - sums % self.to, *within)
         return rounded
-
-    @property
-    def changes_counts(self) -> bool:
-        return self.to > 1
 
     @property
     def window(self) -> tuple[int, int]:

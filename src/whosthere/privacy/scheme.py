@@ -1,27 +1,74 @@
-"""What a publisher does: which tables of the same people are published, and how."""
+"""What a publisher does: which tables of the same people are published, and how.
+
+A layout says which cells a table has, and which of them each visit counts in.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from whosthere.privacy.layout import ORDINARY, Layout
+import numpy as np
+
+from whosthere import kernels
+from whosthere.arrays import own
+from whosthere.data.cells import cell_at, region_and_epoch
 
 if TYPE_CHECKING:
+    from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
-class TableScheme:
-    """How one table is made.
+class Layout:
+    """The cells of a table: the regions and epochs of the traces, or larger ones.
 
-    Parameters
-    ----------
-    mechanism
-        What is done to its counts.
-    layout
-        Which cells it has.
+    A person is counted once in a cell, however many visits fall into it.
     """
+
+    regions: tuple[int, ...] | None = None
+    """The new number of each region, from 0 without gaps; None leaves the regions as they are."""
+    epochs: int = 1
+    """How many epochs become one."""
+
+    def __call__(self, traces: Traces) -> Traces:
+        """Return the same people over the cells of the table.
+
+        What the table counts are these traces: whoever counts, bounds or attacks it needs to know
+        nothing else.
+        """
+        if self == ORDINARY:
+            return traces
+        epochs = traces.epochs.joined(self.epochs)
+        region, epoch = region_and_epoch(traces.cells, traces.epochs.n)
+        regions = traces.regions
+        if self.regions is not None:
+            regions = regions.merged(self.regions)
+            region = np.array(self.regions, dtype=np.int32)[region]
+        cells = cell_at(region, epoch // self.epochs, epochs.n).astype(np.int32, copy=False)
+        person = np.repeat(np.arange(traces.n_users, dtype=np.int32), traces.visits_per_user())
+        indptr, distinct = kernels.group_by_row(person, cells, traces.n_users)
+        return replace(
+            traces,
+            indptr=own(indptr, np.int64),
+            cells=own(distinct, np.int32),
+            regions=regions,
+            epochs=epochs,
+        )
+
+    def __str__(self) -> str:
+        merged = [] if self.regions is None else [f"{max(self.regions) + 1} merged regions"]
+        joined = [f"{self.epochs} epochs joined"] if self.epochs > 1 else []
+        return ", ".join(merged + joined)
+
+
+ORDINARY = Layout()
+"""The regions and epochs of the traces."""
+
+
+@dataclass(frozen=True)
+class TableScheme:
+    """How one table is made: what is done to its counts, and which cells it has."""
 
     mechanism: Mechanism
     layout: Layout = ORDINARY
@@ -32,15 +79,7 @@ class TableScheme:
 
 @dataclass(frozen=True)
 class Scheme:
-    """What is published: one or several tables of the same people.
-
-    Parameters
-    ----------
-    tables
-        How each table is made.
-    group_size
-        People in a publication, m.
-    """
+    """What is published: one or several tables of the same people, `group_size` of them."""
 
     tables: tuple[TableScheme, ...]
     group_size: int

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from whosthere.privacy.alphabet import WITHHELD
 from whosthere.privacy.step import (
     NO_DRAW,
+    WITHHELD,
     Correction,
     Counts,
     Draw,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from whosthere.privacy.alphabet import Span
+    from whosthere.privacy.step import Span
 
 # Values of noise that are worth a table.
 _WIDEST_TABLE = 2**18
@@ -43,8 +43,7 @@ _NEVER = 2.0
 class Map(Step):
     """A step without chance that never reverses the order of two counts.
 
-    So the counts that it sends into an interval are an interval themselves. A subclass gives
-    `apply` and `window`, and `withheld` if it withholds counts.
+    A subclass gives `apply` and `window`, and `withheld` if it withholds counts.
     """
 
     is_random: ClassVar[bool] = False
@@ -106,18 +105,14 @@ def sent_into(
 class AddedNoise(Step):
     """A random whole number Z that is added to a count; the sum is kept within the range.
 
-    A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`. Z depends neither on the
-    count nor on other cells.
+    A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`.
     """
 
     is_random: ClassVar[bool] = True
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-        """Draw independent noise for an array of cells, int32.
-
-        Quick, for trials. `draw_securely` is for what is really published.
-        """
+        """Draw independent noise for an array of cells, int32, quickly, for trials."""
 
     @abstractmethod
     def log_cdf(self, z: ArrayLike) -> Floats:
@@ -131,20 +126,9 @@ class AddedNoise(Step):
     def correction(self) -> Correction:
         return Correction.STRETCH
 
-    def cdf(self, z: ArrayLike) -> Floats:
-        """Return P(Z <= z)."""
-        return np.exp(self.log_cdf(z))
-
-    def sf(self, z: ArrayLike) -> Floats:
-        """Return P(Z > z)."""
-        return np.exp(self.log_sf(z))
-
     def log_between(self, lo: ArrayLike, hi: ArrayLike) -> Floats:
-        """Return log P(lo <= Z <= hi), minus infinity where lo > hi.
-
-        The ends may be infinite. The difference is taken of the tails on the interval's own
-        side, where both are small, so that nothing cancels.
-        """
+        """Return log P(lo <= Z <= hi), minus infinity where lo > hi; the ends may be infinite."""
+        # Of the tails on the interval's own side, where both are small, so that nothing cancels.
         lo, hi = np.asarray(lo, np.float64), np.asarray(hi, np.float64)
         right = lo >= 0
         larger = np.where(right, self.log_sf(lo - 1), self.log_cdf(hi))
@@ -188,10 +172,7 @@ class AddedNoise(Step):
 
 
 class Choices(NamedTuple):
-    """Results of counts, ascending along the last axis, and their chances, shape (..., j).
-
-    Where a count has fewer results than others, some of the chances are 0.
-    """
+    """Results of counts, ascending along the last axis, and their chances, shape (..., j)."""
 
     results: Counts
     chances: Floats

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
-    from whosthere.privacy.alphabet import Span
     from whosthere.privacy.trade_off import TradeOff
     from whosthere.privacy.units import Guarantee, Unit
 
@@ -34,8 +33,54 @@ Ends: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Draw: TypeAlias = "NDArray[Any]"
 """The random numbers of one step, one for each cell."""
+WITHHELD = int(np.iinfo(np.int32).min)
+"""Stands among published values for a count that is withheld; less than every number."""
 NO_DRAW: Draw = own(np.empty(0), np.float64)
 """What a step without chance is given."""
+
+
+class Span(NamedTuple):
+    """All whole numbers from the lowest to the highest, both included."""
+
+    lowest: int
+    highest: int
+
+    def holds(self, values: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Tell which values lie in it."""
+        return (self.lowest <= values) & (values <= self.highest)
+
+
+class Alphabet(NamedTuple):
+    """The symbols that a mechanism can publish for a group, numbered from 0 in their order.
+
+    "Withheld" comes first, where it is possible. So compiled code, tables and tallies see plain
+    numbers from 0 on, which are as small as the published values.
+    """
+
+    lowest: int
+    highest: int
+    withholds: bool
+
+    @property
+    def size(self) -> int:
+        """How many symbols there are."""
+        return self.highest - self.base + 1
+
+    @property
+    def base(self) -> int:
+        """The published value of symbol 0, unless that is "withheld"."""
+        return self.lowest - self.withholds
+
+    def symbols(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the symbols of published values, `WITHHELD` among them; no copy if the same."""
+        if not self.withholds:
+            return values if self.base == 0 else values - np.int32(self.base)
+        return np.where(values == WITHHELD, np.int32(0), values - np.int32(self.base))
+
+    def values(self, symbols: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return the published values that symbols stand for."""
+        values = symbols.astype(np.int32) + np.int32(self.base)
+        return np.where(symbols == 0, np.int32(WITHHELD), values) if self.withholds else values
 
 
 class Correction(Enum):
@@ -57,7 +102,7 @@ class Pulled(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Counts that a step can make of others, and the logs of their chances, shape (..., j)."""
+    """Results of counts, and the logs of their chances, shape (..., j)."""
 
     values: Counts
     log_chances: Floats
@@ -66,15 +111,9 @@ class Outcomes(NamedTuple):
 class Tabulated(NamedTuple):
     """A step that adds a random whole number to a count and looks the result up.
 
-    Attributes
-    ----------
-    lowest
-        The lowest value of the number.
-    chances
-        Chance of each of its values from there on; they sum up to 1 within 1e-12.
-    results
-        What sums from the lowest count on become, int32, `WITHHELD` among them; at least for all
-        counts. Sums below are taken for the lowest count, and those above for the last.
+    `chances` are those of the number's values from the `lowest` on; they sum up to 1 within 1e-12.
+    `results` is what sums from the lowest count on become, `WITHHELD` among them; at least for all
+    counts. Sums below are taken for the lowest count, and those above for the last.
     """
 
     lowest: int
@@ -120,10 +159,7 @@ class Step(ABC):
         return NO_DRAW
 
     def draw_securely(self, shape: tuple[int, ...]) -> Draw:
-        """Draw the same for a real publication, so that nobody can predict it.
-
-        `randomness` says how good that is.
-        """
+        """Draw the same so that nobody can predict it; `randomness` says how good that is."""
         return self.draw(shape, np.random.default_rng(secrets.randbits(256)))
 
     def draw_for(
@@ -168,14 +204,9 @@ class Step(ABC):
         return None
 
     def trade_off(self, differing: int) -> TradeOff | None:  # noqa: ARG002
-        """Return the best test between true counts that differ by one in some cells.
+        """Return the best test between true counts that differ by one in so many cells.
 
         None where only eps and delta are known, or nothing.
-
-        Parameters
-        ----------
-        differing
-            How many cells differ.
         """
         return None
 
@@ -196,18 +227,18 @@ class Step(ABC):
         """
 
     def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:  # noqa: ARG002
-        """Return the counts that this step sends into lo..hi, where these are intervals.
+        """Return the counts that this step sends into lo..hi, where these are intervals; else None.
 
-        A map that keeps the order of counts yields one interval, or one on either side of what it
-        withholds. A step that chooses at random between such maps yields one for each. All others
-        give None. An interval is empty where its low end is above its high end.
+        A map yields one interval, or one on either side of what it withholds. A step that chooses
+        at random between maps yields one for each. An interval is empty where its low end is above
+        its high end.
         """
         return None
 
     def tabulated(self, within: Span) -> Tabulated | None:  # noqa: ARG002
-        """Return the step as tables, by which many counts are published at once; None if it is not.
+        """Return the step as tables, by which many counts are published at once.
 
-        A step that gives none is as good as any other, only slower.
+        A step that gives None is as good as any other, only slower.
         """
         return None
 

@@ -6,24 +6,43 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import Columns, whole_numbers_of
+from whosthere.data.reading.columns import (
+    Columns,
+    arrange,
+    find_forms,
+    joined_ids,
+    letters,
+    missing,
+    parts_of,
+    whole_numbers_of,
+)
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import naming
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.times import (
+    DAY_OR_MONTH,
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    decided,
+    looks_like_time,
+    shape_of,
+    time_form,
+)
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import RecordsError, quote
-from whosthere.privacy.alphabet import WITHHELD
+from whosthere.errors import EmptyError, RecordsError, listed, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
-from whosthere.privacy.table_rows import Rows, rows_of
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     import os
@@ -36,67 +55,53 @@ if TYPE_CHECKING:
 # What a table may write in place of a count that was withheld.
 USUAL_MARKERS = ("*", "-", ".", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
 _BELOW = re.compile(r"<\s*(\d+)")
+_TOTALS = ("total", "totals", "grandtotal", "sum", "subtotal", "all", "overall", "gesamt", "summe",
+           "totale", "totaal", "insgesamt", "ensemble")  # fmt: skip
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A table that was read.
-
-    Attributes
-    ----------
-    release
-        Its counts and what is public about them; withheld ones are marked.
-    n_withheld
-        How many cells the table withholds.
-    notes
-        What was left out of it, in short sentences.
-    """
+    """A table that was read."""
 
     release: Release
     n_withheld: int
+    """How many cells the table withholds."""
     notes: tuple[str, ...]
+    """What was left out of it, in short sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableReader:
-    """How a table of counts is to be read.
-
-    Parameters
-    ----------
-    columns
-        Names of the columns where they are unusual.
-    wide
-        Whether each epoch has a column of its own, not a row for each region and epoch; None to
-        find out from the names of the columns.
-    epoch_length
-        How long each epoch lasts; by default the smallest step between two times.
-    timezone
-        IANA name of the local zone, needed where times carry none. By default the zone that a
-        column of datetimes carries, else UTC.
-    time_format
-        How times are written: ``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None
-        to find out.
-    at_clock_change
-        What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused.
-    regions
-        All regions that were published; by default those that the table names.
-    markers
-        What stands for a withheld count, besides `USUAL_MARKERS`. An empty text stands for empty
-        cells, which are 0 otherwise.
-    thousands
-        The mark between thousands, where a comma or point could also stand before decimals.
-    """
+    """How a table of counts is to be read."""
 
     columns: Columns = field(default_factory=Columns)
+    """Names of the columns where they are unusual."""
     wide: bool | None = None
+    """Whether each epoch has a column of its own, not a row for each region and epoch.
+
+    None to find out from the names of the columns.
+    """
     epoch_length: timedelta | None = None
+    """How long each epoch lasts; by default the smallest step between two times."""
     timezone: str | None = None
+    """IANA name of the local zone, needed where times carry none.
+
+    By default the zone that a column of datetimes carries, else UTC.
+    """
     time_format: str | None = None
+    """``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None to find out."""
     at_clock_change: ClockChange = "refuse"
+    """What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused."""
     regions: Regions | None = None
+    """All regions that were published; by default those that the table names."""
     markers: tuple[str, ...] = ()
+    """What stands for a withheld count, besides `USUAL_MARKERS`.
+
+    An empty text stands for empty cells, which are 0 otherwise.
+    """
     thousands: str | None = None
+    """The mark between thousands, where a comma or point could also stand before decimals."""
 
     def read(
         self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
@@ -108,8 +113,10 @@ class TableReader:
         with naming(Path(path)):
             source = only_table(open_sources(path)[0], Path(path))
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = rows_of(source, self.columns, wide=self.wide, time_format=form)
+            rows = self._rows(source, form)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
+            if self.timezone is not None:
+                zone(self.timezone)
             cells = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local)
             regions = self.regions or Regions(cells["region"].unique().sort().to_list())
@@ -119,12 +126,19 @@ class TableReader:
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
         return Imported(release, n_withheld, (*source.notes, *rows.notes))
 
-    def _cells(self, rows: Rows, source: Source) -> pl.DataFrame:
+    def _rows(self, source: Source, form: str | None) -> _Rows:
+        wide = self.wide
+        if wide is None:
+            named = self.columns.time is not None or self.columns.count is not None
+            wide = not named and sum(map(looks_like_time, source.columns)) >= 2
+        rows = (_wide if wide else _long)(source, self.columns, form)
+        if not rows.frame.height:
+            raise EmptyError("has no counts")
+        return rows
+
+    def _cells(self, rows: _Rows, source: Source) -> pl.DataFrame:
         """Return a row for each published count: region, micros (UTC), count, withheld, row."""
-        if self.timezone is not None:
-            zone(self.timezone)
-        table = rows.frame
-        micros = self._micros(rows, source)
+        table, micros = rows.frame, self._micros(rows, source)
         withheld = self._withheld(table["count"])
         counts = self._counts(table["count"], withheld)
         for column, bad, problem in (
@@ -161,7 +175,7 @@ class TableReader:
             )
         return cells
 
-    def _micros(self, rows: Rows, source: Source) -> pl.Series:
+    def _micros(self, rows: _Rows, source: Source) -> pl.Series:
         """Return when each count is of, null where that cannot be understood."""
         table = rows.frame
         reader = TimeReader(
@@ -178,12 +192,9 @@ class TableReader:
                 replace(reader, at_clock_change=which).read(table["time"]).micros
                 for which in ("earlier", "later")
             )
+            both = early.zip_with(table.select(second).to_series().not_(), late)
             twice = moments.problems.pop(TWICE)
-            later = table.select(second).to_series()
-            moments = replace(
-                moments,
-                micros=moments.micros.zip_with(~twice, early.zip_with(~later, late)),
-            )
+            moments = replace(moments, micros=moments.micros.zip_with(~twice, both))
         for problem, words in ((SKIPPED, "does not exist"), (TWICE, "exists twice")):
             if problem in moments.problems:
                 first = moments.problems[problem].arg_max() or 0
@@ -302,3 +313,71 @@ def _check_mechanism(
             where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
             fix=fix,
         )
+
+
+class _Rows(NamedTuple):
+    """Published counts as the table has them.
+
+    The frame has the columns region (text), time and count as written, and row, its index in the
+    file. The form says how times are written, see `TimeReader`; the notes, what was left out.
+    """
+
+    frame: pl.DataFrame
+    form: str
+    notes: tuple[str, ...]
+
+
+def _long(source: Source, columns: Columns, time_format: str | None) -> _Rows:
+    layout = arrange(source, columns, ("region", "count", "time"), time_format=time_format)
+    [form] = find_forms([layout], time_format)
+    table = source.whole().select(layout.chosen).with_row_index("row")
+    table = table.with_columns(pl.col("region").cast(pl.String))
+    nothing = pl.all_horizontal(pl.col("region", "time", "count").is_null())
+    table = table.filter(~nothing)
+    total = _is_total(table["region"])
+    if table["time"].dtype == pl.String:
+        total |= _is_total(table["time"])
+    notes = _said(int(total.sum()), "row")
+    return _Rows(table.filter(~total), form, notes)
+
+
+def _wide(source: Source, columns: Columns, time_format: str | None) -> _Rows:
+    found = source.columns
+    named = columns.find("region", found)
+    region = named or next((name for name in found if not looks_like_time(name)), found[0])
+    others = [name for name in found if name not in parts_of(region, found)]
+    totals = [name for name in others if letters(name) in _TOTALS]
+    times, left = [name for name in others if name not in totals], []
+    if time_format is None and any(map(looks_like_time, times)):
+        left = [name for name in times if not looks_like_time(name)]
+        times = [name for name in times if looks_like_time(name)]
+    if not times:
+        raise missing("time", found) if others else EmptyError("has no counts")
+    table = source.whole()
+    expr = joined_ids(parts_of(region, found), table.schema).cast(pl.String)
+    ids = table.select(expr.alias("region")).with_row_index("row")
+    total = _is_total(ids["region"])
+    by_time = (
+        ids.with_columns(
+            pl.lit(time).alias("time"), table[time].cast(pl.String).alias("count")
+        ).filter(~total)
+        for time in times
+    )
+    notes = (*_said(int(total.sum()), "row"), *_said(len(totals), "column"))
+    if left:
+        notes = (*notes, f"left out columns that are no times: {listed(left)}")
+    if time_format is None:
+        names = pl.Series(times)
+        time_format = shape_of(names)
+        if time_format == DAY_OR_MONTH:
+            time_format = decided([names])
+    return _Rows(pl.concat(by_time), time_format, notes)
+
+
+def _is_total(texts: pl.Series) -> pl.Series:
+    names = texts.str.replace_all(r"[\W_]", "").str.to_lowercase()
+    return names.is_in(_TOTALS).fill_null(value=False)
+
+
+def _said(n: int, what: str) -> tuple[str, ...]:
+    return (f"left out {n} {what}{'s' if n > 1 else ''} of totals",) if n else ()

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -24,6 +24,8 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
 # Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
@@ -35,6 +37,8 @@ MOST_EPS = 40.0
 _BETWEEN_LINES, _LINES_A_DEVIATION = 1 / 64, 8
 # Normal noise per unit of sensitivity is searched between these, as logarithms to base e.
 _LEAST_RATIO, _MOST_RATIO = math.log(1e-9), math.log(1e12)
+# More than rounding errors can take away from a pooled curve: a bound must not be too low.
+_SLACK = 1e-12
 # How many smaller eps are tried for a bound of the chance that one is exceeded.
 _TRIED = 4096
 
@@ -90,24 +94,12 @@ class Budget(TradeOff):
     """Everything that (eps, delta) differential privacy allows.
 
     The curve min(1, delta + e^eps f, 1 - e^-eps (1 - delta - f)) is made of three straight lines.
-    The area above it is (1 - delta)^2 / (1 + e^eps). One mechanism reaches all of it.
-
-    Parameters
-    ----------
-    eps
-        0 or more; infinity for no protection.
-    delta
-        Between 0 and 1.
+    The area above it is (1 - delta)^2 / (1 + e^eps). One mechanism reaches all of it. An infinite
+    eps stands for no protection.
     """
 
     eps: float
     delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not self.eps >= 0:
-            raise InputError(f"a budget must be 0 or more, not {self.eps}")
-        if not 0 <= self.delta <= 1:
-            raise InputError(f"delta must lie between 0 and 1, not {self.delta}")
 
     @property
     def auc(self) -> float:
@@ -135,16 +127,9 @@ class Budget(TradeOff):
 
 @dataclass(frozen=True)
 class NormalShift(TradeOff):
-    """Telling a normal variable from one that is `mu` standard deviations higher.
-
-    This is the curve of Gaussian differential privacy (Dong, Roth and Su, 2022).
-    """
+    """Telling normal variables apart whose means differ by `mu` deviations (Dong et al., 2022)."""
 
     mu: float
-
-    def __post_init__(self) -> None:
-        if not self.mu >= 0:
-            raise InputError(f"a distance must be 0 or more, not {self.mu}")
 
     @property
     def auc(self) -> float:
@@ -180,16 +165,7 @@ class Walk(TradeOff):
     (1 - still) / (1 + e^-eps) and down with e^-eps times that chance; without the person it is
     the other way around. Noise whose law falls by a factor of e^eps from one whole number to the
     next does exactly this to counts that differ by one: discrete Laplace noise with still = 0,
-    Laplace noise that was rounded down with still = (1 - e^-eps) / 2.
-
-    Parameters
-    ----------
-    eps
-        How far one step goes.
-    still
-        Chance that a step goes nowhere.
-    n
-        Number of cells.
+    Laplace noise that was rounded down with still = (1 - e^-eps) / 2. There are n cells.
     """
 
     eps: float
@@ -198,26 +174,18 @@ class Walk(TradeOff):
 
     @property
     def auc(self) -> float:
-        if self._too_long:
-            return self._whole.auc
         law_in, law_out = _laws(self.eps, self.still, self.n)
         area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
         return min(max(area, 0.5) + self._slack, self._whole.auc)
 
     def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        limit = self._whole.tpr(rates)
-        if self._too_long:
-            return limit
         fpr, tpr = self._curve
-        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, limit)
+        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
 
     def eps_at(self, delta: float) -> float:  # noqa: ARG002
         return self._whole.eps
 
     def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        limit = self._whole.delta_at(eps)
-        if self._too_long:
-            return limit
         sums = np.arange(1, self.n + 1) * self.eps
         beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
         with_person, without = (
@@ -225,7 +193,7 @@ class Walk(TradeOff):
         )
         place = np.searchsorted(sums, eps, side="right")
         delta = np.maximum(with_person[place] - np.exp(eps) * without[place], 0.0)
-        return np.asarray(np.minimum(delta + self._slack, limit))
+        return np.asarray(np.minimum(delta + self._slack, self._whole.delta_at(eps)))
 
     @property
     def bends(self) -> NDArray[np.float64]:
@@ -233,10 +201,6 @@ class Walk(TradeOff):
         stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
         largest = min(self.n, math.ceil(MOST_EPS / self.eps))
         return np.asarray(np.minimum(np.arange(0, largest + stride, stride) * self.eps, MOST_EPS))
-
-    @property
-    def _too_long(self) -> bool:
-        return self.n > _MOST_STEPS
 
     @property
     def _slack(self) -> float:
@@ -252,6 +216,11 @@ class Walk(TradeOff):
         law_in, law_out = _laws(self.eps, self.still, self.n)
         rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
         return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
+
+
+def walk(eps: float, still: float, n: int) -> TradeOff:
+    """Return the curve of a walk, or of its whole budget where the walk is too long."""
+    return Walk(eps, still, n) if n <= _MOST_STEPS else Budget(n * eps)
 
 
 @lru_cache(maxsize=8)
@@ -287,21 +256,76 @@ def _power(values: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
     return product
 
 
+@dataclass(frozen=True, eq=False)
+class PooledCurve:
+    """The best that any test of many people reaches, by one threshold.
+
+    Metrics over everybody allow a mean rate of false alarms, not the same rate for each person. The
+    best attacker names whom a release speaks for by a likelihood ratio above one threshold (Neyman
+    and Pearson, with the person as a part of what is seen). At a common slope e^eps of all curves,
+    person i gives TPR_i - e^eps FPR_i = delta_i(eps), so that
+
+        mean TPR <= mean of delta_i(eps) + e^eps (mean FPR)      for every eps,
+
+    and the best eps reaches it. Each line is a bound by itself: leaving some out only raises the
+    curve.
+    """
+
+    # Of lines TPR = intercept + slope * FPR, steepest first, the last one TPR = 1.
+    slopes: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    mean_auc: float
+    """The mean of the best areas under the ROC curves of single people."""
+
+    @classmethod
+    def of(cls, people: Mapping[TradeOff, int]) -> Self:
+        """Return the curve of a group in which so many people have each of some curves."""
+        total = sum(people.values())
+        eps = np.unique(np.concatenate([[0.0], *(curve.bends for curve in people)]))
+        delta, mean_auc = np.zeros_like(eps), 0.0
+        for curve, many in people.items():
+            delta += many / total * curve.delta_at(eps)
+            mean_auc += many / total * curve.auc
+        flat = np.exp(-eps)
+        return cls(
+            np.concatenate([np.exp(eps[::-1]), flat[1:], [0.0]]),
+            np.concatenate([delta[::-1], (1 - flat * (1 - delta))[1:], [1.0]]),
+            min(mean_auc, 1.0),
+        )
+
+    def tpr(self, fpr: float) -> float:
+        """Return the best mean true-positive rate at a mean false-positive rate."""
+        return float(min(np.min(self.intercepts + self.slopes * fpr) + _SLACK, 1.0))
+
+    @property
+    def auc(self) -> float:
+        """The best area under the one ROC curve of all of them together."""
+        # Each line holds from where the one before it ends.
+        ends = np.diff(self.intercepts) / -np.diff(self.slopes)
+        fpr = np.concatenate([[0.0], np.maximum.accumulate(np.clip(ends, 0.0, 1.0)), [1.0]])
+        widths, middles = np.diff(fpr), (fpr[1:] + fpr[:-1]) / 2
+        area = float(np.dot(widths, self.intercepts + self.slopes * middles))
+        return min(max(area, 0.5) + _SLACK, 1.0)
+
+
 def gaussian_sigma(eps: float, delta: float, sensitivity: float) -> float:
     """Return the least standard deviation of normal noise that gives (eps, delta) privacy.
 
-    By the exact condition of Balle and Wang (2018).
-    `sensitivity` is the l2 sensitivity. The result is rounded to the side that keeps the
-    guarantee.
+    By the exact condition of Balle and Wang (2018), for an l2 `sensitivity`. The result is rounded
+    to the side that keeps the guarantee.
     """
-    low, high = _LEAST_RATIO, _MOST_RATIO
     target = math.log(delta)
+    log_ratio = _least(
+        lambda one: log_delta(eps, math.exp(one)) <= target, _LEAST_RATIO, _MOST_RATIO
+    )
+    return math.exp(log_ratio) * sensitivity
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the least number for which something holds that does at `high`, rounded up."""
     while low < (middle := (low + high) / 2) < high:
-        if log_delta(eps, math.exp(middle)) > target:
-            low = middle
-        else:
-            high = middle
-    return math.exp(high) * sensitivity
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def log_delta(eps: float, ratio: float) -> float:
@@ -319,10 +343,7 @@ def log_delta(eps: float, ratio: float) -> float:
 
 
 def gaussian_eps(delta: float, distance: float) -> float:
-    """Return the least eps that Gaussian noise gives with delta to data sets that far apart.
-
-    `distance` is in standard deviations. The result is rounded up.
-    """
+    """Return the least eps of Gaussian noise, rounded up, for data so many deviations apart."""
     if distance == 0:
         return 0.0
     if delta == 0 or distance == math.inf:
@@ -333,9 +354,4 @@ def gaussian_eps(delta: float, distance: float) -> float:
     low, high = 0.0, 1.0
     while log_delta(high, ratio) > target:
         low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        if log_delta(middle, ratio) > target:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _least(lambda eps: log_delta(eps, ratio) <= target, low, high)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.privacy.parameters import check_integer
 from whosthere.spec_text import UnreadableError
-from whosthere.specs import WHOLE, OneOf, Parameter, parameter, parameters_of
+from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +36,8 @@ class Unit:
     """What an attacker would like to know of one unit, as in "the odds that ..."."""
     is_person: ClassVar[bool] = False
     """Whether one unit is all of a person, so that one more or less changes the group's size."""
+    bounds_visits: ClassVar[bool] = False
+    """Whether visits are dropped where there are too many."""
 
     @property
     def most_visits(self) -> int:
@@ -50,22 +51,11 @@ class Unit:
 
     @property
     def l2_sensitivity(self) -> float:
-        """Most that one unit changes all counts, as the root of the sum of squared changes.
-
-        A visit changes its own cell by one, and nobody visits a cell twice.
-        """
+        """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
-    @property
-    def bounds_visits(self) -> bool:
-        """Whether visits are dropped where there are too many."""
-        return False
-
     def period(self, epochs: Epochs) -> NDArray[np.int32] | None:  # noqa: ARG002
-        """Return the period within which each person's visits are bounded.
-
-        By epoch, numbered from 0, shape (n_epochs,); None where nothing is bounded.
-        """
+        """Return the period of each epoch within which visits are bounded, from 0, if they are."""
         return None
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
@@ -100,7 +90,6 @@ class Unit:
         return np.asarray((by_period > 0).sum(axis=1)), np.asarray(counted)
 
     def __str__(self) -> str:
-        """Write the unit as a spec string's parameters."""
         return f"unit={self.name}"
 
 
@@ -118,6 +107,7 @@ class _Bounded(Unit):
     """A unit of several visits, of which at most `max_visits` are counted."""
 
     max_visits: int
+    bounds_visits: ClassVar[bool] = True
     _whose: ClassVar[str]
     _per_day: ClassVar[bool]
 
@@ -129,9 +119,8 @@ class _Bounded(Unit):
     def most_visits(self) -> int:
         return self.max_visits
 
-    @property
-    def bounds_visits(self) -> bool:
-        return True
+    def period(self, epochs: Epochs) -> NDArray[np.int32]:
+        return epochs.days if self._per_day else np.zeros(epochs.n, dtype=np.int32)
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         return traces.bounded(self.max_visits, per_day=self._per_day, rng=rng)
@@ -156,9 +145,6 @@ class UserDay(_Bounded):
     _whose: ClassVar[str] = "person and day"
     _per_day: ClassVar[bool] = True
 
-    def period(self, epochs: Epochs) -> NDArray[np.int32]:
-        return epochs.days
-
 
 @dataclass(frozen=True)
 class User(_Bounded):
@@ -171,11 +157,10 @@ class User(_Bounded):
     _whose: ClassVar[str] = "person"
     _per_day: ClassVar[bool] = False
 
-    def period(self, epochs: Epochs) -> NDArray[np.int32]:
-        return np.zeros(epochs.n, dtype=np.int32)
 
-
-UNITS: Mapping[str, type] = MappingProxyType({unit.name: unit for unit in (Event, UserDay, User)})
+UNITS: Mapping[str, type[Unit]] = MappingProxyType(
+    {unit.name: unit for unit in (Event, UserDay, User)}
+)
 """The kinds of unit by name, from the narrowest to the widest."""
 
 
@@ -193,16 +178,12 @@ _BOUND = "max_visits"
 
 
 class _UnitName(OneOf):
-    """The name of a unit."""
-
     def write(self, value: Unit) -> str:
         return value.name
 
 
 @dataclass(frozen=True)
 class _UnitParameter(Parameter):
-    """A unit by its name and, where it bounds visits, by how many it lets through."""
-
     @property
     def keys(self) -> tuple[str, ...]:
         return self.key, _BOUND
@@ -210,27 +191,23 @@ class _UnitParameter(Parameter):
     def read(self, given: Mapping[str, Written]) -> Unit:
         name = self.value.read(given[self.key], self.key) if self.key in given else Event.name
         kind: Any = UNITS[name]
-        takes_bound = bool(parameters_of(kind))
-        if not takes_bound and _BOUND in given:
+        if not kind.bounds_visits and _BOUND in given:
+            bounded = [f"{self.key}={other}" for other in UNITS if UNITS[other].bounds_visits]
             raise UnreadableError(
                 f"{self.key}={name} takes no {_BOUND}",
                 place=given[_BOUND].place,
-                fix=f"Leave it out, or use {' or '.join(_bounded(self.key))}",
+                fix=f"Leave it out, or use {' or '.join(bounded)}",
             )
-        if takes_bound and _BOUND not in given:
+        if kind.bounds_visits and _BOUND not in given:
             raise UnreadableError(
                 f"the parameter {_BOUND} is missing",
                 fix=f"Say how many visits are counted, as in {self.key}={name}, {_BOUND}=10",
             )
-        unit: Unit = kind(WHOLE.read(given[_BOUND], _BOUND)) if takes_bound else kind()
+        unit: Unit = kind(WHOLE.read(given[_BOUND], _BOUND)) if kind.bounds_visits else kind()
         return unit
 
     def write(self, value: Unit) -> str:
         return str(value)
-
-
-def _bounded(key: str) -> list[str]:
-    return [f"{key}={name}" for name, unit in UNITS.items() if parameters_of(unit)]
 
 
 def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default stands

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whosthere.display import table
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,38 +34,27 @@ UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Utility:
-    r"""How much published counts differ from the true ones; a measure is None if not defined.
-
-    Attributes
-    ----------
-    mean_absolute_error
-        Mean over all cells of \\|published - true\\|, in people.
-    mean_relative_error
-        Mean over cells with somebody in them of \\|published - true\\| / true.
-    nonzero_lost
-        Share of the cells with somebody in them that were published as 0 or withheld.
-    space_distance, time_distance
-        Jensen-Shannon distance, 0 (same) to 1 (disjoint), between the true and the published
-        distribution over regions and over epochs.
-    top_regions_kept
-        Share of the ten busiest regions that are among the ten busiest in the published counts.
-        Regions with the same total are ranked in their own order.
-    visits_kept
-        Share of the visits that the published counts still hold: the sum over cells of the
-        published count, at most the true one, over the sum of the true ones.
-    pattern_correlation
-        Pearson's correlation of true and published counts over all cells, -1 to 1; None if either
-        of them is the same everywhere.
-    """
+    """How much published counts differ from the true ones; a measure is None if not defined."""
 
     mean_absolute_error: float
+    """Mean over all cells of |published - true|, in people."""
     mean_relative_error: float | None
+    """Mean over cells with somebody in them of |published - true| / true."""
     nonzero_lost: float | None
+    """Share of the cells with somebody in them that were published as 0 or withheld."""
     space_distance: float | None
+    """Jensen-Shannon distance of the shares of regions, 0 (same) to 1 (disjoint)."""
     time_distance: float | None
+    """The same of epochs."""
     top_regions_kept: float | None
+    """Share of the ten busiest regions that are among the ten busiest as published.
+
+    Regions with the same total are ranked in their own order.
+    """
     visits_kept: float | None
+    """Share of the visits that are still there: sum of min(published, true) over sum of true."""
     pattern_correlation: float | None
+    """Pearson's correlation of true and published counts over all cells, -1 to 1."""
 
     @property
     def cells_kept(self) -> float | None:
@@ -73,33 +62,25 @@ class Utility:
         return None if self.nonzero_lost is None else 1 - self.nonzero_lost
 
     def _repr_html_(self) -> str:
-        """Return a small table of the measures, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{escape(UTILITY_WORDS[name])}</td>"
-            f"<td>{'not defined' if value is None else f'{value:.4g}'}</td></tr>"
+        rows = [
+            (UTILITY_WORDS[name], "not defined" if value is None else f"{value:.4g}")
             for name, value in asdict(self).items()
-        )
-        return (
-            "<table><thead><tr><th>measure</th><th>value</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        ]
+        return table(("measure", "value"), rows)
 
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
-    """Compare published counts with the true ones.
+    """Compare published counts with the true ones, both of shape (n_regions, n_epochs).
 
-    Parameters
-    ----------
-    published, truth
-        Both of shape (n_regions, n_epochs). Withheld cells are 0 in the published counts, as in
-        `Release.counts`: nothing of them is kept.
-    top
-        How many of the busiest regions should stay the busiest.
+    Withheld cells are 0 in the published counts, as in `Release.counts`: nothing of them is kept.
+    `top` is how many of the busiest regions should stay the busiest.
     """
     if published.shape != truth.shape:
         raise InputError(f"counts of shape {published.shape} against truth of {truth.shape}")
     error = np.abs(published.astype(np.int64) - truth)
-    visited = truth > 0
+    visited, total = truth > 0, int(truth.sum(dtype=np.int64))
+    # Noise must not pass for visits, so that no cell keeps more than were made in it.
+    kept = int(np.clip(published, 0, truth).sum(dtype=np.int64))
     relative = error[visited] / truth[visited]
     return Utility(
         mean_absolute_error=float(error.mean()),
@@ -108,16 +89,9 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
         space_distance=_jensen_shannon(published.sum(axis=1), truth.sum(axis=1)),
         time_distance=_jensen_shannon(published.sum(axis=0), truth.sum(axis=0)),
         top_regions_kept=_top_kept(published.sum(axis=1), truth.sum(axis=1), top),
-        visits_kept=_kept(published, truth),
+        visits_kept=kept / total if total else None,
         pattern_correlation=_correlation(published, truth),
     )
-
-
-def _kept(published: NDArray[np.int32], truth: NDArray[np.int32]) -> float | None:
-    total = int(truth.sum(dtype=np.int64))
-    # Noise must not pass for visits, so that no cell keeps more than were made in it.
-    kept = int(np.clip(published, 0, truth).sum(dtype=np.int64))
-    return kept / total if total else None
 
 
 def _correlation(published: NDArray[np.int32], truth: NDArray[np.int32]) -> float | None:

@@ -1,26 +1,38 @@
-"""Reports: of an audit, of several side by side, or of a recommendation."""
+"""Reports: of an audit, of several side by side, or of a recommendation.
+
+Each is one HTML file that needs nothing else. It may hold what must not leave a house, so it must
+not talk to anybody. Style and script stand in the file, and a content-security policy allows only
+these two, by their hashes; it forbids style attributes. Pictures are SVG that Python writes. The
+script only chooses, sorts and filters what is there already, so a page without it is complete.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from whosthere._version import __version__
 from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
-from whosthere.reporting.lookup import Lookup
-from whosthere.reporting.render import render
 from whosthere.reporting.sections.about import about_section, glossary_of, policy_table
 from whosthere.reporting.sections.comparison import comparison_page
-from whosthere.reporting.sections.ladder import choice_section, ladders_section
-from whosthere.reporting.sections.overview import overview
+from whosthere.reporting.sections.overview import ladders, overview, search_overview
+from whosthere.reporting.sections.parts import Lookup
+from whosthere.reporting.sections.people import where_section, who_section
 from whosthere.reporting.sections.sure import sure_section
-from whosthere.reporting.sections.where import where_section
-from whosthere.reporting.sections.who import who_section
-from whosthere.reporting.words import shortened
+from whosthere.reporting.words import shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
     import os
@@ -81,7 +93,7 @@ def refuse_page(path: Path, *, force: bool, runs: Sequence[Path] = ()) -> None:
 def audit_report(audit: AuditResult) -> Report:
     """Return the report of one audit."""
     title = f"Audit {shortened(audit.name)}"
-    html = render(
+    html = _render(
         "audit",
         title=title,
         audit=audit,
@@ -103,16 +115,16 @@ def comparison_report(audits: Sequence[AuditResult]) -> Report:
     page = comparison_page(audits)
     title = f"Audits {', '.join(page.names)}"
     glossary = glossary_of(one for audit in audits for one in audit.findings)
-    return Report(title, render("compare", title=title, page=page, glossary=glossary))
+    return Report(title, _render("compare", title=title, page=page, glossary=glossary))
 
 
 def recommendation_report(found: Recommendation) -> Report:
     """Return what a search for a protection found."""
-    html = render(
+    html = _render(
         "recommend",
         title="Recommendation",
-        overview=choice_section(found),
-        ladders=ladders_section(found),
+        overview=search_overview(found),
+        ladders=ladders(found),
         policy_name=found.policy.name,
         policy=policy_table(found.policy),
         glossary=glossary_of(one for tried in found.candidates for one in tried.last_findings),
@@ -123,4 +135,67 @@ def recommendation_report(found: Recommendation) -> Report:
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
     glossary = glossary_of(result.findings)
-    return render("notebook", fragment=True, overview=overview(result), glossary=glossary)
+    return _render("notebook", fragment=True, overview=overview(result), glossary=glossary)
+
+
+def _render(template: str, *, fragment: bool = False, **context: object) -> str:
+    """Return a page, or a fragment of one for somebody else's page, such as a notebook.
+
+    The style of a fragment holds within it alone, and there is no script.
+    """
+    script = _asset("script.js")
+    style = _asset("theme.css") + _asset("page.css") + _asset("parts.css")
+    if fragment:
+        theme = _asset("theme.css").replace(":root", ".whosthere")
+        own = Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
+        style = theme + own + _asset("parts.css") + Markup("}")
+    page = _environment().get_template(f"{template}.html.j2")
+    return page.render(
+        style=style,
+        script=script,
+        policy_of_content=(
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        version=__version__,
+        texts=texts(),
+        is_fragment=fragment,
+        **context,
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates; whatever they show is escaped."""
+    made = Environment(
+        loader=PackageLoader("whosthere.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    made.filters |= {"short": shortened, "words": words_of, "prose": _prose, "anchor": _anchor}
+    return made
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Return a file that belongs to every page, as it is."""
+    source = files("whosthere.reporting") / "templates" / name
+    return Markup(source.read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def _prose(text: str) -> Markup:
+    """Return a text in which commands stand between backticks."""
+    commands = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(commands)  # noqa: S704 - escaped before
+
+
+def _anchor(key: str) -> str:
+    return "word-" + re.sub(r"[^A-Za-z0-9]+", "-", key)
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

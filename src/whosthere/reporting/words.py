@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from whosthere.inference.finding import Finding
 
 LONGEST_NAME = 120
-_TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
 
 
 @cache
@@ -28,12 +27,6 @@ def texts() -> dict[str, Any]:
 def words_of(metric: str) -> str:
     """Return what a metric is called in sentences."""
     return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
-
-
-def short_words_of(metric: str) -> str:
-    """Return what a metric is called in the head of a column."""
-    short: dict[str, str] = texts()["short"]
-    return short.get(metric, words_of(metric))
 
 
 def visible(text: str) -> str:
@@ -62,11 +55,6 @@ def number(value: float | None) -> str:
     if abs(value) >= 1e6:
         return "more than a million" if value > 0 else "less than minus a million"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
-
-
-def span(low: float | None, high: float | None) -> str:
-    """Write an interval, empty where there is none."""
-    return "" if low is None or high is None else f"{low:.2f}{_TO}{high:.2f}"
 
 
 def with_interval(finding: Finding) -> str:

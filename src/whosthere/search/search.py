@@ -21,7 +21,7 @@ from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
-from whosthere.privacy.families import Family
+from whosthere.privacy.mechanism import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
 from whosthere.search.tester import (
     MOST_CONFIRMATIONS,

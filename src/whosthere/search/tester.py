@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
-    from whosthere.privacy.families import Family, Member
-    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.mechanism import Family, Mechanism, Member
     from whosthere.progress import Move
 
 FORMAT_VERSION = 2

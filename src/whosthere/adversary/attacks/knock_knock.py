@@ -25,8 +25,8 @@ from whosthere.adversary.attacks.trained import Trained, TrainedAttack
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
-from whosthere.privacy.parameters import check_positive
 from whosthere.seeds import generator
+from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

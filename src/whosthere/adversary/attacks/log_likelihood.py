@@ -12,7 +12,7 @@ from whosthere.adversary.attacks.base import Answer, Attack, Auxiliary, FittedAt
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Tuning, checked_groups, sampler_over
 from whosthere.adversary.count_tables import stand_in
-from whosthere.privacy.alphabet import WITHHELD
+from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
-from whosthere.privacy.parameters import check_integer
+from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,10 +173,10 @@ def sampler_over(
     publisher's people do, though always the same ones of each person. What the attacker does not
     know of the target is guessed from the reference.
     """
-    bounded = facts.mechanism.bound(reference, rng).traces
+    bounded = facts.mechanism.bound(reference, rng)
     cells = knowledge.believed_trace(lambda: _habits(reference), rng)
     alone = Traces(("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs)
-    target = facts.mechanism.bound(alone, rng).traces.cells
+    target = facts.mechanism.bound(alone, rng).cells
     return GroupSampler(bounded, target, facts.group_size, facts.mechanism)
 
 

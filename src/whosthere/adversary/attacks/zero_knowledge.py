@@ -24,8 +24,8 @@ from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, esti
 from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.regions import Regions
-from whosthere.privacy.parameters import check_integer
 from whosthere.seeds import digest, generator
+from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
     import numpy as np

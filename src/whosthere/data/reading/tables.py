@@ -109,16 +109,10 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
             for role in COLUMNS
         ]
     )
-    known = (edges != _NOBODY).all(axis=1)
-    graph = as_graph(edges[known], len(users))
-    n_known = int(known.sum())
-    entry = FriendEntry(
-        rows_read=pairs.height,
-        unknown=pairs.height - n_known,
-        repeated=n_known - graph.n_edges,
-        kept=graph.n_edges,
-    )
-    return graph, entry
+    known = edges[(edges != _NOBODY).all(axis=1)]
+    graph = as_graph(known, len(users))
+    unknown, repeated = pairs.height - len(known), len(known) - graph.n_edges
+    return graph, FriendEntry(pairs.height, unknown, repeated, graph.n_edges)
 
 
 def add_friends(traces: Traces, pairs: pl.DataFrame) -> Traces:

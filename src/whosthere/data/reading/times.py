@@ -281,7 +281,6 @@ def _by_pattern(text: pl.Series, pattern: str) -> pl.Series:
 
 
 def _as_text(column: pl.Series) -> pl.Series:
-    """Return a column of dates, perhaps written in digits, as text."""
     if column.dtype.is_float():
         column = column.cast(pl.Int64, strict=False)
     return column.cast(pl.String).str.strip_chars()

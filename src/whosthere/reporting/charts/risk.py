@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.reporting.charts.axes import WIDTH, Field, Key, Linear, plot
-from whosthere.reporting.charts.svg import SHAPES, Chart, element, group, line, mark, text
+from whosthere.inference.vocabulary import CEILING, GUARANTEE
+from whosthere.reporting.charts import svg
+from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, plot
 from whosthere.reporting.words import shortened, with_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -19,23 +20,24 @@ if TYPE_CHECKING:
 
 _ROW = 18
 _LETTERS = 58
-_STYLES = 6
-
-
 DECISIONS: dict[Decision, Key] = {
     "accept": Key("accept", "accept", "circle"),
     "reject": Key("reject", "reject", "square"),
     "cannot tell": Key("cannot tell", "unsure", "diamond"),
 }
+_BOUNDS = {
+    CEILING: Key("ceiling: the best test, knowing everybody else", CEILING),
+    GUARANTEE: Key("guarantee: nobody can exceed this", GUARANTEE),
+}
 
 
 def numbered_keys(names: Sequence[str]) -> dict[str, Key]:
     """Return a way to draw for each name, in the order of the style sheet."""
-    return {name: Key(name, f"s{i % _STYLES}", SHAPES[i % _STYLES]) for i, name in enumerate(names)}
+    n = len(svg.SHAPES)
+    return {name: Key(name, f"s{i % n}", svg.SHAPES[i % n]) for i, name in enumerate(names)}
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(NamedTuple):
     """One value, with its interval where it has one."""
 
     key: Key
@@ -52,47 +54,40 @@ class Dot:
         title = f"{said} {with_interval(finding)}"
         return (cls(key, finding.estimate, finding.low, finding.high, title),)
 
+    def draw(
+        self, place: Callable[[float], tuple[float, float]], number: str = "", radius: float = 4.5
+    ) -> Markup:
+        """Return the value at its place, with a number in it."""
+        x, y = place(self.estimate)
+        marks = [svg.mark(x, y, self.key.shape, radius=radius)]
+        if self.low is not None and self.high is not None:
+            marks.insert(0, svg.line(*place(self.low), *place(self.high), "interval"))
+        if number:
+            marks.append(svg.text(x, y + 4, number, "number", anchor="middle"))
+        return svg.group(*marks, class_=self.key.class_, title=self.title)
+
 
 @dataclass(frozen=True)
 class Protection:
     """The values of one protection.
 
-    Attributes
-    ----------
-    ceiling, guarantee
-        The two lines that bound attacks, None where there is no such bound.
-    number
-        Of the protection in all tables, from 1.
-    kept
-        What is left to publish, from 0 to 1; None where that was not measured.
+    `bounds` are the lines that bound attacks, by name; `number` is that of the protection in all
+    tables, from 1; and `kept` what is left to publish, from 0 to 1, where that was measured.
     """
 
     label: str
     dots: tuple[Dot, ...]
-    ceiling: float | None = None
-    guarantee: float | None = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
     number: int = 0
     kept: float | None = None
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """The lines that bound attacks, by name."""
-        known = {"ceiling": self.ceiling, "guarantee": self.guarantee}
-        return {name: value for name, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class DotChart(Chart):
     """Values with intervals on one axis, one row for each protection, below its label.
 
-    Attributes
-    ----------
-    risk
-        What the values are.
-    limit
-        The most that the policy allows, None without a limit.
-    low, high
-        The ends of the axis.
+    `risk` is what the values are, `limit` the most that the policy allows, if it has a limit, and
+    `low` and `high` are the ends of the axis.
     """
 
     risk: str
@@ -102,29 +97,27 @@ class DotChart(Chart):
     high: float
 
     def draw(self) -> Markup:
-        keys = tuple(self._keys())
         heights = [24 + _ROW * max(len(row.dots), 1) for row in self.rows]
-        field = Field.below(keys, sum(heights) + 6, left=8, right=WIDTH - 12, room=10)
+        field = Field(sum(heights) + 6, 8, WIDTH - 12, tuple(self._keys()), room=10)
         scale = Linear(self.low, self.high, field.left + 6, field.right - 6)
         marks: list[str] = []
         if self.limit is not None:
             x = scale(self.limit)
-            limit = line(x, field.top, x, field.bottom, "limit")
-            marks.append(group(limit, title=self._limit_in_words()))
+            limit = svg.line(x, field.top, x, field.bottom, "limit")
+            marks.append(svg.group(limit, title=self._limit_in_words()))
         y = field.top + 4
         for row, height in zip(self.rows, heights, strict=True):
             marks += _row(row, scale, y, height)
             y += height
-        return plot(self.title, field, marks, across=(scale, self.risk), keys=keys)
+        return plot(self.title, field, marks, across=(scale, self.risk))
 
     def _keys(self) -> Iterator[Key]:
         yield from dict.fromkeys(dot.key for row in self.rows for dot in row.dots)
         if self.limit is not None:
             yield Key(self._limit_in_words(), "limit")
-        if any(row.ceiling is not None for row in self.rows):
-            yield Key("ceiling: the best test, knowing everybody else", "ceiling")
-        if any(row.guarantee is not None for row in self.rows):
-            yield Key("guarantee: nobody can exceed this", "guarantee")
+        for name, key in _BOUNDS.items():
+            if any(name in row.bounds for row in self.rows):
+                yield key
 
     def _limit_in_words(self) -> str:
         return f"limit of the policy: {self.limit:g}"
@@ -134,20 +127,15 @@ class DotChart(Chart):
 class TradeOff(DotChart):
     """Risk upwards, what is kept to the right: the best place is at the lower right.
 
-    Attributes
-    ----------
-    kept
-        What is left to publish; each row has one value and what it keeps.
-    floor
-        The least that the policy asks to keep, None without a floor.
+    `kept` is what is left to publish; each row has one value and what it keeps. `floor` is the
+    least that the policy asks to keep, None without a floor.
     """
 
     kept: str
     floor: float | None
 
     def draw(self) -> Markup:
-        keys = tuple(self._keys())
-        field = Field.below(keys, 300, left=44, right=WIDTH - 14)
+        field = Field(300, 44, WIDTH - 14, tuple(self._keys()))
         floor = 0.0 if self.floor is None else self.floor
         kept = [floor, *(row.kept or 0.0 for row in self.rows)]
         least, most = max(min(kept) - 0.1, 0.0), min(max(kept) + 0.1, 1.0)
@@ -156,16 +144,15 @@ class TradeOff(DotChart):
         marks: list[str] = []
         if self.limit is not None:
             at, edge = y(self.limit), max(x(floor), field.left)
-            width, height = field.right - edge, field.bottom - at
             marks += [
-                element("rect", x=edge, y=at, width=width, height=height, class_="allowed"),
-                line(field.left, at, field.right, at, "limit"),
+                svg.rect(edge, at, field.right - edge, field.bottom - at, "allowed"),
+                svg.line(field.left, at, field.right, at, "limit"),
             ]
         if self.floor is not None:
-            marks.append(line(x(self.floor), field.top, x(self.floor), field.bottom, "limit"))
+            marks.append(svg.line(x(self.floor), field.top, x(self.floor), field.bottom, "limit"))
         for row in self.rows:
             marks += _point(row, x(row.kept or 0.0), y)
-        return plot(self.title, field, marks, across=(x, self.kept), up=(y, self.risk), keys=keys)
+        return plot(self.title, field, marks, across=(x, self.kept), up=(y, self.risk))
 
     def _limit_in_words(self) -> str:
         floor = "" if self.floor is None else f"; kept at least {self.floor:g}"
@@ -173,31 +160,23 @@ class TradeOff(DotChart):
 
 
 def _row(row: Protection, scale: Linear, y: float, height: float) -> Iterator[str]:
-    yield text(14, y + 14, shortened(row.label, _LETTERS), class_="label")
+    yield svg.text(14, y + 14, shortened(row.label, _LETTERS), "label")
     for name, value in row.bounds.items():
         x = scale(value)
-        yield group(line(x, y + 20, x, y + height - 2, name), title=f"{name}: {value:.3f}")
+        yield svg.group(svg.line(x, y + 20, x, y + height - 2, name), title=f"{name}: {value:.3f}")
     for i, dot in enumerate(row.dots):
-        middle = y + 20 + _ROW * (i + 0.5)
-        marks = []
-        if dot.low is not None and dot.high is not None:
-            marks.append(line(scale(dot.low), middle, scale(dot.high), middle, "interval"))
-        marks.append(mark(scale(dot.estimate), middle, dot.key.shape, "mark"))
-        yield group(*marks, class_=dot.key.class_, title=dot.title)
+
+        def place(value: float, middle: float = y + 20 + _ROW * (i + 0.5)) -> tuple[float, float]:
+            return scale(value), middle
+
+        yield dot.draw(place)
 
 
 def _point(row: Protection, x: float, y: Linear) -> Iterator[str]:
     for name, value in row.bounds.items():
-        bound = line(x - 8, y(value), x + 8, y(value), name)
-        yield group(bound, title=f"{name} of {row.number}: {value:.3f}")
+        bound = svg.line(x - 8, y(value), x + 8, y(value), name)
+        yield svg.group(bound, title=f"{name} of {row.number}: {value:.3f}")
     for dot in row.dots:
-        marks = []
-        if dot.low is not None and dot.high is not None:
-            marks.append(line(x, y(dot.low), x, y(dot.high), "interval"))
         # A diamond has less room for a number.
         radius = 10 if dot.key.shape == "diamond" else 7.5
-        marks.append(mark(x, y(dot.estimate), dot.key.shape, "mark", radius=radius))
-        marks.append(
-            text(x, y(dot.estimate) + 4, str(row.number), class_="number", anchor="middle")
-        )
-        yield group(*marks, class_=dot.key.class_, title=dot.title)
+        yield dot.draw(lambda value: (x, y(value)), str(row.number), radius)

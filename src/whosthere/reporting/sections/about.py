@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.lookup import Lookup
-from whosthere.reporting.sections.advice import said_of_targets
-from whosthere.reporting.sections.parts import Cell, Head, Table
+from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
@@ -17,6 +14,7 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
+    from whosthere.game.plan import TargetChoice
     from whosthere.inference.finding import Finding
 
 _LONG = 400
@@ -29,12 +27,8 @@ class Entry(NamedTuple):
     meaning: str
 
 
-@dataclass(frozen=True)
-class About:
-    """How the audit was made and how to repeat it.
-
-    `left_out` is what the command to repeat it does not say.
-    """
+class About(NamedTuple):
+    """How to understand and repeat an audit; `left_out` is what the command does not say."""
 
     method: tuple[str, ...]
     facts: dict[str, str]
@@ -48,14 +42,21 @@ def about_section(audit: AuditResult) -> About:
     left_out = said_of_targets("targets_repeated", audit.choice)
     # The manifest does not hold when the tested time begins.
     left_out += [texts()["repeated"]["test_from"]] if audit.plan["first_epoch"] else []
-    return About(
-        tuple(
-            paragraph.replace("{targets}", chosen) for paragraph in texts()["method"]["paragraphs"]
-        ),
-        {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()},
-        command_of(audit),
-        " ".join(left_out),
-    )
+    method = (said.replace("{targets}", chosen) for said in texts()["method"]["paragraphs"])
+    facts = {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()}
+    return About(tuple(method), facts, command_of(audit), " ".join(left_out))
+
+
+def said_of_targets(topic: str, choice: TargetChoice | None) -> list[str]:
+    """Return the sentence that a topic has for how the targets were chosen, if it has one."""
+    sentences: dict[str, str] = texts()[topic]
+    if choice is None:
+        case, numbers = "unknown", {}
+    else:
+        case = "by_hand" if choice.by_hand else "everybody" if choice.who is None else "some"
+        numbers = {"eligible": f"{choice.eligible:,}", "people": f"{choice.people:,}"}
+        numbers["who"] = choice.who or ""
+    return [sentences[case].format(**numbers)] if case in sentences else []
 
 
 def glossary_of(findings: Iterable[Finding]) -> dict[str, Entry]:
@@ -81,14 +82,18 @@ def policy_table(policy: Policy) -> Table:
 
 def command_of(audit: AuditResult) -> str:
     """Return a command that repeats an audit, as far as its manifest tells."""
-    plan, settings = audit.plan, audit.manifest["settings"]
+    plan, settings, choice = audit.plan, audit.manifest["settings"], audit.choice
+    by_hand = choice is not None and choice.by_hand
     given = {
         "--group-size": [one["group_size"] for one in settings],
         "--mechanism": [one["mechanism"] for one in settings],
         "--attack": [attack for own in plan["contests"].values() for attack in own],
         # What is usual goes without saying.
         "--knowledge": [one["knowledge"] for one in settings],
-        **_options_of_targets(audit),
+        # As many targets, chosen in the same way, without any id.
+        "--user": ["..."] if by_hand else [],
+        "--targets": [] if by_hand else [audit.n_targets],
+        "--min-visits": [choice.min_visits] if choice and choice.min_visits > 1 else [],
         "--releases": [plan["releases"]],
         "--control-releases": [plan["control_releases"]],
         "--reference-size": [plan["reference_size"]],
@@ -105,15 +110,6 @@ def command_of(audit: AuditResult) -> str:
         for value in dict.fromkeys(values)
     ]
     return " \\\n    ".join(["whosthere audit TRACES", *parts, "--out RUN"])
-
-
-def _options_of_targets(audit: AuditResult) -> dict[str, list[object]]:
-    """Return the options that choose as many targets in the same way, without any id."""
-    choice = audit.choice
-    if choice is not None and choice.by_hand:
-        return {"--user": ["..."]}
-    least = 1 if choice is None else choice.min_visits
-    return {"--targets": [audit.n_targets], "--min-visits": [least] if least > 1 else []}
 
 
 def facts_of(audit: AuditResult) -> dict[str, str]:

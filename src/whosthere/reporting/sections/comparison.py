@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
-from whosthere.reporting.lookup import Lookup
+from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import facts_of
-from whosthere.reporting.sections.parts import (
-    PROTECTION,
-    Head,
-    Table,
-    axis_ends,
-    protection_cell,
-)
+from whosthere.reporting.sections.parts import PROTECTION, Head, Lookup, Table
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Verdict
@@ -33,25 +26,11 @@ _FACTS = (
 )
 
 
-@dataclass(frozen=True)
-class Matched:
-    """A protection in each audit.
-
-    Attributes
-    ----------
-    name
-        What to call it: its name, with all group sizes that it has.
-    settings
-        Its setting in each audit, None where it was not measured.
-    """
+class Matched(NamedTuple):
+    """A protection: its name, with all group sizes that it has, and its setting in each audit."""
 
     name: str
     settings: tuple[str | None, ...]
-
-    @property
-    def differs(self) -> bool:
-        """Whether the audits have different group sizes."""
-        return self.name not in self.settings
 
     def values(self, found: Sequence[Lookup], metric: str) -> list[Finding | None]:
         """Return the largest value of all attacks in each audit."""
@@ -61,8 +40,7 @@ class Matched:
         ]
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """One metric of all protections in all audits."""
 
     metric: str
@@ -70,8 +48,7 @@ class Measure:
     table: Table
 
 
-@dataclass(frozen=True)
-class ComparisonPage:
+class ComparisonPage(NamedTuple):
     """The report of several audits side by side."""
 
     names: tuple[str, ...]
@@ -82,19 +59,15 @@ class ComparisonPage:
 
 
 def comparison_page(audits: Sequence[AuditResult]) -> ComparisonPage:
-    """Return the sections of a comparison; see `matched` for what stands side by side."""
-    names = distinct_names(audits)
-    pairs = matched(audits)
+    """Return the sections of a comparison; see `_matched` for what stands side by side."""
+    names, pairs = distinct_names(audits), _matched(audits)
     found = [Lookup(audit.findings) for audit in audits]
+    measures = (_measure(metric, names, pairs, found) for metric in _metrics(audits))
     return ComparisonPage(
         names,
-        tuple(_warnings(audits)),
+        _warnings(audits, pairs),
         _verdicts(audits, names, pairs),
-        tuple(
-            measure
-            for metric in _metrics(audits)
-            if (measure := _measure(metric, names, pairs, found)) is not None
-        ),
+        tuple(measure for measure in measures if measure is not None),
         _plans(audits, names),
     )
 
@@ -103,13 +76,12 @@ def comparison_json(audits: Sequence[AuditResult]) -> dict[str, Any]:
     """Return a comparison as a JSON object: every audit, and what surely changed since the first.
 
     Under `changes`, every protection and metric has the largest value of all attacks in each audit
-    (null where it was not measured), and how all but the first differ from the first. `settings`
-    are the names that the protection has in each audit.
+    (null where it was not measured), and how all but the first differ from the first.
     """
-    names = distinct_names(audits)
+    names, pairs = distinct_names(audits), _matched(audits)
     found = [Lookup(audit.findings) for audit in audits]
     changes = []
-    for pair in matched(audits):
+    for pair in pairs:
         for metric in _metrics(audits):
             values = pair.values(found, metric)
             changes.append(
@@ -126,7 +98,7 @@ def comparison_json(audits: Sequence[AuditResult]) -> dict[str, Any]:
             {"name": name} | audit.to_json() for name, audit in zip(names, audits, strict=True)
         ],
         "changes": changes,
-        "warnings": list(_warnings(audits)),
+        "warnings": list(_warnings(audits, pairs)),
     }
 
 
@@ -141,30 +113,22 @@ def difference(before: Finding | None, after: Finding | None) -> str:
     """Say whether a value surely changed: only where the two intervals do not overlap."""
     if before is None or after is None or before.estimate is None or after.estimate is None:
         return "not comparable"
-    ends = (before.low, before.high, after.low, after.high)
-    if any(end is None for end in ends):
+    if before.low is None or before.high is None or after.low is None or after.high is None:
         return "cannot tell"
-    low, high, new_low, new_high = (float(end) for end in ends if end is not None)
-    if new_low > high:
+    if after.low > before.high:
         return "higher"
-    return "lower" if new_high < low else "cannot tell"
+    return "lower" if after.high < before.low else "cannot tell"
 
 
-def matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
+def _matched(audits: Sequence[AuditResult]) -> tuple[Matched, ...]:
     """Return what stands side by side: settings of the same name.
 
     Where each audit has a protection with one group size only, its settings are matched even if
     these sizes differ: the question is then what another group size changes.
     """
-    own = [
-        {one["setting"]: (one["mechanism"], one["knowledge"]) for one in audit.manifest["settings"]}
-        for audit in audits
-    ]
-    sizes = {
-        one["setting"]: f"m={one['group_size']}"
-        for audit in audits
-        for one in audit.manifest["settings"]
-    }
+    made = [audit.manifest["settings"] for audit in audits]
+    own = [{one["setting"]: (one["mechanism"], one["knowledge"]) for one in each} for each in made]
+    sizes = {one["setting"]: f"m={one['group_size']}" for each in made for one in each}
     found: dict[object, Matched] = {}
     for setting, kind in [item for settings in own for item in settings.items()]:
         alike = [[name for name in settings if settings[name] == kind] for settings in own]
@@ -193,7 +157,7 @@ def _verdicts(
     ]
     rows = (
         (
-            protection_cell(i, pair.name),
+            parts.protection_cell(i, pair.name),
             *(
                 own.get(setting, "not measured")
                 for own, setting in zip(decided, pair.settings, strict=True)
@@ -220,7 +184,7 @@ def _measure(
         if dots:
             rows.append(Protection(f"{i}  {pair.name}", dots))
         changes = [difference(values[0], value) for value in values[1:]]
-        body.append((protection_cell(i, pair.name), *values, *changes))
+        body.append((parts.protection_cell(i, pair.name), *values, *changes))
     if not rows:
         return None
     heads: tuple[Head | str, ...] = (
@@ -229,23 +193,21 @@ def _measure(
         *(f"{name}, against {names[0]}" for name in names[1:]),
     )
     caption = f"{words}, the largest of all attacks, with 95 % intervals."
-    low, high = axis_ends(metric, rows)
+    low, high = parts.axis_ends(metric, rows)
     chart = DotChart(f"{words} in {len(names)} audits", words, tuple(rows), None, low, high)
     return Measure(metric, chart, Table.of(caption, heads, body))
 
 
-def _warnings(audits: Sequence[AuditResult]) -> Iterator[str]:
+def _warnings(audits: Sequence[AuditResult], pairs: Sequence[Matched]) -> tuple[str, ...]:
     said: dict[str, str] = texts()["comparison"]["warnings"]
-    if any(audit.trusted is False for audit in audits):
-        yield said["untrusted"]
-    if len({str(audit.policy.to_json()) for audit in audits}) > 1:
-        yield said["policies"]
-    if len({str(audit.manifest.get("traces")) for audit in audits}) > 1:
-        yield said["traces"]
-    if any(pair.differs for pair in matched(audits)):
-        yield said["group_sizes"]
-    if len({str(audit.choice) for audit in audits}) > 1:
-        yield said["targets"]
+    cases = {
+        "untrusted": any(audit.trusted is False for audit in audits),
+        "policies": len({str(audit.policy.to_json()) for audit in audits}) > 1,
+        "traces": len({audit.manifest.get("traces") for audit in audits}) > 1,
+        "group_sizes": any(pair.name not in pair.settings for pair in pairs),
+        "targets": len({str(audit.choice) for audit in audits}) > 1,
+    }
+    return tuple(said[case] for case, is_so in cases.items() if is_so)
 
 
 def _plans(audits: Sequence[AuditResult], names: tuple[str, ...]) -> Table:

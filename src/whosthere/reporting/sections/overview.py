@@ -1,26 +1,20 @@
-"""The first screen: verdicts, what they mean, what to do, and the picture that decides."""
+"""The first screen: verdicts, what they mean, what to do, and the picture that decides.
+
+An audit has one, and so has a search for a protection, which also shows the steps of each family.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
-from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
+from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection, TradeOff
-from whosthere.reporting.lookup import FOUND, KEPT, Lookup
-from whosthere.reporting.sections.advice import advice, said_of_targets
-from whosthere.reporting.sections.parts import (
-    PROTECTION,
-    Cell,
-    Head,
-    Table,
-    axis_ends,
-    metric_heads,
-    protection_cell,
-)
+from whosthere.reporting.sections import parts
+from whosthere.reporting.sections.about import said_of_targets
+from whosthere.reporting.sections.parts import FOUND, KEPT, Cell, Head, Lookup, Table
 from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
@@ -29,86 +23,116 @@ if TYPE_CHECKING:
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Decision, Verdict
+    from whosthere.inference.finding import Finding
+    from whosthere.search.recommendation import Candidate, Recommendation
 
 _FEW = 3
+_NAMED = 4
 
 
-@dataclass(frozen=True)
-class Card:
-    """The verdict about one protection.
-
-    Attributes
-    ----------
-    number
-        Of the protection in all tables and pictures, from 1.
-    headline
-        What it means for people, and what is left to publish.
-    opened
-        Whether its reasons are shown at once.
-    """
+class Card(NamedTuple):
+    """The number of a protection in all tables, the verdict, and what it means for people."""
 
     number: int
     verdict: Verdict
     headline: str
-    opened: bool
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(NamedTuple):
     """All of the first screen.
 
-    Attributes
-    ----------
-    pictures
-        Risk by each metric that is limited.
-    tally
-        Each decision, how often it was taken, and how many of these are useless protections.
+    `tally` has each decision, how often it was taken, and how many of these are useless
+    protections; `pictures` show the risk by each metric that is limited. If `opened`, the reasons
+    of all cards are shown at once.
     """
 
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
     tally: tuple[tuple[Decision, int, int], ...]
     cards: tuple[Card, ...]
+    opened: bool
     pictures: dict[str, DotChart]
     table: Table
 
 
 def overview(audit: AuditResult) -> Overview:
     """Return the first screen of an audit."""
-    found = Lookup(audit.findings)
-    return overview_of(
-        audit.verdicts,
-        found,
-        audit.policy,
-        advice=advice(audit.verdicts, found, trusted=audit.trusted, choice=audit.choice),
-        warnings=tuple(_warnings(audit)),
-    )
+    said, warnings = advice(audit), tuple(_warnings(audit))
+    return _overview(audit.verdicts, Lookup(audit.findings), audit.policy, said, warnings)
 
 
-def overview_of(
+def search_overview(found: Recommendation) -> Overview:
+    """Return what a search chose, with cards for the best alone, and all that was tried."""
+    tried = found.candidates
+    findings = [one for candidate in tried for one in candidate.last_findings]
+    verdicts = [candidate.last_verdict for candidate in tried]
+    best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
+    said = tuple(_advice_of_search(found))
+    return _overview(verdicts, Lookup(findings), found.policy, said, best=best)
+
+
+def _overview(
     verdicts: Sequence[Verdict],
     found: Lookup,
     policy: Policy,
-    *,
     advice: tuple[str, ...],
     warnings: tuple[str, ...] = (),
+    *,
     best: Collection[int] | None = None,
 ) -> Overview:
-    """Return the first screen of protections that were judged; with cards for the `best` alone."""
     useless = {one: [v.useless for v in verdicts if v.decision == one] for one in DECISIONS}
-    opened = best is not None or len(verdicts) <= _FEW
     return Overview(
         advice,
         warnings,
         tuple((one, len(each), sum(each)) for one, each in useless.items() if each),
         tuple(
-            Card(i, verdict, _headline(verdict, found), opened)
+            Card(i, verdict, _headline(verdict, found))
             for i, verdict in enumerate(verdicts, 1)
             if best is None or i in best
         ),
+        best is not None or len(verdicts) <= _FEW,
         _pictures(verdicts, found, policy),
         _settings_table(verdicts, found, policy),
     )
+
+
+def advice(audit: AuditResult) -> tuple[str, ...]:
+    """Return two sentences: what to do, and what next."""
+    found, choice = Lookup(audit.findings), audit.choice
+    useful = {
+        one.setting: one.left_in_words
+        for one in audit.verdicts
+        if one.decision == "accept" and not one.useless
+    }
+    names = [shortened(name) for name in useful]
+    listed = "; ".join(names[:_NAMED]) + ("; ..." if len(names) > _NAMED else "")
+    kept = {name: value for name in useful if (value := found.kept(name)) is not None}
+    best = max(kept or useful, key=lambda name: kept.get(name, 0.0), default="")
+    left = f" ({useful[best]})" if useful.get(best) else ""
+    if audit.trusted and useful:
+        some = "some_accepted" if kept else "some_accepted_unranked"
+        case = "one_accepted" if len(useful) == 1 else some
+    else:
+        case = _why_nothing(audit)
+    who = None if choice is None else choice.who
+    scope = "" if who is None else f", as far as {who} are concerned"
+    sentences: list[str] = texts()["advice"][case]
+    return tuple(
+        sentence.format(accepted=listed, best=shortened(best), scope=scope, left=left)
+        for sentence in sentences
+    )
+
+
+def _why_nothing(audit: AuditResult) -> str:
+    """Say why nothing can be published by this audit."""
+    if not audit.trusted:
+        return "no_control" if audit.trusted is None else "untrusted"
+    decisions = {verdict.decision for verdict in audit.verdicts}
+    if "accept" in decisions:
+        return "useless"
+    if decisions == {"reject"}:
+        return "all_rejected"
+    return "by_hand" if audit.choice is not None and audit.choice.by_hand else "unsure"
 
 
 def _warnings(audit: AuditResult) -> Iterator[str]:
@@ -148,8 +172,10 @@ def _headline(verdict: Verdict, found: Lookup) -> str:
 def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
     """Say in a few words what is guaranteed, and in the cell of a table."""
     said: dict[str, str] = texts()["promises"]
-    odds, more = (found.guarantee(setting, name) for name in ("odds_factor", "chance_of_more"))
-    if found.guarantee(setting, "auc") is None:
+    auc, odds, more = (
+        found.value(setting, GUARANTEE, name) for name in ("auc", "odds_factor", "chance_of_more")
+    )
+    if auc is None:
         return said["nothing"], Cell("no guarantee")
     if odds is None or odds > HARDLY_ANY:
         cell = Cell(f"more than {HARDLY_ANY:,.0f}", sort=odds or float("inf"))
@@ -163,23 +189,18 @@ def _promise(found: Lookup, setting: str) -> tuple[str, Cell]:
 
 def _pictures(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> dict[str, DotChart]:
     """Return the risk of all protections by each limited metric, against utility if measured."""
-    limited = (limit.metric for limit in policy.limits)
-    charts = {
-        metric: _risk_chart(verdicts, found, metric, policy)
-        for metric in dict.fromkeys(("auc", *limited))
-    }
-    return {metric: chart for metric, chart in charts.items() if chart is not None}
+    pictures = {}
+    for metric in dict.fromkeys(("auc", *(limit.metric for limit in policy.limits))):
+        every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
+        rows = tuple(row for row in every if row.dots)
+        if rows:
+            pictures[metric] = _risk_chart(rows, metric, policy)
+    return pictures
 
 
-def _risk_chart(
-    verdicts: Sequence[Verdict], found: Lookup, metric: str, policy: Policy
-) -> DotChart | None:
-    every = (_protection(i, verdict, found, metric) for i, verdict in enumerate(verdicts, 1))
-    rows = tuple(row for row in every if row.dots)
-    if not rows:
-        return None
+def _risk_chart(rows: tuple[Protection, ...], metric: str, policy: Policy) -> DotChart:
     limit = next((limit.most for limit in policy.limits if limit.metric == metric), None)
-    low, high = axis_ends(metric, rows, limit)
+    low, high = parts.axis_ends(metric, rows, limit)
     words = words_of(metric)
     title = f"{words}, the largest of all attacks"
     if any(row.kept is None for row in rows):
@@ -195,14 +216,8 @@ def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protect
     label = f"{i}  {setting}"
     left = "" if kept is None else f"; {words_of(KEPT)} {number(kept)}"
     said = f"{shortened(label)}: {verdict.decision}{left}; {words_of(metric)}"
-    return Protection(
-        label,
-        Dot.of(DECISIONS[verdict.decision], found.largest(setting, metric), said),
-        found.ceiling(setting, metric),
-        found.guarantee(setting, metric),
-        i,
-        kept,
-    )
+    dots = Dot.of(DECISIONS[verdict.decision], found.largest(setting, metric), said)
+    return Protection(label, dots, found.bounds(setting, metric), i, kept)
 
 
 def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
@@ -211,21 +226,20 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
     # What the picture shows comes first.
     utility = dict.fromkeys((KEPT, *OF_UTILITY))
     heads = (
-        PROTECTION,
+        parts.PROTECTION,
         Head("verdict", "verdict", numeric=False),
         Head("people found", "people found"),
-        *metric_heads([*shown, *utility]),
-        Head("ceiling, mean AUC", "ceiling"),
-        Head("guarantee, mean AUC", "guarantee"),
+        *parts.metric_heads([*shown, *utility]),
+        Head("ceiling, mean AUC", CEILING),
+        Head("guarantee, mean AUC", GUARANTEE),
         Head("odds factor", "odds_factor"),
     )
     rows = (
         (
-            *(protection_cell(i, verdict.setting), verdict, _found_cell(verdict, found)),
+            *(parts.protection_cell(i, verdict.setting), verdict, _found_cell(verdict, found)),
             *(found.largest(verdict.setting, metric) for metric in shown),
             *(found.find(verdict.setting, UTILITY, metric) for metric in utility),
-            found.ceiling(verdict.setting, "auc"),
-            found.guarantee(verdict.setting, "auc"),
+            *(found.value(verdict.setting, line, "auc") for line in (CEILING, GUARANTEE)),
             _promise(found, verdict.setting)[1],
         )
         for i, verdict in enumerate(verdicts, 1)
@@ -240,10 +254,65 @@ def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
     best, size = found.largest(verdict.setting, FOUND), verdict.group_size
     if best is None or best.estimate is None or size is None:
         return Cell("not resolvable")
-    low, high, share = best.low, best.high, best.estimate
-    if verdict.who is not None:
-        # A release holds other people too, of whom nothing is known.
-        span = "" if low is None or high is None else f"{low:.1%} \u2013 {high:.1%}"
-        return Cell(f"{share:.1%} of the {verdict.who}", span, sort=share * size)
-    span = "" if low is None or high is None else f"{low * size:,.0f} \u2013 {high * size:,.0f}"
-    return Cell(f"{share * size:,.0f} of {size:,}", span, sort=share * size)
+    # A release holds other people than these too, of whom nothing is known.
+    of = f"{size:,}" if verdict.who is None else f"the {verdict.who}"
+
+    def shown(share: float) -> str:
+        return f"{share * size:,.0f}" if verdict.who is None else f"{share:.1%}"
+
+    low, high = best.low, best.high
+    span = "" if low is None or high is None else f"{shown(low)} \u2013 {shown(high)}"
+    return Cell(f"{shown(best.estimate)} of {of}", span, sort=best.estimate * size)
+
+
+def _advice_of_search(found: Recommendation) -> Iterator[str]:
+    said = texts()["recommendation"]
+    chosen = found.recommended
+    if chosen is None:
+        yield from said["nothing"]
+        return
+    for sentence in said["found"]:
+        yield sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
+    kept, off = (chosen.utility.get(name) for name in ("cells_kept", "relative_error"))
+    share = "an unknown share" if kept is None else f"{kept:.0%}"
+    error = "an unknown amount" if off is None else f"{off:.0%}"
+    yield said["left"].format(share=share, error=error)
+    if chosen.last_verdict.who is not None:
+        yield said["about"].format(who=chosen.last_verdict.who)
+
+
+def ladders(found: Recommendation) -> dict[str, dict[str, DotChart]]:
+    """Return the risk and the cost of the steps of each family, from weak to strong."""
+    families: dict[str, list[Candidate]] = {}
+    for candidate in found.candidates:
+        families.setdefault(shortened(candidate.family), []).append(candidate)
+    limit = next((limit.most for limit in found.policy.limits if limit.metric == "auc"), None)
+    return {family: _ladder(family, steps, limit) for family, steps in families.items()}
+
+
+def _ladder(family: str, steps: list[Candidate], limit: float | None) -> dict[str, DotChart]:
+    risks: list[Protection] = []
+    kept: list[Protection] = []
+    words = words_of(KEPT)
+    for step in steps:
+        name = shortened(step.mechanism)
+        label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
+        risks.append(_risk(name, label, step.verdict, step.findings))
+        if step.confirmation is not None:
+            again = f"{step.choice} (confirmation)"
+            risks.append(_risk(name, again, step.confirmation, step.confirmation_findings))
+        left, key = step.pattern_kept, DECISIONS[step.last_verdict.decision]
+        dot = Dot(key, left, None, None, f"{name}: {words} {number(left)}")
+        kept.append(Protection(label, (dot,)))
+    measured = tuple(row for row in risks if row.dots)
+    risk = DotChart(f"Risk by step of {family}", "mean AUC", measured, limit, 0.4, 1.0)
+    left_over = DotChart(f"{words} by step of {family}", words, tuple(kept), None, 0, 1)
+    return {"risk": risk, "kept": left_over}
+
+
+def _risk(name: str, label: str, verdict: Verdict, findings: Sequence[Finding]) -> Protection:
+    """Return what a trial of a step found."""
+    lookup = Lookup(findings)
+    auc = lookup.largest(verdict.setting, "auc")
+    dots = Dot.of(DECISIONS[verdict.decision], auc, f"{name}: mean AUC")
+    return Protection(label, dots, lookup.bounds(verdict.setting, "auc"))

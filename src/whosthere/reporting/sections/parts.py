@@ -1,15 +1,15 @@
-"""What sections are made of: tables to read, sort and filter, and panels of pictures."""
+"""What sections are made of: findings to look up, tables to read and sort, panels of pictures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from whosthere.auditing.verdict import Verdict
 from whosthere.inference.finding import Finding
-from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.words import number, short_words_of, shortened, span, texts
+from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
+from whosthere.reporting.words import number, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,16 +18,71 @@ if TYPE_CHECKING:
     from whosthere.reporting.charts.risk import Protection
     from whosthere.reporting.charts.svg import Chart
 
-_FITS_PAPER = 12
-"""Columns that can stand side by side on paper."""
+FOUND = "tpr_at_fpr_1pct"
+"""The measure of how many people are found."""
+KEPT = "pattern_correlation"
+"""The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
+_TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
 _WIDEST = 24
 """Letters that a line of one column is given on paper, at most."""
 _BOLD = 1.2
 """How wide bold letters are, in letters."""
 
 
-@dataclass(frozen=True)
-class Head:
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The findings of an audit by setting, attack and metric."""
+
+    findings: Sequence[Finding]
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str, str], Finding]:
+        return {(one.setting, one.attack, one.metric): one for one in self.findings}
+
+    @cached_property
+    def attacks(self) -> tuple[str, ...]:
+        """All real attacks, each once."""
+        names = (one.attack for one in self.findings)
+        return tuple(dict.fromkeys(n for n in names if n not in NOT_ATTACKS))
+
+    def attacks_in(self, setting: str) -> tuple[str, ...]:
+        """Return the real attacks of a setting."""
+        there = {one.attack for one in self.findings if one.setting == setting}
+        return tuple(attack for attack in self.attacks if attack in there)
+
+    def find(self, setting: str, attack: str, metric: str) -> Finding | None:
+        """Return a finding, None where it was not measured."""
+        return self._by_place.get((setting, attack, metric))
+
+    def value(self, setting: str, attack: str, metric: str) -> float | None:
+        """Return the estimate of a finding."""
+        found = self.find(setting, attack, metric)
+        return None if found is None else found.estimate
+
+    def largest(self, setting: str, metric: str) -> Finding | None:
+        """Return the largest value that a real attack reached, None where none has one."""
+        found = (self.find(setting, attack, metric) for attack in self.attacks_in(setting))
+        known = [one for one in found if one is not None and one.estimate is not None]
+        return max(known, key=lambda one: one.estimate or 0.0, default=None)
+
+    def riskiest(self, settings: Iterable[str], most: int) -> frozenset[str]:
+        """Return the settings in which attacks do best: at most so many, but at least one."""
+        aucs = {setting: self.largest(setting, "auc") for setting in settings}
+        risk = {setting: (auc and auc.estimate) or 0.0 for setting, auc in aucs.items()}
+        return frozenset(sorted(risk, key=lambda name: -risk[name])[: max(most, 1)])
+
+    def bounds(self, setting: str, metric: str) -> dict[str, float]:
+        """Return the lines that bound all attacks, by name, as far as they are known."""
+        known = {line: self.value(setting, line, metric) for line in (CEILING, GUARANTEE)}
+        return {line: value for line, value in known.items() if value is not None}
+
+    def kept(self, setting: str) -> float | None:
+        """Return what a setting keeps, from 0 to 1; None where that is not known."""
+        value = self.value(setting, UTILITY, KEPT)
+        return None if value is None else min(max(value, 0.0), 1.0)
+
+
+class Head(NamedTuple):
     """The head of a column; `term` is the entry of the glossary that explains it."""
 
     words: str
@@ -35,20 +90,11 @@ class Head:
     numeric: bool = True
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a cell.
+class Cell(NamedTuple):
+    """What stands in a cell: a value, and below it its interval, or what must not be overlooked.
 
-    Attributes
-    ----------
-    text, detail
-        The value, and below it its interval, or what must not be overlooked.
-    sort
-        What the column is sorted by; None comes last.
-    note
-        Why there is no value, or what else to know.
-    decision
-        The decision that the cell shows, in its colour.
+    `sort` is what the column is sorted by, where None comes last, and `note` why there is no value,
+    or what else to know. A decision is shown in its colour.
     """
 
     text: str
@@ -83,11 +129,6 @@ class Table:
         cells = (cell for row in self.rows for cell in row)
         return tuple(dict.fromkeys(cell.note for cell in cells if cell.note))
 
-    @property
-    def fits_paper(self) -> bool:
-        """Whether the columns can stand side by side on paper, whatever the font."""
-        return len(self.heads) <= _FITS_PAPER
-
     @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of the width of paper that each column is given, by counting letters."""
@@ -114,7 +155,8 @@ ATTACK = Head("attack", "attack", numeric=False)
 
 def metric_heads(metrics: Iterable[str]) -> tuple[Head, ...]:
     """Return the heads of columns of metrics."""
-    return tuple(Head(short_words_of(metric), metric) for metric in metrics)
+    short: dict[str, str] = texts()["short"]
+    return tuple(Head(short.get(metric, words_of(metric)), metric) for metric in metrics)
 
 
 Shown: TypeAlias = Cell | Finding | Verdict | str | int | float | None
@@ -129,7 +171,7 @@ def cell(value: Shown) -> Cell:
         case Finding():
             shown = span_cell(value.estimate, value.low, value.high)
             unknown = Cell("not resolvable")
-            return replace(unknown if value.estimate is None else shown, note=value.note)
+            return (unknown if value.estimate is None else shown)._replace(note=value.note)
         case Verdict():
             said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
             decided: str = texts()["decisions"][value.decision]["words"]
@@ -147,7 +189,8 @@ def span_cell(value: float | None, low: float | None, high: float | None) -> Cel
     """Return a number, with its interval where it has one."""
     if value is None:
         return Cell("\N{EN DASH}")
-    return Cell(number(value), span(low, high), sort=value)
+    interval = "" if low is None or high is None else f"{low:.2f}{_TO}{high:.2f}"
+    return Cell(number(value), interval, sort=value)
 
 
 def protection_cell(number: int, name: str) -> Cell:
@@ -155,18 +198,11 @@ def protection_cell(number: int, name: str) -> Cell:
     return Cell(f"{number}  {shortened(name)}", sort=float(number))
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(NamedTuple):
     """Pictures of one protection, and perhaps of one attack, that a reader can choose.
 
-    Attributes
-    ----------
-    number, setting
-        The protection: its number in all tables, and its name.
-    figures
-        Pictures by the names of their captions in the texts.
-    attack_number, attack
-        The attack, from 1; 0 where the pictures are about all attacks.
+    `figures` are pictures by the names of their captions in the texts. The numbers are those of
+    the protection and of the attack in all tables, from 1; 0 where it is about all attacks.
     """
 
     number: int
@@ -183,7 +219,7 @@ def axis_ends(
     """Return the ends of the axis of a metric: all that is possible, or all that was found."""
     dots = [dot for row in rows for dot in row.dots]
     if METRICS[metric].largest > 1:
-        found = [*(row.ceiling for row in rows), *(dot.high for dot in dots), limit]
+        found = [*(row.bounds.get(CEILING) for row in rows), *(dot.high for dot in dots), limit]
         known = [value for value in found if value is not None]
         return 0.0, 1.1 * max(1.0, *(dot.estimate for dot in dots), *known)
     lowest = min(dot.estimate if dot.low is None else dot.low for dot in dots)

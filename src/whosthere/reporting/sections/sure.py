@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,19 +12,10 @@ import polars as pl
 from whosthere.display import counted
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
-from whosthere.reporting.charts.axes import Key
-from whosthere.reporting.charts.scores import Curve, RocChart, Scatter
-from whosthere.reporting.lookup import FOUND, Lookup
-from whosthere.reporting.sections.parts import (
-    ATTACK,
-    PROTECTION,
-    Cell,
-    Head,
-    Panel,
-    Table,
-    metric_heads,
-    protection_cell,
-)
+from whosthere.reporting.charts.people import Curve, RocChart, Scatter
+from whosthere.reporting.charts.svg import Key
+from whosthere.reporting.sections import parts
+from whosthere.reporting.sections.parts import ATTACK, FOUND, PROTECTION, Head, Lookup, Panel, Table
 from whosthere.reporting.words import shortened, words_of
 from whosthere.seeds import generator
 
@@ -46,17 +37,8 @@ _SHOWN = (
 _MOST_PANELS, _MOST_POINTS = 12, 200
 
 
-@dataclass(frozen=True, eq=False)
-class Sure:
-    """All of the section.
-
-    Attributes
-    ----------
-    curves
-        The ROC curves of each protection, on linear and on logarithmic axes.
-    estimated
-        What an attacker estimates of all people of each protection's release, against the truth.
-    """
+class Sure(NamedTuple):
+    """ROC curves of each protection, tables, and what attackers estimate against the truth."""
 
     curves: tuple[Panel, ...]
     attacks: Table
@@ -96,24 +78,15 @@ def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Ch
         return {}
     title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
     smallest = min(max(10.0 ** -math.floor(math.log10(n_out)), 1e-4), 0.1)
-    linear = RocChart(title, tuple(curves), found.guarantee(setting, FOUND), None)
+    linear = RocChart(title, tuple(curves), found.value(setting, GUARANTEE, FOUND), None)
     logarithmic = replace(linear, title=f"{title}, logarithmic axes", smallest=smallest)
     return {"linear": linear, "logarithmic": logarithmic}
 
 
 def roc_curve(rows: pl.DataFrame, key: Key, *, seed: int) -> Curve:
-    """Return how many people are found at each rate of false alarms, over all targets together.
+    """Return how many people one attack finds at each rate of false alarms, over all targets.
 
     The band holds 95 % of the curves of resamples of the targets, each with all of its releases.
-
-    Parameters
-    ----------
-    rows
-        The test scores of one attack in one setting.
-    key
-        What to call the attack, and how to draw it.
-    seed
-        Of the resamples.
     """
     scores, labels = comparable_scores(rows), rows["label"].to_numpy()
     _, target = np.unique(rows["target"].to_numpy(), return_inverse=True)
@@ -147,16 +120,15 @@ def _attacks(audit: AuditResult, found: Lookup, numbers: dict[str, int]) -> Tabl
     )
     ranks = {name: rank for rank, name in enumerate((*found.attacks, CEILING, GUARANTEE))}
     heads = (
-        *(PROTECTION, ATTACK, *metric_heads(_SHOWN)),
-        *(Head("targets", "target"), Head("releases with", "release")),
-        Head("releases without", "release"),
+        *(PROTECTION, ATTACK, *parts.metric_heads(_SHOWN), Head("targets", "target")),
+        *(Head("releases with", "release"), Head("releases without", "release")),
     )
     rows = []
     for setting, attack in sorted(places, key=lambda at: (numbers[at[0]], ranks[at[1]])):
         own = [found.find(setting, attack, metric) for metric in _SHOWN]
         sample = next((one for one in own if one is not None), None)
         sizes = (sample.n_targets, sample.n_in, sample.n_out) if sample else ("", "", "")
-        rows.append((protection_cell(numbers[setting], setting), attack, *own, *sizes))
+        rows.append((parts.protection_cell(numbers[setting], setting), attack, *own, *sizes))
     return Table.of("Every attack against every protection, with 95 % intervals.", heads, rows)
 
 
@@ -168,7 +140,7 @@ def _controls(audit: AuditResult) -> Table | None:
     rows = (
         (
             *(one.setting, one.attack, words_of(one.metric), replace(one, note=None)),
-            Cell("0 or less" if one.metric == EXCESS else f"{MUST_BE[one.metric]:g}"),
+            parts.Cell("0 or less" if one.metric == EXCESS else f"{MUST_BE[one.metric]:g}"),
             "yes" if one.holds else "NO",
         )
         for one in controls

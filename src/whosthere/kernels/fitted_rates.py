@@ -17,6 +17,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.kernels.lines import Scales
+
 # No update moves a rate by more than this, on a logarithmic scale.
 _LONGEST_STEP = 2.0
 # Factors are final once a round moves none by more than this.
@@ -39,12 +41,8 @@ def fit_rank_one(
     The rate of cell (s, t) is ``exp(x[s] + y[t])``. ``table[i]`` is what a cell of rate
     ``exp(first + i * step)`` is expected to be published as, less what an empty one is; above
     the table it grows with the rate, below it is proportional to the rate. Rows and columns are
-    solved for in turn until they stand still.
-
-    Parameters
-    ----------
-    row_excess, column_excess
-        Sums of published counts, less those of empty cells; positive, with the same total.
+    solved for in turn until they stand still. The sums given are of published counts, less those of
+    empty cells; positive, with the same total.
     """
     highest = np.log(max(row_excess.max(), column_excess.max())) + 2.0
     below = int(_BELOW / step)
@@ -193,3 +191,98 @@ def _log_step(
         return 0.0  # nothing is ever published, whatever the rate
     change = np.log(wanted / total) * total / max(slope, 1e-300)
     return float(min(max(change, -_LONGEST_STEP), _LONGEST_STEP))
+
+
+@njit(cache=True, nogil=True)
+def standardised_residuals(
+    symbols: NDArray[np.int32],
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    shape: NDArray[np.float64],
+    moved: NDArray[np.float32],
+    completed: NDArray[np.float32],
+    precision: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    scales: Scales,
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+    """Return (completed count - base rate) * precision, and weights by row and by column.
+
+    The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
+    have a single row and column to say that it is 0 everywhere. So may `moved`, the logarithm of
+    how many times larger the rate itself is, which decides what a hidden count is completed to.
+    Beyond the tables, a count is taken as it is, less what is added on average, and the precision
+    is one by the root of the base rate and the noise. Marks are always completed by the tables.
+
+    Tables are by rate and bin of the published symbol, shape (n_rates, n_bins), or by rate. What is
+    returned has the shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
+    """
+    bin_of_symbol, first, step, noise, shift, base_value, marks = scales
+    n_rows, n_columns = symbols.shape
+    shaped, is_moved = shape.size > 1, moved.size > 1
+    last = completed.shape[0] - 1
+    per_step = 1.0 / step
+    row_factors, column_factors = np.exp(rows), np.exp(columns)
+    made = np.empty((n_rows, n_columns), np.float32)
+    by_row, by_column = np.zeros(n_rows), np.zeros(n_columns)
+    for s in range(n_rows):
+        for t in range(n_columns):
+            base = row_factors[s] * column_factors[t]
+            place = (rows[s] + columns[t] - first) * per_step
+            if shaped:
+                base *= np.exp(shape[s, t])
+                place += shape[s, t] * per_step
+            place = max(place, 0.0)
+            k = min(int(place), last - 1)
+            part = place - k
+            if part > 1.0:
+                inverse, own = 1.0 / np.sqrt(base + noise), weight[last]
+            else:
+                inverse = precision[k] + part * (precision[k + 1] - precision[k])
+                own = weight[k] + part * (weight[k + 1] - weight[k])
+            by_row[s] += own
+            by_column[t] += own
+            if is_moved:
+                place = max(place + moved[s, t] * per_step, 0.0)
+                k = min(int(place), last - 1)
+                part = place - k
+            symbol = symbols[s, t]
+            if (part > 1.0 or symbol >= bin_of_symbol.size) and symbol >= marks:
+                found = symbol + base_value - shift
+            else:
+                part = min(part, 1.0)
+                column = bin_of_symbol[symbol]
+                low, high = completed[k, column], completed[k + 1, column]
+                found = low + part * (high - low)
+            made[s, t] = (found - base) * inverse
+    return made, by_row, by_column
+
+
+@njit(cache=True, nogil=True)
+def relative_deviations(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    shape: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    scales: Scales,
+) -> NDArray[np.float32]:
+    """Return the deviation of each cell over its base rate, shape (n_rows, n_columns)."""
+    first, step = scales.first, scales.step
+    shaped = shape.size > 1
+    last = precision.size - 1
+    row_factors, column_factors = np.exp(rows), np.exp(columns)
+    made = np.empty((rows.size, columns.size), np.float32)
+    for s in range(rows.size):
+        for t in range(columns.size):
+            base = row_factors[s] * column_factors[t]
+            place = (rows[s] + columns[t] - first) / step
+            if shaped:
+                base *= np.exp(shape[s, t])
+                place += shape[s, t] / step
+            place = max(place, 0.0)
+            if place > last:
+                made[s, t] = np.sqrt(base + scales.noise) / base
+            else:
+                k = min(int(place), last - 1)
+                inverse = precision[k] + (place - k) * (precision[k + 1] - precision[k])
+                made[s, t] = 1.0 / (inverse * base)
+    return made

@@ -1,0 +1,246 @@
+"""Who is found, and what risk goes with; where and when, in sums that show nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.display import counted
+from whosthere.reporting.charts.people import DAYS, Place, RegionMap, Scatter, Spread, Week, shade
+from whosthere.reporting.sections import parts
+from whosthere.reporting.sections.parts import PROTECTION, Cell, Head, Lookup, Panel, Table
+from whosthere.reporting.words import shortened, words_of
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from whosthere.auditing.result import AuditResult
+    from whosthere.game.together import Together
+    from whosthere.reporting.charts.svg import Chart
+
+_METRICS = ("auc_p90", "share_auc_90")
+_MOST_TITLES, _MOST_POINTS, _MOST_PLACES = 6000, 400, 5000
+"""To keep a page small: points with a text of their own, points of one picture, and regions that
+all maps together show."""
+_PERCENTILES = ((50, "median"), (90, "90 %"))
+_AUC = "AUC of a target (0.5: guessing, 1: certain)"
+_TOP = 10
+_LEFT = "cells_kept"
+_LETTERS = 60
+
+
+class Who(NamedTuple):
+    """How the success of each attack is spread over the targets, under each protection.
+
+    `releases` is how many an AUC of a target rests on, at least. `together` is how many people
+    share most of their visits with somebody else; None where it is rare, or was not measured.
+    """
+
+    panels: tuple[Panel, ...]
+    table: Table
+    releases: int
+    together: Table | None
+
+
+def who_section(audit: AuditResult) -> Who | None:
+    """Return who is found, None where nobody was attacked."""
+    found = Lookup(audit.findings)
+    if not audit.targets.width or not found.attacks:
+        return None
+    contests = [
+        (i, verdict.setting, attack)
+        for i, verdict in enumerate(audit.verdicts, 1)
+        for attack in found.attacks_in(verdict.setting)
+    ]
+    numbers = target_numbers(audit)
+    detailed = 2 * len(contests) * len(numbers) <= _MOST_TITLES
+    panels = []
+    for i, setting, attack in contests:
+        rows = audit.targets.filter((pl.col("setting") == setting) & (pl.col("attack") == attack))
+        if rows.height:
+            name, by = shortened(setting), shortened(attack)
+            about = f"of {counted(rows.height, 'target')}, {by} against {name}"
+            figures = _figures(rows, numbers, about, detailed=detailed)
+            place = found.attacks.index(attack) + 1
+            panels.append(Panel(i, name, figures, attack_number=place, attack=by))
+    table = Table.of(
+        "Who bears the risk, with 95 % intervals.",
+        (PROTECTION, parts.ATTACK, *parts.metric_heads(_METRICS)),
+        (
+            (
+                *(parts.protection_cell(i, setting), attack),
+                *(found.find(setting, attack, metric) for metric in _METRICS),
+            )
+            for i, setting, attack in contests
+        ),
+    )
+    releases = min(audit.targets["releases"])
+    return Who(tuple(panels), table, releases, _together(audit.together))
+
+
+def _together(found: Together | None) -> Table | None:
+    if found is None or found.is_rare:
+        return None
+    heads = ("visits of a person", Head("share most with one other person"), Head("by chance"))
+    rows = (
+        (Cell(visits, sort=float(band.least)), Cell(sharing), Cell(f"{band.by_chance:.1%}"))
+        for band, (visits, sharing) in zip(found.bands, found.by_visits(), strict=True)
+    )
+    return Table.of("People who go together.", heads, rows)
+
+
+def target_numbers(audit: AuditResult) -> dict[int, int]:
+    """Return a new number for each target, in an order that says nothing of the traces."""
+    rows = np.sort(audit.targets["target"].unique().to_numpy())
+    # Those who have the traces could otherwise look up who is who by the order of the rows.
+    order = generator(int(audit.plan["seed"]), "numbers in a report").permutation(rows.size)
+    return {int(row): int(place) + 1 for row, place in zip(rows, order, strict=True)}
+
+
+def _figures(
+    rows: pl.DataFrame, numbers: dict[int, int], about: str, *, detailed: bool
+) -> dict[str, Chart]:
+    # In the order of the new numbers, so that the order of marks says nothing either.
+    ordered = sorted(rows.to_dicts(), key=lambda row: numbers[row["target"]])
+    aucs = tuple(float(row["auc"]) for row in ordered)
+    marked = tuple((f"{word}:", float(np.percentile(aucs, q))) for q, word in _PERCENTILES)
+
+    def scatter(column: str, *, logarithmic: bool) -> Scatter:
+        points = tuple(
+            (
+                float(row[column]),
+                float(row["auc"]),
+                f"target {numbers[row['target']]}: AUC {row['auc']:.2f}, {row[column]:.3g} {column}"
+                if detailed
+                else "",
+            )
+            for row in ordered[:_MOST_POINTS]
+            if row[column] is not None
+        )
+        title = f"AUC against {column} {about}"
+        return Scatter(title, column, "AUC of a target", points, logarithmic=logarithmic)
+
+    return {
+        "spread": Spread(f"Spread of the AUC {about}", _AUC, aucs, marked),
+        "visits": scatter("visits", logarithmic=True),
+        "uniqueness": scatter("uniqueness", logarithmic=False),
+    }
+
+
+class Where(NamedTuple):
+    """Where and when each protection lets people be found; a map needs positions.
+
+    `left_out` is how many protections there was no room for, and `people` how many people the
+    amounts are sums over.
+    """
+
+    panels: tuple[Panel, ...]
+    what_if: Table | None
+    left_out: int
+    people: int
+
+
+def where_section(audit: AuditResult) -> Where | None:
+    """Return where and when people are found, None where that was not measured."""
+    panels: list[Panel] = []
+    if not audit.leaks.is_empty():
+        # What too few people contribute to is hidden, whatever the file says.
+        enough = pl.col("targets") >= LEAST_PEOPLE
+        shown = audit.leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
+        settings = [verdict.setting for verdict in audit.verdicts]
+        most = _MOST_PLACES // max(audit.regions.height, 1)
+        chosen = Lookup(audit.findings).riskiest(settings, most)
+        for i, setting in enumerate(settings, 1):
+            here = shown.filter(pl.col("setting") == setting)
+            if setting in chosen and not here.is_empty():
+                panels.append(_panel(here, audit.regions, i, shortened(setting)))
+    changes = _what_if(audit)
+    if not panels and not changes:
+        return None
+    left_out = len(audit.verdicts) - len(panels) if panels else 0
+    return Where(tuple(panels), changes, left_out, audit.people_looked_at)
+
+
+def _panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Panel:
+    by_region = regions.select("index", "id", "lon", "lat").join(
+        here.filter(pl.col("axis") == "region"), on="index", how="left", maintain_order="left"
+    )
+    figures: dict[str, Chart] = {}
+    placed = by_region.drop_nulls(["lon", "lat"])
+    if not placed.is_empty():
+        figures["map"] = _map(placed, setting)
+    hours = here.filter(pl.col("axis") == "hour")
+    if not hours.is_empty():
+        figures["week"] = _week(hours, setting)
+    return Panel(i, setting, figures, _top(by_region, setting))
+
+
+def _map(placed: pl.DataFrame, setting: str) -> RegionMap:
+    largest = max(placed["leak"].drop_nulls(), default=0.0)
+    places = tuple(
+        Place(
+            row["lon"],
+            row["lat"],
+            shade(row["leak"], largest),
+            f"{shortened(str(row['id']), _LETTERS)}: {_amount(row)}",
+        )
+        for row in placed.iter_rows(named=True)
+    )
+    title = f"Map of {counted(len(places), 'region')} by what they give away, {setting}"
+    return RegionMap(title, places)
+
+
+def _week(rows: pl.DataFrame, setting: str) -> Week:
+    largest = max(rows["leak"].drop_nulls(), default=0.0)
+    by_hour = {row["index"]: row for row in rows.iter_rows(named=True)}
+    hours = []
+    for i in range(168):
+        row = by_hour.get(i, {"leak": None})
+        said = f"{DAYS[i // 24]} {i % 24:02d}:00: {_amount(row)}"
+        hours.append((shade(row["leak"], largest), said))
+    return Week(f"Hours of the week by what they give away, {setting}", tuple(hours))
+
+
+def _amount(row: Mapping[str, Any]) -> str:
+    if row["leak"] is None:
+        return "not shown (too few people)"
+    return f"{row['leak']:.3g}, from {row['targets']:,} people"
+
+
+def _top(rows: pl.DataFrame, setting: str) -> Table | None:
+    known = rows.filter(pl.col("leak") > 0).sort("leak", descending=True)
+    if known.is_empty():
+        return None
+    total = float(known["leak"].sum())
+    body = (
+        (
+            shortened(str(row["id"]), _LETTERS),
+            Cell(f"{row['leak'] / total:.1%}", sort=row["leak"]),
+            int(row["targets"]),
+        )
+        for row in known.head(_TOP).iter_rows(named=True)
+    )
+    heads = (Head("region", "region", numeric=False), Head("share of all"), Head("people"))
+    return Table.of(f"The regions that give away most, {setting}.", heads, body)
+
+
+def _what_if(audit: AuditResult) -> Table | None:
+    if not audit.what_if:
+        return None
+    heads: tuple[Head | str, ...] = (
+        *(PROTECTION, "change", "measure", Head("before"), Head("after")),
+        *(Head(f"{words_of(_LEFT)} {when}", _LEFT) for when in ("before", "after")),
+    )
+    rows = (
+        (
+            *(one.setting, one.change, words_of(one.metric)),
+            *(parts.span_cell(*one.before), parts.span_cell(*one.after)),
+            *(one.utility_before.get(_LEFT), one.utility_after.get(_LEFT)),
+        )
+        for one in audit.what_if
+    )
+    return Table.of("What coarser places or times would change.", heads, rows)
