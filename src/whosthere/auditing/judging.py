@@ -128,6 +128,7 @@ def judge_scores(
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
         knows={str(one): one.knowledge.words for one in plan.settings},
+        protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
         together=plan.together,
         look=look,
@@ -143,6 +144,7 @@ def judge(
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
     knows: Mapping[str, str] | None = None,
+    protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
     look: Look = FIRST_LOOK,
@@ -155,7 +157,7 @@ def judge(
     must have been measured for this look.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
-    sizes, known = group_sizes or {}, knows or {}
+    sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     sharing = () if together is None else together.in_words()
     verdicts = []
@@ -186,6 +188,7 @@ def judge(
                 knows=known.get(setting),
                 group_size=sizes.get(setting),
                 look=look.number,
+                protection=done.get(setting, ""),
             )
         )
     return verdicts

@@ -10,11 +10,11 @@ from io import UnsupportedOperation
 from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand
 
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.audit import audit
+from whosthere.cli.help import HelpfulCommand, HelpfulGroup
 from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
@@ -31,7 +31,7 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 
-class _Command(TyperCommand):
+class _Command(HelpfulCommand):
     """A command; what its user caused ends in one message and an exit code."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
@@ -47,6 +47,7 @@ class _Command(TyperCommand):
 
 app = typer.Typer(
     name="whosthere",
+    cls=HelpfulGroup,
     help="Measure whether people can be found in published location counts.",
     epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
     no_args_is_help=True,
@@ -54,12 +55,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(simulate, ingest, release, import_, target, attack, audit, recommend, paper, report),
-    *(compare, inspect, mechanisms, attacks),
-)
-for command in _COMMANDS:
-    app.command(command.__name__.rstrip("_"), cls=_Command)(command)
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Prepare": (simulate, ingest),
+    "Audit": (audit, recommend),
+    "One release": (release, import_, target, attack),
+    "Look": (inspect, report, compare, mechanisms, attacks),
+    "Study": (paper,),
+}
+for group, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(command.__name__.rstrip("_"), cls=_Command, rich_help_panel=group)(command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer

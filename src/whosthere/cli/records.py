@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.cli.options import (
+    CLOCK_CHANGE,
+    FORCE,
+    JSON,
+    TIME_FORMAT,
+    TIMEZONE,
+    reading,
+    results,
+    with_options,
+)
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 from whosthere.progress import progress
@@ -25,14 +34,18 @@ _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude"
           "lat": "latitude", "point": "position"}  # fmt: skip
 
 
+_size = partial(typer.Option, rich_help_panel="Size")
+
+
 def simulate(
     city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
     *,
-    out: Path = typer.Option(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
-    seed: int = typer.Option(0, min=0, help="Same seed, same city."),
-    users: int | None = typer.Option(None, help="How many people."),
-    regions: int | None = typer.Option(None, help="How many regions."),
-    days: int | None = typer.Option(None, help="How many days."),
+    users: int | None = _size(None, help="How many people; default that of the city."),
+    regions: int | None = _size(None, help="How many regions; default that of the city."),
+    days: int | None = _size(None, help="How many days; default that of the city."),
+    seed: int = _size(0, min=0, help="Same seed, same city."),
+    out: Path = results(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
@@ -51,6 +64,12 @@ def simulate(
         refuse_existing(path, force=force)
     made = make(city, seed=seed, users=users, regions=regions, days=days)
     made.write(out, force=force)
+    if json:
+        numbers = {"records": len(made.user), "regions": len(made.regions)}
+        written = [str(path) for path in (records_file, regions_file, friends_file)]
+        epochs = made.epochs.to_json()
+        console.print_json({"city": made.name, **numbers, "epochs": epochs, "files": written})
+        return
     console.say(
         f"{made.name}: {counted(len(made.user), 'record')}, "
         f"{counted(len(made.regions), 'region')}, {made.epochs}"
@@ -77,16 +96,13 @@ def ingest(
         "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
     ),
     *,
-    out: Path = typer.Option(
-        ..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
-    ),
-    epoch_length: str = typer.Option(
-        "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
-    ),
+    out: Path = results(..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."),
+    json: bool = JSON,
+    epoch_length: str = reading("1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = typer.Option(
+    encoding: str | None = reading(
         None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
     ),
     sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
@@ -95,7 +111,7 @@ def ingest(
         help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
         "names files itself.",
     ),
-    friends: Path | None = typer.Option(
+    friends: Path | None = reading(
         None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
     ),
     regions: Path | None = _regions(
@@ -215,6 +231,14 @@ def ingest(
             progress=move,
         )
     traces.save(out, force=force)
+    if json:
+        ledger = None if traces.ledger is None else traces.ledger.to_json()
+        epochs = traces.epochs.to_json()
+        regions_kept = len(traces.regions)
+        console.print_json(
+            {"file": str(out), "regions": regions_kept, "epochs": epochs, "ledger": ledger}
+        )
+        return
     if traces.ledger is not None:
         _show(traces.ledger, context)
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote
@@ -37,9 +39,9 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: str | os.PathLike[str], *, encoding: str | None = None
+    path: str | os.PathLike[str] | Sequence[Path], *, encoding: str | None = None
 ) -> tuple[list[Source], list[str]]:
-    """Open a file, or every readable file of a folder and its subfolders in name order.
+    """Open a file, or every readable file of a folder and its subfolders in name order; or several.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
 
@@ -47,6 +49,9 @@ def open_sources(
     -------
     The tables, and the names of the files in the folder whose extension is unknown.
     """
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        opened = [open_sources(one, encoding=encoding) for one in path]
+        return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
     path = existing(Path(path))
     if not path.is_dir():
         return _open(path, encoding), []
