@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from whosthere.data.files import existing, read_metadata
 from whosthere.data.reading.partition import RegionIds
@@ -29,6 +29,8 @@ KEPT = "traces.parquet"
 
 class UnclearRecordsError(InputError):
     """Records about which something has to be said before they can be read."""
+
+    command: ClassVar[str] = "ingest"
 
     def __init__(self, error: InputError) -> None:
         fix = "" if error.fix is None else f"{error.fix.rstrip('.')}. "

@@ -76,9 +76,10 @@ def _show_head(usage: str, text: str) -> None:
 
 def _continued(command: str) -> Text:
     """Return a command over as many lines as it needs, so that a shell takes it as it stands."""
-    lines = [""]
-    for word in _WORDS_OF_A_COMMAND.findall(command):
-        if len(lines[-1]) + len(word) > console.out.width - 10:
+    lines, most = [""], console.out.width - 10
+    words = _WORDS_OF_A_COMMAND.findall(command)
+    for word in (part for one in words for part in one.split(" ", len(one) > most)):
+        if len(lines[-1]) + len(word) > most:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".lstrip()
     return Text("  " + " \\\n      ".join(lines), no_wrap=True, overflow="ignore")

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -38,7 +38,9 @@ class _Command(HelpfulCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            console.complain(with_options(str(error), ctx))
+            commands = cast("HelpfulGroup", typer.main.get_command(app)).commands
+            asked = self if error.command is None else commands[error.command]
+            console.complain(with_options(str(error), typer.Context(asked)))
             raise typer.Exit(USER_ERROR) from None
         except KeyboardInterrupt as stop:  # typer would end without a word
             console.complain(str(stop) or "interrupted; no output was left half-written")
