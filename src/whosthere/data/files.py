@@ -21,6 +21,7 @@ METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
 _LONGEST_SHOWN = 120
 _MAGIC = b"PAR1"
+_FORMULA, _NUMBER = r"^'*[=+\-@\t\r]", r"^[+-]?\d+(?:[.,]\d+)?$"
 _AGAIN = "Write or copy it again"
 _MADE_BY = {
     "traces": "If it holds records, run `whosthere ingest` first",
@@ -148,6 +149,17 @@ def _is_of_another_format(path: Path) -> bool:
     """Tell whether a file does not even begin like a Parquet file, such as a table of text."""
     with _readable(path), path.open("rb") as file:
         return not _MAGIC.startswith(file.read(len(_MAGIC)))
+
+
+def for_sheets(texts: pl.Series) -> pl.Series:
+    """Write an apostrophe before texts that a spreadsheet would take for a formula, and run."""
+    risky = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    return texts.zip_with(~risky, "'" + texts)
+
+
+def from_sheets(texts: pl.Series) -> pl.Series:
+    """Undo `for_sheets`."""
+    return texts.str.replace(rf"^'({_FORMULA[1:]})", "$1")
 
 
 def existing(path: Path) -> Path:

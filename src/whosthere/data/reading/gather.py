@@ -21,7 +21,7 @@ from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -220,15 +220,27 @@ def _only_visited_regions(rows: Traces) -> Traces:
     return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
 
 
+# How ids of one person or place may differ between two files, and what to do if they are the same.
+_ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
+    "spaces around them": (lambda ids: ids.str.strip_chars(), "remove the spaces"),
+    "leading zeros or a plus": (
+        lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
+        "write them alike",
+    ),
+    "upper and lower case": (lambda ids: ids.str.to_lowercase(), "write them alike"),
+    "the Unicode form of letters": (lambda ids: ids.str.normalize("NFKC"), "write them in NFC"),
+}
+
+
 def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
     texts = pl.Series(ids, dtype=pl.String)
-    stripped = texts.str.strip_chars()
-    if (stripped.str.len_bytes() != texts.str.len_bytes()).any():
-        n = int(stripped.is_duplicated().sum())
+    for difference, (made_alike, fix) in _ALIKE.items():
+        alike = made_alike(texts)
+        n = 0 if alike.equals(texts) else int(alike.is_duplicated().sum())
         if n:
             yield (
-                f"{n:,} {role} ids differ from one another only by spaces around them, and count "
-                f"as different {role}s. If they are not, remove the spaces"
+                f"{n:,} {role} ids differ from one another only by {difference}, and count "
+                f"as different {role}s. If they are not, {fix}"
             )
     n = int(texts.str.contains(r"[\x00-\x1f\x7f]").sum())
     if n:

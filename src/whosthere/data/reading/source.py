@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -162,6 +163,20 @@ def column(name: str) -> pl.Expr:
     if name == "*" or (name.startswith("^") and name.endswith("$")):
         return pl.col(f"^{re.escape(name)}$")
     return pl.col(name)
+
+
+def distinct_names(header: Sequence[str]) -> list[str]:
+    """Return the names of a header; those that stand there several times, with their place."""
+    times = Counter(header)
+    return [
+        f"{name} (column {place})" if times[name] > 1 else name
+        for place, name in enumerate(header, start=1)
+    ]
+
+
+def name_in_file(name: str) -> str:
+    """Return what the file itself calls a column that `distinct_names` named."""
+    return re.sub(r" \(column \d+\)$", "", name)
 
 
 def empty(path: Path) -> EmptyError:
