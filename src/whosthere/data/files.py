@@ -169,7 +169,8 @@ def existing(path: Path) -> Path:
     except (OSError, ValueError) as error:
         raise _no_path(error, path) from error
     if not there:
-        raise FileError("does not exist", where=path, fix="Check the path")
+        problem = "is a link that leads nowhere" if path.is_symlink() else "does not exist"
+        raise FileError(problem, where=path, fix="Check the path")
     if not os.access(path, os.R_OK):
         raise FileError("cannot be read (permission denied)", where=path)
     return path

@@ -59,13 +59,15 @@ _TIMES = {
 class Rejects:
     """The rows of one batch that cannot be used: refused at once or, if `drops`, counted.
 
-    `frame` is the batch, whose first row has the index `first_row` in the table.
+    `frame` is the batch, whose first row has the index `first_row` in the table. What would be
+    refused is `noted` by its reason instead, the first of each, and counted, if that is given.
     """
 
     layout: Layout
     frame: pl.DataFrame
     first_row: int
     drops: bool
+    noted: dict[str, RecordsError] | None = None
     reasons: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -87,13 +89,16 @@ class Rejects:
         if not marked.any() and not marked.null_count():
             return
         bad = marked.fill_null(value=True).to_numpy() & ~self.bad
-        if bad.any() and not (drop or self.drops):
+        if bad.any() and not (drop or self.drops or reason in (self.noted or ())):
             index = int(np.argmax(bad))
             said = self.frame[role][index]
             if role != RAGGED:
                 said = f"column {self.layout.names[role]!r}: {_complaint(said, problem)}"
             where = self.layout.source.place(self.first_row + index)
-            raise RecordsError(said, where=where, fix=fix)
+            error = RecordsError(said, where=where, fix=fix)
+            if self.noted is None:
+                raise error
+            self.noted[reason] = error
         self.reasons[reason] += int(bad.sum())
         np.logical_or(self.bad, bad, out=self.bad)
 
@@ -185,12 +190,14 @@ class RecordTable:
     """A file with all that is known of how it is read.
 
     `learns_regions` where any id names a region; then one that stands for a missing value is none.
+    What would be refused is `noted` if that is given, see `Rejects`.
     """
 
     layout: Layout
     times: TimeReader
     learns_regions: bool
     drop_invalid: bool
+    noted: dict[str, RecordsError] | None = None
 
     def without_users(self) -> RecordTable:
         """Return the same file, read for its times and places alone."""
@@ -206,7 +213,7 @@ class RecordTable:
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
         source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, self.noted)
         rejects.add_ragged()
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:

@@ -210,6 +210,11 @@ class Layout:
         """The expressions, under the names of their roles."""
         return [expr.alias(role) for role, expr in self.exprs.items()]
 
+    def time_shape(self) -> str:
+        """Return how most times are written; what can be read in two ways is refused."""
+        with naming(f"{self.source.path}, column {self.names['time']!r}"):
+            return ISO if self.times is None else shape_of(self.times)
+
     def kind(self, role: str) -> pl.DataType:
         """Return the type of the column of a role: text where it is made of several."""
         return self.source.schema.get(self.names[role], pl.String())
@@ -234,6 +239,11 @@ def arrange(
     if "time" not in exprs or isinstance(layout.kind("time"), pl.Datetime | pl.Date):
         return layout
     return replace(layout, times=finder.sample.select(exprs["time"]).to_series())
+
+
+# A point as well-known text, such as POINT (9.19 45.46), maybe with a system and a height.
+_WKT = r"(?i)^\s*(?:SRID=4326;)?\s*POINT\s*(?:Z|M|ZM)?\s*\(\s*(\S+)\s+([^\s)]+)[^()]*\)\s*$"
+_AXES = ("lon", "lat")
 
 
 @dataclass(frozen=True)
@@ -269,7 +279,11 @@ class _Finder:
         if lon is not None and lat is not None:
             return {"lon": (lon, self._single(lon)), "lat": (lat, self._single(lat))}
         name = self.source.points or guess("geometry", found)
-        if name is None or self.source.schema[name] != pl.Binary:
+        kind = None if name is None else self.source.schema[name]
+        if name is not None and kind == pl.String:
+            texts = self._single(name)
+            return {axis: (name, texts.str.extract(_WKT, i)) for i, axis in enumerate(_AXES, 1)}
+        if name is None or kind != pl.Binary:
             raise missing("lat" if lon is not None else "lon", found)
         return {"point": (name, self._single(name))}
 
@@ -384,10 +398,7 @@ def find_forms(layouts: Sequence[Layout], given: str | None) -> list[str]:
     """
     if given is not None:
         return [given] * len(layouts)
-    forms = []
-    for layout in layouts:
-        with naming(f"{layout.source.path}, column {layout.names['time']!r}"):
-            forms.append(ISO if layout.times is None else shape_of(layout.times))
+    forms = [layout.time_shape() for layout in layouts]
     unclear = [layout for layout, form in zip(layouts, forms, strict=True) if form == DAY_OR_MONTH]
     if not unclear:
         return forms

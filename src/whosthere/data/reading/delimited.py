@@ -23,6 +23,7 @@ from whosthere.data.reading.source import (
     GZIP,
     RAGGED,
     ZSTD,
+    FrameSource,
     Source,
     Stored,
     distinct_names,
@@ -260,7 +261,40 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
             and "\0" not in text
             and _n_columns_by_polars(header, separator) == len(fields)
         ),
-        notes=() if is_utf8 else (f"{path.name} was read as {_ENCODING_NAMES.get(found, found)}",),
+        notes=tuple(_notes(stored, None if is_utf8 else found)),
+    )
+
+
+def _notes(stored: Stored, encoding: str | None) -> Iterator[str]:
+    path = stored.path
+    if encoding is not None:
+        yield f"{path.name} was read as {_ENCODING_NAMES.get(encoding, encoding)}"
+    if stored.member is None and not stored.magic.startswith((GZIP, ZSTD)):
+        with path.open("rb") as file:
+            # Two bytes: each character of UTF-16 has as many.
+            file.seek(-min(2, path.stat().st_size), io.SEEK_END)
+            if not set(file.read()) & set(b"\r\n"):
+                yield f"{path.name} does not end with a line end: its last row may be cut"
+
+
+# The lines before the records of a GeoLife or OziExplorer track.
+_PLT_HEADER_LINES = 6
+
+
+def open_plt(stored: Stored) -> FrameSource:
+    """Open a GeoLife track: latitude, longitude, and the date and time of day in GMT."""
+    names = ("lat", "lon", "flag", "altitude", "days", "date", "clock")
+    frame = pl.scan_csv(
+        stored.for_polars, has_header=False, skip_lines=_PLT_HEADER_LINES,
+        schema=dict.fromkeys(names, pl.String()), encoding="utf8-lossy", glob=False,
+    )  # fmt: skip
+    time = pl.concat_str("date", pl.lit("T"), "clock", pl.lit("Z"))
+    return FrameSource(
+        path=stored.path,
+        schema=dict.fromkeys(("lat", "lon", "time"), pl.String()),
+        row_word="line",
+        first_row=_PLT_HEADER_LINES + 1,
+        frame=frame.select("lat", "lon", time=time),
     )
 
 

@@ -196,6 +196,17 @@ def naming(where: object) -> Iterator[None]:
 
 
 @contextmanager
+def skipping(skipped: list[InputError] | None) -> Iterator[None]:
+    """Note what is wrong with a file and go on without it, if there is a list to note it in."""
+    try:
+        yield
+    except InputError as error:
+        if skipped is None:
+            raise
+        skipped.append(error)
+
+
+@contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what polars says about a file it cannot read into a message for the user."""
     try:
