@@ -7,6 +7,7 @@ import os
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
@@ -161,7 +162,7 @@ def audit(
             raise AuditFailedError(f"{said}:\n{failures[0]}")
         warnings.warn(f"{said}: {reason[-1]}", stacklevel=3)
     if out is None:
-        return result.kept_in(None)
+        return replace(result, folder=None)
     audit_report(result).save(folder / REPORT, force=True)
     return result
 

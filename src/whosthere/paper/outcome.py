@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from whosthere._version import __version__
-from whosthere.auditing.store import json_object
+from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
 from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
