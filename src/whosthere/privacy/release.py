@@ -200,14 +200,15 @@ class Release:
         """
         path = Path(path)
         if path.suffix == ".parquet":
-            write_table(self.to_table(), path, kind=KIND, metadata=self._describe(), force=force)
+            table, about = self.to_table(), self._describe()
+            write_table(table, path, kind=KIND, metadata=about, force=force, public=True)
         elif path.suffix == ".csv":
             description = description_path(path)
             head = json.dumps({"kind": KIND, **self._describe()}, indent=1, allow_nan=False)
             # Both are whole before either takes its place: they belong together.
             with (
-                new_file(path, force=force) as new_counts,
-                new_file(description, force=force) as new_description,
+                new_file(path, force=force, public=True) as new_counts,
+                new_file(description, force=force, public=True) as new_description,
             ):
                 new_description.write_text(head, encoding="utf-8")
                 self.to_table().write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
