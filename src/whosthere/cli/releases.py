@@ -325,6 +325,8 @@ def attack(
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
+    if not 0 < prior < 1:
+        raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
     chosen, published = parse_attack(spec), Release.load(release)
     known = read_target(target, published.regions, published.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
