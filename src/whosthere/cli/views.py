@@ -200,6 +200,7 @@ def _release(file: Path) -> _Found:
         "mechanism": str(release.mechanism),
         "description": release.describe(),
         "guarantee": unstated if ledger is None else ledger.to_json(),
+        "audit": str(release.audited or "none"),
         **_space_and_time(release),
         "cells": release.counts.size,
         "nonzero_cells": int((release.counts > 0).sum()),

@@ -154,7 +154,7 @@ class Regions(Shown):
         columns: dict[str, Any] = {"region": for_sheets(pl.Series(self.ids))}
         if self.have_positions:
             columns |= {"lon": self.lon, "lat": self.lat}
-        with new_file(Path(path), force=force) as temporary:
+        with new_file(Path(path), force=force, public=True) as temporary:
             pl.DataFrame(columns).write_csv(temporary)
 
     def to_json(self) -> dict[str, Any]:
