@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class Scales(NamedTuple):
     marks: int
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sum_log_chances(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -72,7 +73,7 @@ def sum_log_chances(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_ratios_at_nodes(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -108,7 +109,7 @@ def log_ratios_at_nodes(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scores_of_draws(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -165,7 +166,7 @@ def scores_of_draws(
     return scores
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _log_sum(logs: NDArray[np.float64]) -> float:
     """Return the logarithm of a sum of numbers that are given as logarithms."""
     top = logs.max()
