@@ -25,8 +25,13 @@ def kernel(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
     return made
 
 
-def part(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
-    """Compile what only kernels call; it is kept with them."""
+def part(*, once: bool = False, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
+    """Compile what only kernels call; it is kept with them.
+
+    What is called `once` is written into its caller, which saves compiling it twice. Only there
+    would `fastmath` get lost.
+    """
     made: Callable[[_Loop], _Loop]
-    made = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=fastmath)
+    inline = "always" if once else "never"
+    made = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline=inline, fastmath=fastmath)
     return made

@@ -86,10 +86,10 @@ def _combined(weights: NDArray[np.float64], x: NDArray[np.floating], n: int) -> 
 
 
 @part()
-def _rows(x: NDArray[np.floating], chosen: NDArray[np.int64], k: int) -> NDArray[np.floating]:
-    """Copy the first `k` of the chosen rows."""
-    rows = np.empty((k, x.shape[1]), x.dtype)
-    for j in range(k):
+def _rows(x: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Copy the chosen rows."""
+    rows = np.empty((chosen.size, x.shape[1]), x.dtype)
+    for j in range(chosen.size):
         feature, copy = x[chosen[j]], rows[j]
         for i in range(copy.size):
             copy[i] = feature[i]
@@ -181,7 +181,7 @@ def _descend(
     return largest
 
 
-@part()
+@part(once=True)
 def _descend_by_products(
     x: NDArray[np.floating],
     w: NDArray[np.float64],
@@ -211,7 +211,7 @@ def _descend_by_products(
             break
 
 
-@part()
+@part(once=True)
 def _newton_target(
     x: NDArray[np.floating],
     w: NDArray[np.float64],
@@ -241,7 +241,7 @@ def _newton_target(
     few = np.empty(k)
     for j in range(k):
         few[j] = new[in_use[j]]
-    _descend_by_products(_rows(x, in_use, k), few, slopes, curvature, tolerance)
+    _descend_by_products(_rows(x, in_use[:k]), few, slopes, curvature, tolerance)
     for j in range(k):
         new[in_use[j]] = few[j]
     return new
@@ -292,7 +292,7 @@ def minimise(
         start = np.empty(k)
         for j in range(k):
             start[j] = w[active[j]]
-        features = _rows(x, active, k)
+        features = _rows(x, active[:k])
         enough = max(0.1 * min(worst, worst**2), 0.4 * tolerance)
         step = _newton_target(features, start, slope, curvature, enough)
         gain = 0.0

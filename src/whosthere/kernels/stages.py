@@ -185,7 +185,7 @@ def publish_cell(
     return value
 
 
-@part()
+@part(once=True)
 def _draw(
     n: int,
     width: int,

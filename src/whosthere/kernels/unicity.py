@@ -164,7 +164,7 @@ def _words(n_bits: int) -> int:
     return (n_bits + 63) // 64
 
 
-@part()
+@part(once=True)
 def _draw_visits(
     people: People,
     work: _Work,
@@ -234,7 +234,7 @@ def _take_marks(work: _Work, n_rois: int, n_epochs: int, cells: NDArray[np.int32
     return end
 
 
-@part()
+@part(once=True)
 def _choose_rois(people: People, work: _Work, key: np.uint64, trace: int) -> int:
     """Fill in the regions of one person and their cumulated weights; return how many there are."""
     origin = _guided(work.space, work.space_guide, random_share(key, _ORIGIN))
