@@ -135,8 +135,8 @@ def scores_of_draws(
     last = log_chance.shape[1] - 1
     for draw in range(n_draws):
         for line in range(starts.size - 1):
-            without[:] = log_weight[line]
-            within[:] = log_weight[line]
+            for q in range(n_nodes):
+                without[q] = within[q] = log_weight[line, q]
             for i in range(starts[line], starts[line + 1]):
                 symbol = symbols[draw, i]
                 bin_ = bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]
@@ -169,5 +169,11 @@ def scores_of_draws(
 @part()
 def _log_sum(logs: NDArray[np.float64]) -> float:
     """Return the logarithm of a sum of numbers that are given as logarithms."""
-    top = logs.max()
-    return float(top if np.isinf(top) else top + np.log(np.exp(logs - top).sum()))
+    top, total = logs[0], 0.0
+    for log in logs:
+        top = max(top, log)
+    if np.isinf(top):
+        return float(top)
+    for log in logs:
+        total += np.exp(log - top)
+    return float(top + np.log(total))
