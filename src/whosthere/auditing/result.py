@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +93,12 @@ class AuditResult:
         """What was done, as a JSON object."""
         plan: Mapping[str, Any] = self.manifest["plan"]
         return plan
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of all that decides the scores: the plan, the traces, the software."""
+        deciding = {part: self.manifest[part] for part in ("plan", "traces", "versions")}
+        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
     @property
     def n_targets(self) -> int:
