@@ -1,8 +1,10 @@
 """Records of databases and workbooks give the same traces as the same records in a file."""
 
+import contextlib
 import itertools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -214,6 +216,53 @@ def test_a_missing_extension_is_named(whosthere, folder, monkeypatch):
     )  # fmt: skip
     assert code == 2
     assert "INSTALL postgres" in err
+
+
+@pytest.mark.parametrize(
+    ("query", "extension"),
+    [
+        ("SELECT * FROM sqlite_scan('calls.sqlite', 'calls')", "sqlite_scanner"),
+        ("SELECT * FROM 's3://bucket/calls.parquet'", "httpfs"),
+        ("SELECT ST_Point(1, 2)", "spatial"),
+    ],
+)
+def test_a_query_that_needs_an_extension_names_it(refused, folder, monkeypatch, query, extension):
+    monkeypatch.setenv("HOME", str(folder))
+    message = refused("ingest", "--sql", query, "-o", "out.parquet")
+    assert f"needs its extension {extension}" in message
+    assert f"INSTALL {extension}" in message
+
+
+def test_a_file_of_sqlite_names_the_extension(refused, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    with contextlib.closing(sqlite3.connect("calls.sqlite")) as connection:
+        connection.execute("CREATE TABLE calls (user TEXT)")
+        connection.commit()
+    message = refused(
+        *("ingest", "--sql", "SELECT * FROM calls", "--database", "calls.sqlite"),
+        *("-o", "out.parquet"),
+    )
+    assert "calls.sqlite" in message
+    assert "INSTALL sqlite" in message
+
+
+def test_a_database_says_that_it_keeps_no_zone(ingested, folder):
+    """A day of Rome is not one of UTC, and a database says nothing of either."""
+    moments = [START + timedelta(hours=h) for h in range(48)]
+    frame = pl.DataFrame({"user": ["u", "v"] * 24, "time": moments, "region": ["a", "b"] * 24})
+    frame.with_columns(pl.col("time").dt.convert_time_zone("Europe/Rome")).write_parquet(
+        "r.parquet"
+    )
+    of_file, said = ingested("r.parquet", "--epoch", "1d")
+    assert of_file.epochs.timezone == "Europe/Rome"
+    assert "time zone" not in said
+    query = ("--sql", "SELECT * FROM 'r.parquet'", "--epoch", "1d")
+    of_query, said = ingested(*query)
+    assert of_query.epochs.timezone == "UTC"
+    assert "midnight UTC. Say which zone is local (--timezone)" in said
+    same_days, said = ingested(*query, "--timezone", "Europe/Rome")
+    assert same(same_days, of_file)
+    assert "time zone" not in said
 
 
 # Workbooks

@@ -17,7 +17,7 @@ from whosthere.data.reading.distinct import Labels
 from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.opening import open_sources
 from whosthere.data.reading.partition import WORLD, Box, Partition, lon_lat
-from whosthere.data.reading.queries import Query
+from whosthere.data.reading.queries import ZONE, Query, QuerySource
 from whosthere.data.reading.tables import add_friends, read_pairs
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.errors import EmptyError, InputError, RecordsError, quote
@@ -276,6 +276,7 @@ def read_records(
         notes=(
             *(note for source in sources for note in source.notes),
             *_notes_on_times(gathering.resolved, times),
+            *_notes_on_zone(layouts, timezone),
             *_notes_on_users(gathering, names["user"]),
         ),
     )
@@ -366,6 +367,15 @@ def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
                 f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
                 f"as the {times.at_clock_change} moment"
             )
+
+
+def _notes_on_zone(layouts: Sequence[Layout], timezone: str | None) -> Iterator[str]:
+    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
+    if timezone is None and by_query and _zone_of_times(layouts) is not None:
+        yield (
+            f"a database does not keep the time zone of its times, so days begin at midnight "
+            f"{ZONE}. Say which zone is local (`timezone`)"
+        )
 
 
 def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
