@@ -114,7 +114,7 @@ def ingest(
     reach_km: float | None = _regions(
         help="With --antennas alone: places farther away are in no region."
     ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
     polygon_id: str | None = _regions(
         metavar="PROPERTY", help="With --polygons: the property with the region's id."
     ),

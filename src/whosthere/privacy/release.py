@@ -237,7 +237,7 @@ class Release:
             release = cls(values.reshape(facts.shape), facts, ledger)
             release._check_rows(table)
         except _DAMAGES as error:
-            unfit = isinstance(error, KeyError | TypeError)
+            unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release
@@ -265,7 +265,14 @@ class Release:
 
 
 _ENDINGS, _AGAIN = "Use .parquet or .csv", "Write or copy it again"
-_DAMAGES = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
+_DAMAGES = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    pl.exceptions.PolarsError,
+)
 
 
 def description_path(path: Path) -> Path:
