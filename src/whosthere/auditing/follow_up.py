@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from whosthere.auditing.what_if import changes_to_try, compared, riskiest, try_change
+from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.leaks import (
     LEAKS,
     MARGINALS,
@@ -124,6 +125,9 @@ class FollowUp:
                 "id": self.regions.ids,
                 "lon": [None] * n if self.regions.lon is None else self.regions.lon,
                 "lat": [None] * n if self.regions.lat is None else self.regions.lat,
+                "outline": [
+                    self.regions.outline(row) if n <= MOST_OUTLINES else None for row in range(n)
+                ],
             },
             schema=REGIONS,
         )
