@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.data.cities import simulate
-from whosthere.inference.certified_eps import empirical_eps
 from whosthere.inference.exposed import share_exposed
-from whosthere.inference.metrics import tpr_at_fpr
+from whosthere.inference.metrics import empirical_eps, tpr_at_fpr
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:

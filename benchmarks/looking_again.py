@@ -10,7 +10,7 @@ confirmations share their targets.
 
 Each is done twice, on the same draws: spending the error over looks as whosthere does, and judging
 each look as if it were the only one, with all of the error. Nobody stops before a wrong decision,
-which is worse than what people do. Verdicts are those of `whosthere.auditing.verdict.judge`, with
+which is worse than what people do. Verdicts are those of `whosthere.auditing.judging.judge`, with
 one attack and one limit, which is the worst case. Rates come with two standard errors. Prints JSON.
 """
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.auditing.extension import obstacle
+from whosthere.auditing.manifest import obstacle
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit

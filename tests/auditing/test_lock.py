@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from whosthere.auditing.lock import LOCK, only_one
+from whosthere.auditing.manifest import LOCK, only_one
 from whosthere.errors import FileError
 
 HOLD = """
 import sys
 from pathlib import Path
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import only_one
 with only_one(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -97,7 +97,7 @@ class TestToLookAt:
 
     def test_where_it_is_kept(self, result):
         assert result.folder is not None
-        nowhere = result.kept_in(None)
+        nowhere = replace(result, folder=None)
         assert nowhere.folder is None
         assert nowhere.findings is result.findings
 

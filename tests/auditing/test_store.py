@@ -10,16 +10,11 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.auditing import store
+from whosthere.auditing import manifest, store
+from whosthere.auditing.manifest import LOCK, json_object, only_one, write_json
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.store import (
-    FORMAT_VERSION,
-    RunFolder,
-    identity_of,
-    json_object,
-    write_json,
-)
+from whosthere.auditing.store import FORMAT_VERSION, RunFolder, identity_of
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.game.plan import Contest, Plan, Setting
@@ -52,7 +47,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def begun(folder):
-    folder.begin(IDENTITY)
+    folder.begin(IDENTITY, {})
     return folder
 
 
@@ -112,19 +107,19 @@ class TestManifest:
     def test_beginning_again_changes_nothing(self, begun):
         before = content(begun.path)
         begun.check(IDENTITY)
-        begun.begin(identity_of(PLAN, "a1b2"))
+        begun.begin(identity_of(PLAN, "a1b2"), {})
         assert content(begun.path) == before
 
     def test_what_readers_must_know_is_added_to_an_older_one(self, begun):
         known = {"targets_chosen": {"how": "by hand"}, "cautions": ["Beware."]}
         before = strict(begun.path / "manifest.json")
-        begun.begin(IDENTITY, known=known)
+        begun.begin(IDENTITY, known)
         assert strict(begun.path / "manifest.json") == before | known
 
     def test_knows_how_often_it_was_judged(self, folder):
         """The same scores are one look; whatever differs in them is the next."""
         assert folder.look_at(PLAN) == Look(1)
-        folder.begin(IDENTITY)
+        folder.begin(IDENTITY, {})
         larger = replace(PLAN, targets=(*PLAN.targets, 9))
         seen = [
             (PLAN, ()),
@@ -140,7 +135,7 @@ class TestManifest:
         # The controls are about the audit, and no verdict rests on how many there are.
         assert folder.look_at(replace(PLAN, control_releases=PLAN.control_releases + 2)) == Look(1)
         assert len(strict(folder.path / "manifest.json")["looks"]) == len(seen)
-        folder.begin(IDENTITY)
+        folder.begin(IDENTITY, {})
         assert folder.look_at(PLAN, PLAN.tasks[1:2]) == Look(len(seen) + 1)
 
     def test_looks_that_are_none(self, begun):
@@ -151,18 +146,18 @@ class TestManifest:
 
     def test_an_empty_folder_will_do(self, folder):
         folder.path.mkdir()
-        folder.begin(IDENTITY)
+        folder.begin(IDENTITY, {})
         assert strict(folder.path / "manifest.json")
 
     def test_a_folder_that_was_only_locked_will_do(self, folder):
-        with folder.alone():
+        with only_one(folder.path):
             pass
-        folder.begin(IDENTITY)
+        folder.begin(IDENTITY, {})
 
     def test_a_manifest_that_was_half_written_is_no_hindrance(self, folder):
         folder.path.mkdir()
         (folder.path / ".manifest.json.0a1b2c3d.part").write_text('{"plan"')
-        folder.begin(IDENTITY)
+        folder.begin(IDENTITY, {})
 
 
 class TestRefusals:
@@ -175,7 +170,7 @@ class TestRefusals:
             with pytest.raises(FileError) as error:
                 folder.check(identity)
             with pytest.raises(FileError):
-                folder.begin(identity)
+                folder.begin(identity, {})
             assert content(folder.path) == before
             assert str(folder.path) in str(error.value)
             assert "name a new folder" in str(error.value).lower()
@@ -224,9 +219,9 @@ class TestRefusals:
     @pytest.mark.parametrize("name", ["whosthere", "numpy"])
     def test_other_software(self, begun, refused, monkeypatch, name):
         if name == "whosthere":
-            monkeypatch.setattr(store, "__version__", "99.0")
+            monkeypatch.setattr(manifest, "__version__", "99.0")
         else:
-            monkeypatch.setattr(store, "version", lambda _: "99.0")
+            monkeypatch.setattr(manifest, "version", lambda _: "99.0")
         message = refused(identity_of(PLAN, "a1b2"))
         assert "other software" in message
         assert name in message
@@ -311,8 +306,8 @@ class TestRefusals:
 HOLD = """
 import sys
 from pathlib import Path
-from whosthere.auditing.store import RunFolder
-with RunFolder(Path(sys.argv[1])).alone():
+from whosthere.auditing.manifest import only_one
+with only_one(Path(sys.argv[1])):
     print("in", flush=True)
     sys.stdin.read()
 """
@@ -330,7 +325,7 @@ class TestAlone:
             try:
                 assert holder.stdout.readline() == "in\n"
                 before = content(begun.path)
-                with pytest.raises(FileError, match="at work") as error, begun.alone():
+                with pytest.raises(FileError, match="at work") as error, only_one(begun.path):
                     raise AssertionError("two at work")
                 assert str(begun.path) in str(error.value)
                 assert "Wait" in str(error.value)
@@ -338,13 +333,13 @@ class TestAlone:
             finally:
                 holder.kill()
         # A killed process leaves no trace.
-        with begun.alone():
+        with only_one(begun.path):
             pass
 
     def test_freed_by_an_error(self, begun):
-        with pytest.raises(RuntimeError), begun.alone():
+        with pytest.raises(RuntimeError), only_one(begun.path):
             raise RuntimeError
-        with begun.alone():
+        with only_one(begun.path):
             pass
 
 
@@ -371,7 +366,7 @@ class TestTasks:
         collected = []
         for seed in range(3):
             folder = RunFolder(tmp_path / str(seed))
-            folder.begin(IDENTITY)
+            folder.begin(IDENTITY, {})
             tasks = list(PLAN.tasks)
             random.Random(seed).shuffle(tasks)
             for task in tasks:
@@ -419,7 +414,7 @@ class TestRun:
         controls = pl.read_parquet(out / "control.parquet")
         assert controls.columns == result.scores.columns
         assert controls.height == result.n_tasks * result.plan["control_releases"]
-        assert {path.name for path in out.iterdir()} - {"tasks", store.LOCK} == set(store.RESULTS)
+        assert {path.name for path in out.iterdir()} - {"tasks", LOCK} == set(store.RESULTS)
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):
         out = tmp_path / "run"

@@ -11,19 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from whosthere.adversary.attacks import attack as attack_of
 from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
-from whosthere.auditing.reasons import chance_in_words
-from whosthere.auditing.sample_size import least_sample, obstacles, targets_needed
+from whosthere.auditing.prospects import obstacles
+from whosthere.auditing.reasons import chance_in_words, targets_needed
 from whosthere.auditing.verdict import Verdict
-from whosthere.errors import InputError
-from whosthere.game.plan import TargetChoice
+from whosthere.game.plan import Plan, TargetChoice
 from whosthere.inference.finding import Finding
-from whosthere.inference.looks import Look
+from whosthere.inference.looks import FIRST_LOOK, Look
+from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, STRONGEST, UTILITY
 
-AUC = Policy("only AUC", (Limit("auc", 0.6),))
-BOTH = Policy("two limits", (Limit("auc", 0.6), Limit("share_auc_90", 0.1)))
+AUC = Policy("only AUC", {"auc": 0.6})
+BOTH = Policy("two limits", {"auc": 0.6, "share_auc_90": 0.1})
 KNOWN_TODAY = (
     "So this is accepted by the attacks known today, not because no attack could ever do better."
 )
@@ -418,7 +419,7 @@ class TestReasons:
         assert len(only(findings).reasons) == 1
 
     def test_reject_without_an_upper_end(self):
-        policy = Policy("eps", (Limit("empirical_eps", 1),))
+        policy = Policy("eps", {"empirical_eps": 1})
         for estimate in (2.1, None):
             finding = found(estimate, 2.1, None, metric="empirical_eps")
             (reason,) = only([finding], policy).reasons
@@ -471,7 +472,7 @@ class TestReasons:
         ],
     )
     def test_few_targets(self, n, most, help_):
-        policy = Policy("share", (Limit("share_auc_90", most),))
+        policy = Policy("share", {"share_auc_90": most})
         findings = [
             found(0, 0, 0.2, metric="share_auc_90", attack="weak", n=n),
             found(0, 0, 0.308, metric="share_auc_90", attack="likelihood-ratio", n=n),
@@ -482,7 +483,7 @@ class TestReasons:
         )
 
     def test_few_targets_for_a_rate(self):
-        policy = Policy("tpr", (Limit("tpr_at_fpr_1pct", 0.01),))
+        policy = Policy("tpr", {"tpr_at_fpr_1pct": 0.01})
         (reason,) = only([found(0, 0, 0.036, metric="tpr_at_fpr_1pct")], policy).reasons
         assert reason.endswith(
             "50 targets are too few: the next look needs at least 505 to show 0.01 or less."
@@ -710,23 +711,18 @@ class TestLeastSample:
         def upper(n):
             return binomtest(0, n).proportion_ci(1 - 0.05 / 2**look, method="exact").high
 
-        n = least_sample(limit, look=Look(look))
+        n = least_people(limit, Look(look).error)
         assert upper(n) <= limit
         assert n == 1 or upper(n - 1) > limit
 
     @pytest.mark.parametrize("n", [1, 2, 10, 36, 1000])
     def test_a_limit_that_is_just_reached(self, n):
-        assert abs(least_sample(1 - 0.0125 ** (1 / n)) - n) <= 1
+        assert abs(least_people(1 - 0.0125 ** (1 / n), 0.0125) - n) <= 1
 
     def test_known_values(self):
-        assert [least_sample(limit) for limit in (1, 0.9875, 0.1, 0.01)] == [1, 1, 42, 437]
-        assert [least_sample(0.1, look=Look(look)) for look in (1, 2, 3, 4)] == [42, 49, 55, 62]
-        assert least_sample(1e-12) == pytest.approx(-math.log(0.0125) * 1e12)
-
-    @pytest.mark.parametrize("limit", [0, -0.1, 1.1, math.nan])
-    def test_refusals(self, limit):
-        with pytest.raises(InputError, match="no sample shows"):
-            least_sample(limit)
+        assert [least_people(limit, 0.0125) for limit in (1, 0.9875, 0.1, 0.01)] == [1, 1, 42, 437]
+        assert [least_people(0.1, Look(look).error) for look in (1, 2, 3, 4)] == [42, 49, 55, 62]
+        assert least_people(1e-12, 0.0125) == pytest.approx(-math.log(0.0125) * 1e12)
 
 
 class TestChoiceOfTargets:
@@ -778,9 +774,8 @@ class TestChoiceOfTargets:
             )
 
     def test_beforehand(self):
-        asked = {"targets": 50, "releases": 20, "control_releases": 4}
-        assert obstacles(AUC, [STRONGEST], **asked) == []
-        (said,) = obstacles(AUC, [STRONGEST], **asked, by_hand=True)
+        assert obstacles_to(AUC) == []
+        (said,) = obstacles_to(AUC, choice=self.BY_HAND)
         assert "named by hand" in said
 
     @pytest.mark.parametrize("choice", [BY_HAND, FREQUENT, TargetChoice()])
@@ -811,7 +806,7 @@ def some_findings(draw):
 @st.composite
 def some_policies(draw):
     limits = draw(st.dictionaries(METRIC_NAMES, LEVELS, min_size=1))
-    return Policy("p", tuple(Limit(metric, most) for metric, most in limits.items()))
+    return Policy("p", limits)
 
 
 FINDINGS = st.lists(some_findings(), min_size=1, max_size=12)
@@ -837,14 +832,12 @@ class TestMonotonicity:
 
     @given(FINDINGS, some_policies(), st.data())
     def test_tighter_limits(self, findings, policy, data):
-        tighter = tuple(
-            Limit(limit.metric, data.draw(LEVELS) * limit.most) for limit in policy.limits
-        )
+        tighter = {limit.metric: data.draw(LEVELS) * limit.most for limit in policy.limits}
         assert rank(findings, Policy("tighter", tighter)) >= rank(findings, policy)
 
     @given(FINDINGS, some_policies())
     def test_more_limits(self, findings, policy):
-        fewer = Policy("fewer", policy.limits[:1])
+        fewer = Policy("fewer", {one.metric: one.most for one in policy.limits[:1]})
         assert rank(findings, policy) >= rank(findings, fewer)
 
     @given(FINDINGS, some_policies())
@@ -896,7 +889,7 @@ class TestTargetsNeeded:
         ],
     )
     def test_intervals_shrink_with_the_root_of_the_number(self, finding, needed):
-        assert targets_needed(finding, self.LIMIT) == needed
+        assert targets_needed(finding, self.LIMIT, look=Look()) == needed
 
     def test_the_number_is_said(self):
         verdict = only([found(0.55, 0.45, 0.65)])
@@ -905,12 +898,18 @@ class TestTargetsNeeded:
         assert "no number of targets within reach" in " ".join(verdict.reasons)
 
 
-SIZES = {"targets": 55, "releases": 20, "control_releases": 4}
+def obstacles_to(policy, attack=STRONGEST, look=FIRST_LOOK, **changed):
+    """What stands in the way of a plan of usual size, but for what is changed."""
+    sizes = {"targets": 55, "releases": 20, "control_releases": 4} | changed
+    usual = {"reference_size": 0, "past_releases": 0, "first_epoch": 0, "seed": 0}
+    targets = tuple(range(sizes.pop("targets")))
+    plan = Plan(contests=(), targets=targets, **usual | sizes)
+    return obstacles(plan, [attack_of(attack)], policy, look=look)
 
 
 class TestObstacles:
     def test_the_usual_audit_can_accept(self):
-        assert obstacles(Policy.default(), [STRONGEST], **SIZES) == []
+        assert obstacles_to(Policy.default()) == []
 
     @pytest.mark.parametrize(
         ("changed", "said"),
@@ -922,13 +921,13 @@ class TestObstacles:
         ],
     )
     def test_what_stands_in_the_way(self, changed, said):
-        (one, *_) = obstacles(Policy.default(), [STRONGEST], **SIZES | changed)
+        (one, *_) = obstacles_to(Policy.default(), **changed)
         assert said in one
 
     def test_weak_attacks_and_hopeless_limits(self):
-        (said,) = obstacles(Policy.default(), ["knock-knock"], **SIZES)
+        (said,) = obstacles_to(Policy.default(), "knock-knock")
         assert STRONGEST in said
-        hopeless = Policy("x", (Limit("share_auc_90", 0), Limit("empirical_eps", 1)))
-        said = obstacles(hopeless, [STRONGEST], **SIZES)
+        hopeless = Policy("x", {"share_auc_90": 0, "empirical_eps": 1})
+        said = obstacles_to(hopeless)
         assert "exactly 0" in said[0]
         assert "never accept" in said[1]

@@ -7,17 +7,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.options import AuditOptions
-from whosthere.auditing.planning import make_plan
-from whosthere.auditing.run import InterruptedAudit, prepare_audit
-from whosthere.auditing.verdict import Verdict
-from whosthere.auditing.what_if import (
+from whosthere.auditing.follow_up import (
     MOST_SETTINGS,
     WhatIf,
     changes_to_try,
     merged_regions,
     riskiest,
 )
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.run import InterruptedAudit, prepare_audit
+from whosthere.auditing.verdict import Verdict
 from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.data.floor import LEAST_PEOPLE
@@ -107,19 +107,18 @@ class TestWhatIsTried:
         assert riskiest(plan, others, result.verdicts) == ()
 
     def test_leaky_regions_are_merged_and_epochs_joined(self, city, result):
-        merged, longer = changes_to_try(result.leaks, city.regions, city.epochs)
-        numbers = np.array(merged.layout.regions)
+        [(_, merged), longer] = changes_to_try(result.leaks, city.regions, city.epochs).items()
+        numbers = np.array(merged.regions)
         leak = result.leaks.filter(axis="region").group_by("index").agg(pl.col("leak").sum())
         top = leak.sort("leak", descending=True)["index"][0]
         assert (numbers == numbers[top]).sum() > 1
         assert len(set(numbers.tolist())) < len(city.regions)
-        assert longer.layout == Layout(epochs=4)
-        assert longer.words == "epochs of 4h instead of 1h"
+        assert longer == ("epochs of 4h instead of 1h", Layout(epochs=4))
 
     def test_what_leaks_nowhere_is_not_merged(self, city, result):
         hidden = result.leaks.with_columns(leak=pl.lit(None, pl.Float64))
         assert len(changes_to_try(hidden, city.regions, city.epochs)) == 1
-        assert changes_to_try(hidden, city.regions, city.epochs.part(0, 1)) == []
+        assert changes_to_try(hidden, city.regions, city.epochs.part(0, 1)) == {}
 
     def test_each_is_merged_with_the_nearest(self):
         regions = Regions(list("abcde"), [9.0, 9.01, 9.1, 9.111, 9.2], [45.0] * 5)
@@ -172,7 +171,7 @@ class TestResult:
     def test_is_written_and_read(self, result):
         written = json.loads((result.folder / "what_if.json").read_text())
         assert written == [one.to_json() for one in result.what_if]
-        assert tuple(WhatIf.from_json(one) for one in written) == result.what_if
+        assert WhatIf.each(written) == result.what_if
         assert written[0].keys() == {
             "setting", "change", "metric", "before", "after", "utility_before", "utility_after"
         }  # fmt: skip

@@ -172,9 +172,10 @@ class TestWorkers:
         assert {outcome.task for outcome in done} == set(deadly.plan.tasks)
         assert all("died" in outcome.failure for outcome in done)
 
-    def test_a_worker_that_needs_much_memory_is_not_started_anew(self):
+    def test_a_worker_that_needs_much_memory_is_not_started_anew(self, job):
         with LocalProcesses(1) as workers:
-            limit = workers._started().submit(_largest_growth).result()
+            assert list(workers.do(job, job.plan.tasks[:1]))
+            limit = workers._pool.submit(_largest_growth).result()
         assert limit > 1e15
 
     def test_closing_twice_does_no_harm(self, job):

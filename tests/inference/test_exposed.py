@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 from scipy.special import ndtri, softmax
 from scipy.stats import binomtest
 
-from whosthere.errors import InputError
 from whosthere.inference import exposed as people
 from whosthere.inference.exposed import risk_percentile, share_exposed
 from whosthere.inference.looks import Errors, Look
@@ -67,7 +66,7 @@ class TestBestLikelihoods:
     def test_no_share_is_better_than_the_best_mixture(self, rng):
         aucs = measured(rng.uniform(0.5, 0.99, 55), 10, 10, rng)
         chances, repeats = people._chances(aucs, 10, 10, people._TRUE_AUCS)
-        best = people._log_likelihood(chances, repeats, people._best_mixture(chances, repeats))
+        best = np.log(chances @ people._best_mixture(chances, repeats)) @ repeats
         places = np.full(people._SHARES.size, 25)
         likely = people._best_likelihoods(chances, repeats, places, places, people._SHARES)
         # The test allows for a drop of 2.67, of which 0.75 are leeway.
@@ -123,19 +122,6 @@ class TestShareExposed:
         assert found.low < 0.03
         assert found.high == 1
 
-    def test_refusals(self):
-        for aucs, n_in, limit in [
-            ([], 10, 0.9),
-            ([1.2], 10, 0.9),
-            ([-0.1], 10, 0.9),
-            ([np.nan], 10, 0.9),
-            ([0.5], 0, 0.9),
-            ([0.5], 10, 0),
-            ([0.5], 10, 1),
-        ]:
-            with pytest.raises(InputError):
-                share_exposed(aucs, n_in, 10, limit)
-
     def test_noise_is_not_taken_for_exposure(self, rng, simulations):
         """Everybody has a true AUC of 0.8: the share is 0, and a limit of 0.1 holds.
 
@@ -187,11 +173,6 @@ class TestRiskPercentile:
         assert later.low_to_decide < found[-1].low
         later = risk_percentile(aucs, 20, 20, 0.3, errors=Errors.at(Look(5)))
         assert later.high_to_decide > found[0].high
-
-    def test_refusals(self):
-        for aucs, n_out, q in [([], 10, 0.9), ([0.5], 0, 0.9), ([0.5], 10, 0), ([0.5], 10, 1)]:
-            with pytest.raises(InputError):
-                risk_percentile(aucs, 10, n_out, q)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("each", [10, 50])

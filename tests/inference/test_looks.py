@@ -5,7 +5,6 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from whosthere.errors import InputError
 from whosthere.inference.looks import ERROR, FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.mean_bound import upper_bound
 
@@ -33,14 +32,6 @@ def test_confirmations_share_the_error_of_a_look():
     assert 9 * look.error == pytest.approx(look.spends)
     assert look.spends == Look(2).error
     assert look.next == Look(3, shared=9)
-
-
-def test_refusals():
-    for wrong in ({"number": 0}, {"number": -1}, {"shared": 0}):
-        with pytest.raises(InputError, match="counted from 1"):
-            Look(**wrong)
-    with pytest.raises(InputError, match="at least one limit"):
-        Errors.at(1, n_judged=0)
 
 
 def accepted_at_some_look(error, rng):

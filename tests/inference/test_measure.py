@@ -7,16 +7,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.guaranteed import guarantee_findings
+from whosthere.auditing.judging import guarantee_findings
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
 from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task
 from whosthere.game.scoring import tests_and_controls as scores_by_kind
-from whosthere.inference.certified_eps import eps_ceiling
 from whosthere.inference.looks import Look
 from whosthere.inference.measure import control_holds, measure, per_target
+from whosthere.inference.metrics import eps_ceiling
 from whosthere.inference.scores import RELEASES_FOR_UTILITY, SCHEMA, shared_releases
 from whosthere.inference.vocabulary import (
     CEILING,

@@ -5,7 +5,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import whosthere as wt
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import only_one
 from whosthere.auditing.work import Outcome, ThisProcess
 from whosthere.errors import FileError, InputError
 from whosthere.paper.results import published

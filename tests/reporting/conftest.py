@@ -10,12 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.auditing.guaranteed import guarantee_findings
-from whosthere.auditing.judging import judge
+from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
+from whosthere.auditing.judging import guarantee_findings, judge
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import FORMAT_VERSION
-from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target

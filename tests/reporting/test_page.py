@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import whosthere as wt
+from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
 from whosthere.auditing.loading import load_audit
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.what_if import MeanOverTargets, WhatIf
 from whosthere.reporting.report import audit_report, comparison_report, recommendation_report
 
 EVIL = "<script>alert('whosthere')</script>\"'&<img src=x onerror=alert(1)>"

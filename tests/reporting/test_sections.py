@@ -6,9 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from whosthere.auditing.follow_up import FollowUp
+from whosthere.auditing.follow_up import FollowUp, MeanOverTargets
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.what_if import MeanOverTargets
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
 from whosthere.game.plan import TargetChoice

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import only_one
 from whosthere.auditing.options import AuditOptions, merged
-from whosthere.auditing.policy import Limit, Policy
+from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.store import RunFolder
 from whosthere.auditing.work import LocalProcesses, Outcome, ThisProcess, Workers
@@ -27,14 +27,13 @@ from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import utility
 from whosthere.search.recommendation import SEARCHER as SEARCHING_ATTACK
 from whosthere.search.search import DEFAULT_FAMILIES, InterruptedSearch, prepare_search
-from whosthere.search.tester import MOST_CONFIRMATIONS
-from whosthere.search.trials import TrialFailedError
+from whosthere.search.tester import MOST_CONFIRMATIONS, TrialFailedError
 
 SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round(to=?)"
 # With four targets who are all found as by a coin, the interval that decides ends at 0.88 for one
 # family, and at 0.904 for three.
 FLOORS = {"pattern_correlation": 0.1, "cells_kept": 0.01}
-POLICY = Policy("only accuracy", (Limit("accuracy", 0.92),), keep=FLOORS)
+POLICY = Policy("only accuracy", {"accuracy": 0.92}, keep=FLOORS)
 SEARCHER = str(SEARCHING_ATTACK)
 CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
@@ -601,7 +600,7 @@ class TestRunFolder:
 
     def test_other_searches_on_the_same_traces_share_their_trials(self, run):
         found, total = run()
-        again, done = run(policy=Policy("another", (Limit("accuracy", 0.95),)))
+        again, done = run(policy=Policy("another", {"accuracy": 0.95}))
         assert done == 0
         assert [one.mechanism for one in again.candidates] == [
             one.mechanism for one in found.candidates
@@ -645,7 +644,7 @@ class TestRunFolder:
 
     def test_an_audit_is_no_search(self, file, tmp_path):
         RunFolder(tmp_path / "run").path.mkdir()
-        RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}})
+        RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}}, {})
         with pytest.raises(FileError, match="not the folder of a search"):
             prepare_search(file, OPTIONS, run=tmp_path / "run")
 
@@ -659,7 +658,7 @@ class TestRunFolder:
         with pytest.raises(FileError, match="other traces"):
             prepare_search(other, OPTIONS, run=folder)
         monkeypatch.setattr("whosthere.auditing.work.versions", lambda: {"numpy": "0"})
-        with pytest.raises(FileError, match="other versions"):
+        with pytest.raises(FileError, match="other software"):
             prepare_search(file, OPTIONS, run=folder)
 
     def test_two_searches_at_once_are_refused(self, file, tmp_path):
@@ -726,7 +725,7 @@ def test_real_search(city, template, full, monkeypatch):
     if not full:
         limit, targets, releases = 0.85, 12, 4
         monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", releases)
-    policy = Policy("only accuracy", (Limit("accuracy", limit),), keep=FLOORS)
+    policy = Policy("only accuracy", {"accuracy": limit}, keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
     )
@@ -745,7 +744,7 @@ def test_real_search(city, template, full, monkeypatch):
 @pytest.fixture(scope="module")
 def quick_search(city):
     """Give a function that searches in earnest, with few people and an easy policy."""
-    policy = Policy("only accuracy", (Limit("accuracy", 0.9),), keep=FLOORS)
+    policy = Policy("only accuracy", {"accuracy": 0.9}, keep=FLOORS)
     options = AuditOptions.of(
         group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
     )

@@ -201,9 +201,8 @@ def test_wrong_usage_is_refused(whosthere, folder, typed, files):
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [f"{AUDIT} -M raw", f"{RECOMMEND} -m 20"])
 def test_a_cluster_that_does_not_answer(whosthere, folder, monkeypatch, command, files):
-    cluster = pytest.importorskip("whosthere.auditing.cluster")
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "_SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("whosthere.auditing.work._SECONDS_TO_CONNECT", 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"

@@ -15,11 +15,10 @@ import polars as pl
 import pytest
 
 from whosthere.auditing import work
-from whosthere.auditing.cluster import DaskCluster
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.run import InterruptedAudit, prepare_audit
-from whosthere.auditing.work import LocalProcesses, ThisProcess
+from whosthere.auditing.work import DaskCluster, LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.errors import FileError
 from whosthere.game import leaks

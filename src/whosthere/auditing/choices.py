@@ -23,19 +23,10 @@ OneOrMore: TypeAlias = _T | Iterable[_T]
 class Choice:
     """How one thing is chosen outside Python.
 
-    Attributes
-    ----------
-    kind
-        The type of one value in a plan file and on the command line: `str`, `int` or `datetime`.
-        For `dict`, the values are whole numbers by name, such as ``likelihood-ratio=200``.
-    help
-        What the command line says about it.
-    several
-        Whether several values can be given: a list in a file, a repeated option of a command.
-    flags
-        What a command calls it; None for its name, with dashes for underscores.
-    metavar
-        What stands for the value in the help of a command; None for the name of its type.
+    `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `datetime`
+    or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several` values are a
+    list in a file, and a repeated option of a command. `flags` and `metavar` are what the command
+    calls it and its value, if not by its name and its type.
     """
 
     kind: type

@@ -6,7 +6,6 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -28,14 +27,9 @@ SECONDS_TO_TRY = 15.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What an audit is expected to cost.
+    """What an audit is expected to cost: seconds of one processor, and the memory of each worker.
 
-    Attributes
-    ----------
-    seconds
-        Of one processor.
-    bytes_per_worker
-        The most memory that this process took while it tried; 0 where nobody can tell.
+    The latter is the most that this process took until it had tried; 0 where nobody can tell.
     """
 
     seconds: float
@@ -61,7 +55,6 @@ def estimate_cost(
         return Cost(0.0, 0)
     begun = time.perf_counter()
     tried: dict[Scheme, float] = {}
-    _forget_peak()
     with threadpool_limits(1):
         for scheme in tasks_under:
             task = next(one for one in tasks if one.scheme == scheme)
@@ -93,21 +86,8 @@ def _try(rounds: Rounds) -> float:
     return seconds
 
 
-def _forget_peak() -> None:
-    """Count the most memory from now on, where the system can: on Linux."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return
-
-
 def _peak_memory() -> int:
     """Return the most memory that this process took, in bytes; 0 where nobody can tell."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:

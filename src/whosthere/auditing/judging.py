@@ -17,15 +17,16 @@ keeps less than the floors of the policy is safe, but useless, and its verdict s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
-from whosthere.auditing.guaranteed import guarantee_findings
 from whosthere.auditing.reasons import estimate_of, low_of
-from whosthere.auditing.sample_size import what_would_help
 from whosthere.auditing.verdict import Decision, Verdict
+from whosthere.data.floor import in_fives
+from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import (
@@ -37,23 +38,26 @@ from whosthere.inference.vocabulary import (
     LAW_CONTROL,
     METRICS,
     NOT_ATTACKS,
+    RATES,
     SHARED_AUC,
     STRONGEST,
     UTILITY,
 )
+from whosthere.privacy.guarantees import guarantee_for_all
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
     from whosthere.auditing.policy import Limit, Policy
+    from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
     from whosthere.game.together import Together
-    from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantees import GuaranteeForAll
+    from whosthere.privacy.scheme import TableScheme
 
 _WHY_UNTRUSTED = {
     CONTROL: "an attack found a signal where there is none",
@@ -101,16 +105,9 @@ def judge_scores(
     n_attacks: int | None = None,
     n_controls: int | None = None,
 ) -> Judged:
-    """Measure and judge the scores of a plan.
+    """Measure and judge the scores of a plan, of which some tasks may have failed.
 
-    Parameters
-    ----------
-    tests, controls, look, n_attacks, n_controls
-        As for `whosthere.inference.measure.measure`.
-    promised
-        What the settings guarantee by themselves.
-    failed
-        Tasks that have no scores.
+    `promised` is what the settings guarantee by themselves; numbers are as for `measure`.
     """
     measured = measure(
         tests,
@@ -152,25 +149,10 @@ def judge(
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
-    Parameters
-    ----------
-    trusted
-        Whether the controls were passed; None if there were none. Nothing is accepted or
-        rejected unless they were passed.
-    incomplete
-        Settings of which some tasks failed: these are not accepted.
-    group_sizes
-        People in a release, by setting, to say how many of them would be found.
-    knows
-        What the attacker knows of people, by setting, such as ``all their visits``.
-    choice
-        How the targets were chosen, to say whom the verdicts are about. None if nobody knows: they
-        are then taken for a sample of everybody.
-    together
-        How many people share most of their visits with somebody else, to say what that means where
-        they are not few.
-    look
-        Which look at the audit this is; the findings must have been measured for it.
+    Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
+    were none). Settings are `incomplete` if some of their tasks failed; these are not accepted. If
+    nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
+    must have been measured for this look.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
     sizes, known = group_sizes or {}, knows or {}
@@ -207,6 +189,46 @@ def judge(
             )
         )
     return verdicts
+
+
+def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
+    """Return what each setting of a plan guarantees; those that guarantee nothing are left out.
+
+    Means are over the people from whom the targets were drawn, or over all with a visit where they
+    were named by hand. `everybody` may be published, in the tested time.
+    """
+    least = 1 if plan.choice is None else max(plan.choice.min_visits, 1)
+    asked = everybody.visits_per_user() >= least
+
+    @cache
+    def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
+        # What several tables of the same people guarantee together is not known.
+        if len(tables) > 1:
+            return None
+        return guarantee_for_all(tables[0].mechanism, tables[0].layout(everybody), asked)
+
+    by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}
+    return {name: found for name, found in by_setting.items() if found is not None}
+
+
+def guarantee_findings(by_setting: Mapping[str, GuaranteeForAll]) -> Iterator[Finding]:
+    """Return what settings guarantee as findings, which rest on people and no release."""
+    for setting, found in by_setting.items():
+        asked, everybody = min(in_fives(found.asked), found.everybody), found.everybody
+        rates = [(name, found.pooled.tpr(fpr), asked) for name, fpr in RATES.items()]
+        for metric, value, people in (
+            ("auc", found.pooled.mean_auc, asked),
+            ("pooled_auc", found.pooled.auc, asked),
+            *rates,
+            ("largest_auc", found.worst.auc, everybody),
+            ("odds_factor", found.worst.odds_factor, everybody),
+            ("chance_of_more", found.worst.chance_of_more, everybody),
+        ):
+            # Somebody with many visits can have odds beyond any number, which JSON cannot hold.
+            known = math.isfinite(value)
+            note = None if known else "too large for a number"
+            estimate = value if known else None
+            yield Finding(setting, GUARANTEE, metric, estimate, None, None, people, 0, 0, note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +327,9 @@ class _Case:
         if maybe:
             worst = max(maybe, key=lambda one: (low_of(one) > limit.most, one.at_most))
             # More people named by hand would not represent others either.
-            more = "" if self.by_hand else f" {what_would_help(worst, limit, look=self.look)}"
+            more = (
+                "" if self.by_hand else f" {reasons.what_would_help(worst, limit, look=self.look)}"
+            )
             return f"{reasons.undecided(worst, limit)}{more}"
         open_ = next((one for one in found if not _surely_within(one, limit)), None)
         if open_ is not None:

@@ -8,61 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, n_tasks
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
-from whosthere.auditing.what_if import WhatIf
 from whosthere.data.files import existing
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError
+from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.inference.finding import Finding
+from whosthere.inference.scores import OF_CHECKS, SCHEMA
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-_COLUMNS = {
-    "scores": (
-        *("setting", "attack", "target", "release", "label"),
-        *("score", "threshold", "calibrated"),
-    ),
-    "targets": ("setting", "attack", "target", "visits", "uniqueness", "releases", "auc"),
-    "regions": ("index", "id", "lon", "lat"),
-    "leaks": ("setting", "axis", "index", "targets", "leak"),
-    "marginals": ("setting", "axis", "index", "truth", "estimated"),
+_IN_EVERY_AUDIT = {
+    "scores": [name for name in SCHEMA if name not in {*OF_CHECKS, "control"}],
+    "targets": ["setting", "attack", "target", "visits", "uniqueness", "releases", "auc"],
 }
-_NOT_IN_EVERY_AUDIT = ("regions", "leaks", "marginals")
+_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS}
 
 
 def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
     """Read the folder of a finished audit."""
     path = existing(Path(folder))
     if not is_audit(path):
-        raise FileError(
-            "is not the folder of an audit",
-            where=path,
-            fix="Name a folder that `whosthere audit --out` wrote",
-        )
+        fix = "Name a folder that `whosthere audit --out` wrote"
+        raise FileError("is not the folder of an audit", where=path, fix=fix)
     if not is_finished(path):
-        raise FileError(
-            "holds an audit that is not finished",
-            where=path,
-            fix="Repeat the command that began it, which resumes the audit",
-        )
+        fix = "Repeat the command that began it, which resumes the audit"
+        raise FileError("holds an audit that is not finished", where=path, fix=fix)
     judged = _read(path / "verdicts.json", _judged)
-    there = [one for one in _NOT_IN_EVERY_AUDIT if (path / f"{one}.parquet").is_file()]
-    tables: dict[str, Any] = {name: _table(path, name) for name in there}
+    there = [one for one in _IN_SOME if (path / f"{one}.parquet").is_file()]
+    tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}
     changes = path / "what_if.json"
     return AuditResult(
         manifest=_read(path / "manifest.json", _manifest),
         findings=_read(path / "findings.json", lambda found: _each(Finding, found)),
         **judged,
-        scores=_table(path, "scores"),
-        targets=_table(path, "targets"),
         folder=path,
         **tables,
-        what_if=_read(changes, _changes) if changes.is_file() else (),
+        what_if=_read(changes, WhatIf.each) if changes.is_file() else (),
     )
 
 
@@ -107,10 +95,6 @@ def _judged(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _changes(found: list[dict[str, Any]]) -> tuple[WhatIf, ...]:
-    return tuple(WhatIf.from_json(one) for one in found)
-
-
 def _each(kind: type, found: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Return findings or verdicts, with tuples for the lists of JSON."""
     return tuple(
@@ -123,7 +107,8 @@ def _table(folder: Path, name: str) -> pl.DataFrame:
     path = existing(folder / f"{name}.parquet")
     with readable(path):
         table = pl.read_parquet(path, glob=False)
-    missing = [column for column in _COLUMNS[name] if column not in table.columns]
+    columns = (_IN_EVERY_AUDIT | _IN_SOME)[name]
+    missing = [column for column in columns if column not in table.columns]
     # An audit in which every task failed has tables without columns.
     if missing and table.width:
         raise FileError(f"lacks the column {missing[0]}", where=path, fix="Repeat the audit")

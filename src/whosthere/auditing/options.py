@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from types import MappingProxyType
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import Attack, attack
 from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
-from whosthere.auditing.allotment import allotted, check_balanced
 from whosthere.errors import GroupError, InputError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
@@ -106,10 +106,7 @@ def _group_size(given: int) -> int:
 
 
 class _InBlocks(NamedTuple):
-    """What blocks have several of: how one is read, what it is called and what it looks like.
-
-    `parameter` is its name in `whosthere.audit`.
-    """
+    """How one of several is read, what it is called, an example, its name in `whosthere.audit`."""
 
     read: Callable[[Any], Mechanism | int | KnowledgeRule | Attack]
     words: str
@@ -189,9 +186,12 @@ class AuditOptions:
         if self.min_visits < 1:
             n = self.min_visits
             raise InputError(f"the number of visits must be at least 1 (`min_visits`), got {n}")
-        check_balanced(self.n_releases)
-        for of, releases in self.releases_of.items():
-            check_balanced(releases, of=of)
+        for of, n in {"": self.n_releases, **self.releases_of}.items():
+            if n < 2 or n % 2:
+                whose = f" of {of}" if of else ""
+                raise InputError(
+                    f"the number of releases{whose} must be even and at least 2, got {n}"
+                )
         if self.n_control_releases < 0:
             n = self.n_control_releases
             raise InputError(f"the number of control releases must be 0 or more, got {n}")
@@ -212,13 +212,21 @@ class AuditOptions:
         return SCALES[self.scale].releases if self.releases is None else self.releases
 
     def releases_by_attack(self) -> dict[str, int]:
-        """Return how many test releases each attack scores, by its spec."""
-        return allotted(
-            (one for block in self.blocks for one in block.attacks),
-            self.n_releases,
-            by_scale=SCALES[self.scale].releases_of if self.releases is None else {},
-            given=self.releases_of,
-        )
+        """Return how many test releases each attack scores, by its spec.
+
+        Numbers are given by a spec, or by a bare name for all of its variants whose spec is not
+        named. What the user gave goes before the scale.
+        """
+        specs = {str(one): one.name for block in self.blocks for one in block.attacks}
+        given = {_named_in(specs, key): n for key, n in self.releases_of.items()}
+        scale = SCALES[self.scale].releases_of if self.releases is None else {}
+        return {
+            spec: next(
+                (of[key] for of in (given, scale) for key in (spec, name) if key in of),
+                self.n_releases,
+            )
+            for spec, name in specs.items()
+        }
 
     @property
     def n_control_releases(self) -> int:
@@ -238,6 +246,20 @@ class AuditOptions:
             )
         settings = dict.fromkeys(one.setting for one in wanted)
         return tuple(one for setting in settings for one in wanted if one.setting == setting)
+
+
+def _named_in(specs: Mapping[str, str], key: str) -> str:
+    """Return the spec or the name of an attack that a user's key stands for, or refuse it."""
+    known = {*specs, *specs.values()}
+    # The user's own attacks can be named, but not parsed.
+    with suppress(InputError):
+        key = key if key in known else str(attack(key))
+    if key in known:
+        return key
+    raise InputError(
+        f"releases are given for {key!r} (`releases_of`), which is none of the attacks",
+        fix=suggestion(key, sorted(known)),
+    )
 
 
 def merged(options: AuditOptions, given: Mapping[str, Any]) -> AuditOptions:

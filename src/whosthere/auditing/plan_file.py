@@ -35,19 +35,12 @@ def read_plan_file(path: str | os.PathLike[str]) -> AuditOptions:
 def chosen_options(
     plan: AuditOptions | str | os.PathLike[str] | None, given: Mapping[str, Any]
 ) -> AuditOptions:
-    """Return the options of a plan, if there is one, with those given besides.
+    """Return the options of a plan or of its file, with those given besides, which override them.
 
-    Parameters
-    ----------
-    plan
-        Options, or the path of a plan file; None for the defaults.
-    given
-        What overrides them, by the names of `AuditChoices` and ``group_sizes``. None stands for
-        what was not given.
+    They are given by the names of `AuditChoices` and ``group_sizes``; None stands for what was not.
     """
-    if plan is None:
-        return merged(AuditOptions(), given)
-    return merged(read_plan_file(plan) if isinstance(plan, str | os.PathLike) else plan, given)
+    options = read_plan_file(plan) if isinstance(plan, str | os.PathLike) else plan
+    return merged(options or AuditOptions(), given)
 
 
 def _midnight(value: object) -> object:

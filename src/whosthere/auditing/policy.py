@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
@@ -42,13 +41,7 @@ class Limit:
         if self.metric in _WITH_FLOOR:
             fix = "Larger is better: set a floor for it under [keep]"
         _refuse_metric(self.metric, _LIMITABLE, "be limited", fix)
-        most = _number_or_nan(self.most)
-        largest = METRICS[self.metric].largest
-        if not (math.isfinite(most) and 0 <= most <= (largest or math.inf)):
-            span = "of 0 or more" if largest is None else f"from 0 to {largest:g}"
-            problem = f"the limit of {self.metric} cannot be {self.most!r}"
-            raise InputError(problem, fix=f"Give a number {span}")
-        object.__setattr__(self, "most", most)
+        object.__setattr__(self, "most", _checked(self.most, "limit", self.metric))
 
     def __str__(self) -> str:
         return f"{self.metric} <= {self.most:g}"
@@ -64,22 +57,26 @@ class Floor:
     def __post_init__(self) -> None:
         fix = f"Floors are for what is better the larger it is: {', '.join(_WITH_FLOOR)}"
         _refuse_metric(self.metric, _WITH_FLOOR, "have a floor", fix)
-        least = _number_or_nan(self.least)
-        if not 0 <= least <= 1:
-            problem = f"the floor of {self.metric} cannot be {self.least!r}"
-            raise InputError(problem, fix="Give a number from 0 to 1")
-        object.__setattr__(self, "least", least)
+        object.__setattr__(self, "least", _checked(self.least, "floor", self.metric))
 
     def __str__(self) -> str:
         return f"{self.metric} >= {self.least:g}"
 
 
 def _refuse_metric(metric: str, known: tuple[str, ...], what: str, fix: str) -> None:
-    """Refuse a metric that there is not, or that is none of the known ones."""
     if metric not in METRICS:
         raise InputError(f"there is no metric {metric!r}", fix=suggestion(str(metric), known))
     if metric not in known:
         raise InputError(f"{metric} cannot {what}", fix=fix)
+
+
+def _checked(value: object, what: str, metric: str) -> float:
+    """Return a limit or a floor as a number, if the metric can have this value."""
+    number, largest = _number_or_nan(value), METRICS[metric].largest
+    if not (math.isfinite(number) and 0 <= number <= largest):
+        span = "of 0 or more" if largest == math.inf else f"from 0 to {largest:g}"
+        raise InputError(f"the {what} of {metric} cannot be {value!r}", fix=f"Give a number {span}")
+    return number
 
 
 def _number_or_nan(value: object) -> float:
@@ -114,9 +111,9 @@ class Policy:
     def __init__(
         self,
         name: str,
-        limits: Mapping[str, float] | Iterable[Limit],
+        limits: Mapping[str, float],
         prior: float = DEFAULT_PRIOR,
-        keep: Mapping[str, float] | Iterable[Floor] | None = None,
+        keep: Mapping[str, float] | None = None,
     ) -> None:
         checked = _bounds(Limit, limits, "limits")
         if not checked:
@@ -149,14 +146,7 @@ class Policy:
     def of(
         cls, policy: Policy | str | os.PathLike[str] | Mapping[str, float] | None = None
     ) -> Policy:
-        """Return a policy from whatever a caller may give for one.
-
-        Parameters
-        ----------
-        policy
-            A policy, the path of a policy file, or limits such as ``{"auc": 0.6}``; None for the
-            default policy.
-        """
+        """Return a policy from the path of its file, or limits; None for the default policy."""
         if policy is None:
             return cls.default()
         if isinstance(policy, Policy):
@@ -199,20 +189,15 @@ def _default_floors() -> tuple[Floor, ...]:
 
 
 def _bounds(
-    kind: type[_Bound], bounds: Mapping[str, float] | Iterable[_Bound], what: str
+    kind: type[_Bound], bounds: Mapping[str, float] | tuple[_Bound, ...], what: str
 ) -> tuple[_Bound, ...]:
-    """Return limits or floors from whatever a caller may give for them."""
-    if isinstance(bounds, Mapping):
-        return tuple(kind(metric, value) for metric, value in bounds.items())
-    given = tuple(bounds) if isinstance(bounds, Iterable) else (bounds,)
-    if not all(isinstance(one, kind) for one in given):
+    # `dataclasses.replace` gives those of another policy.
+    if isinstance(bounds, tuple) and all(isinstance(one, kind) for one in bounds):
+        return bounds
+    if not isinstance(bounds, Mapping):
         fix = "Give metrics with their values, such as {'auc': 0.6}"
         raise InputError(f"{bounds!r} cannot be the {what} of a policy", fix=fix)
-    often = Counter(one.metric for one in given)
-    if len(often) < len(given):
-        twice = often.most_common(1)[0][0]
-        raise InputError(f"{twice} is given twice among the {what}", fix="Keep one of them")
-    return given
+    return tuple(kind(metric, value) for metric, value in bounds.items())
 
 
 class _PolicyFile(TomlTable):

@@ -6,6 +6,7 @@ nobody can hide not rejected. How wide they are is best asked of those who compu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -14,15 +15,19 @@ import numpy as np
 import polars as pl
 
 from whosthere.auditing.judging import judge
-from whosthere.auditing.sample_size import obstacles
+from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
 from whosthere.inference.looks import FIRST_LOOK
 from whosthere.inference.measure import measure
-from whosthere.inference.vocabulary import STRONGEST
+from whosthere.inference.metrics import least_people
+from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
     from whosthere.inference.looks import Look
@@ -36,15 +41,10 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class Prospects:
-    """What an audit can decide about a setting.
+    """What an audit can decide about a setting, and what stands in the way of mostly doing both.
 
-    Attributes
-    ----------
-    accept, reject
-        How often it does if the attacks find nobody, or find people as well as suits it best: 0 if
-        it cannot, 1 if always.
-    why_not
-        What stands in the way, and what would help; nothing if it mostly does both.
+    `accept` and `reject` are how often it does, from 0 to 1, if the attacks find nobody, or find
+    people as well as suits it best.
     """
 
     accept: float
@@ -65,19 +65,9 @@ def prospects(
     plan: Plan, setting: Setting, policy: Policy, *, look: Look = FIRST_LOOK
 ) -> Prospects:
     """Return what a plan can decide about one of its settings by a policy, at a look."""
-    attacks = plan.attacks_in(setting)
+    attacks, n_targets = plan.attacks_in(setting), len(plan.targets)
     releases = [plan.releases_by(attack) for attack in attacks]
-    by_hand = plan.choice is not None and plan.choice.by_hand
-    n_targets = len(plan.targets)
-    why_not = obstacles(
-        policy,
-        [attack.name for attack in attacks],
-        targets=n_targets,
-        releases=min(releases),
-        control_releases=plan.control_releases,
-        by_hand=by_hand,
-        look=look,
-    )
+    why_not = obstacles(plan, attacks, policy, look=look)
     sample = policy, len(attacks), n_targets
     accept = 0.0 if why_not else _how_often("accept", *sample, min(releases), look=look)
     reject = 0.0
@@ -94,6 +84,45 @@ def prospects(
             "ever lies above its limit. Give more targets."
         )
     return Prospects(accept, reject, tuple(why_not))
+
+
+def obstacles(
+    plan: Plan, attacks: Sequence[Attack], policy: Policy, *, look: Look = FIRST_LOOK
+) -> list[str]:
+    """Return why some attacks cannot show that a policy is kept, and what would help."""
+    said, targets = [], len(plan.targets)
+    without = targets * (min(map(plan.releases_by, attacks)) // 2)
+    if plan.choice is not None and plan.choice.by_hand:
+        said.append("The targets are named by hand. Let them be drawn at random.")
+    if STRONGEST not in {attack.name for attack in attacks}:
+        said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
+    if not plan.control_releases:
+        said.append(
+            "There is no control, and without one every verdict is cannot tell. Give some control "
+            "releases."
+        )
+    if targets == 1:
+        said.append("1 target gives no confidence interval. Give more targets.")
+    for limit in policy.limits:
+        words = METRICS[limit.metric].words
+        if limit.metric == "empirical_eps":
+            said.append(f"A limit of the {words} can reject, but never accept. Leave it out.")
+        elif limit.most == 0:
+            said.append(f"No sample shows a {words} of exactly 0. Set a limit above 0.")
+        elif limit.metric in SHARES:
+            least = least_people(limit.most, look.error)
+            if targets < least:
+                said.append(
+                    f"{counted(targets, 'target')} cannot show that the {words} is {limit.most:g} "
+                    f"or less: at least {least} are needed."
+                )
+        fpr = RATES.get(limit.metric)
+        if fpr is not None and without < 1 / fpr:
+            said.append(
+                f"The {words} needs at least {math.ceil(1 / fpr):,} releases without the target, "
+                f"and there are {without:,}: give more targets or releases."
+            )
+    return said
 
 
 def _sample(n_targets: int, releases: int) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from scipy.special import ndtri
+
+from whosthere.display import counted
 from whosthere.inference.looks import ERROR
-from whosthere.inference.vocabulary import METRICS
+from whosthere.inference.metrics import least_people
+from whosthere.inference.vocabulary import METRICS, RATES
 from whosthere.privacy.guarantees import HARDLY_ANY
 
 if TYPE_CHECKING:
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     from whosthere.inference.looks import Look
 
 _FPR = 0.01
+_MOST_TARGETS = 100_000
+SHARES = frozenset({"share_auc_90", *RATES})
+"""The metrics that are shares of people: a sample of n people can show none below about 1/n."""
 FOUND = "tpr_at_fpr_1pct"
 """The metric that says how many people would be found."""
 
@@ -59,6 +66,55 @@ def undecided(finding: Finding, limit: Limit) -> str:
             f"{_number(finding.at_most, limit)}."
         )
     return f"{words} may be as high as {_number(finding.at_most, limit)} (limit {limit.most:g})."
+
+
+def what_would_help(finding: Finding, limit: Limit, *, look: Look) -> str:
+    """Say how many targets would decide at the next look, if what was measured stays as it is."""
+    if limit.metric in SHARES:
+        if limit.most == 0:
+            return "No number of targets can show exactly 0."
+        least = least_people(limit.most, look.next.error)
+        if finding.n_targets < least:
+            return (
+                f"{counted(finding.n_targets, 'target')} are too few: the next look needs at least "
+                f"{least} to show {limit.most:g} or less."
+            )
+    needed = targets_needed(finding, limit, look=look)
+    if needed is None:
+        return (
+            "It is so close to the limit that no number of targets within reach would decide; a "
+            "slightly stronger protection would."
+        )
+    return (
+        f"About {needed:,} targets instead of {finding.n_targets:,} would decide, if the estimate "
+        "stays as it is."
+    )
+
+
+def targets_needed(finding: Finding, limit: Limit, *, look: Look) -> int | None:
+    """Return how many targets would bring the interval to one side of a limit at the next look.
+
+    Intervals shrink with the square root of their number, or with the number itself above a share
+    of 0. They are wider at the next look, which has less error to spend. None if more than 100,000
+    are needed, or nobody can tell.
+    """
+    if finding.estimate is None or finding.low is None or finding.high is None:
+        return None
+    is_above = finding.estimate > limit.most
+    reach = finding.estimate - finding.at_least if is_above else finding.at_most - finding.estimate
+    away = abs(finding.estimate - limit.most)
+    if away <= 0:
+        return None
+    now, then = look.error, look.next.error
+    if finding.estimate:
+        needed = finding.n_targets * (reach / away * float(ndtri(then) / ndtri(now))) ** 2
+    else:
+        needed = finding.n_targets * reach / away * math.log(then) / math.log(now)
+    if needed > _MOST_TARGETS:
+        return None
+    # To two digits: more would pretend to know.
+    step = int(10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0))
+    return max(math.ceil(needed / step - 1e-6) * step, finding.n_targets + 1)
 
 
 def unknown(attack: str, limit: Limit, finding: Finding | None = None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import hashlib
+import json
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,18 +14,18 @@ from whosthere.errors import MissingExtraError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.game.plan import TargetChoice
 from whosthere.game.together import Together
+from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS, OF_UTILITY, UTILITY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
+    from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
-    from whosthere.auditing.what_if import MeanOverTargets, WhatIf
-    from whosthere.inference.finding import Finding
 
 SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
 """The metrics that a first look at an audit shows."""
@@ -94,6 +96,12 @@ class AuditResult:
         return plan
 
     @property
+    def identity(self) -> str:
+        """A fingerprint of all that decides the scores: the plan, the traces, the software."""
+        deciding = {part: self.manifest[part] for part in ("plan", "traces", "versions")}
+        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+
+    @property
     def n_targets(self) -> int:
         """How many people were attacked."""
         return len(self.plan["targets"])
@@ -124,17 +132,14 @@ class AuditResult:
         """What a reader of the results must know beforehand, a sentence each."""
         return tuple(self.manifest["cautions"])
 
-    def kept_in(self, folder: Path | None) -> AuditResult:
-        """Return the same result, kept in another folder or nowhere."""
-        return replace(self, folder=folder)
-
     def to_frame(self) -> pl.DataFrame:
         """Return the findings as a table, one row each.
 
         Its `to_pandas` needs the `pandas` extra.
         """
         settings = pl.DataFrame(self.manifest["settings"])
-        rows = pl.DataFrame([finding.to_json() for finding in self.findings], _FINDING)
+        columns = {one.name: _TYPES[one.type] for one in fields(Finding)}
+        rows = pl.DataFrame([finding.to_json() for finding in self.findings], columns)
         return settings.join(rows, on="setting", how="right", maintain_order="right").select(
             *settings.columns, pl.exclude(settings.columns)
         )
@@ -164,11 +169,9 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         """Show the first screen of the report, and tables of what was reached and what is left."""
-        parts = [first_screen(self), table(_HEADER, self._rows(), titles=_TITLES)]
-        left = self._rows_of_utility()
-        if left:
-            parts.append(table(_HEADER_OF_UTILITY, left, titles=_TITLES_OF_UTILITY))
-        return stacked(*parts)
+        reached = self._table("setting", SHOWN, of_utility=False)
+        left = self._table("left to publish in", OF_UTILITY, of_utility=True)
+        return stacked(first_screen(self), reached, left)
 
     def _warnings(self) -> list[str]:
         """Return what a reader must not overlook."""
@@ -180,23 +183,20 @@ class AuditResult:
             said.append(f"about {self.choice.who}")
         return said
 
-    def _rows(self) -> list[list[str]]:
-        by_place = {(one.setting, one.attack, one.metric): one for one in self.findings}
-        places = dict.fromkeys(
-            (one.setting, one.attack) for one in self.findings if one.attack != UTILITY
-        )
-        return [
-            [setting, attack, *(shown(by_place.get((setting, attack, metric))) for metric in SHOWN)]
-            for setting, attack in places
+    def _table(self, first: str, metrics: Sequence[str], *, of_utility: bool) -> str:
+        """Return metrics of attacks, or of what each setting leaves to publish, as HTML."""
+        own = [one for one in self.findings if (one.attack == UTILITY) == of_utility]
+        found = {(one.setting, one.attack, one.metric): one for one in own}
+        rows = [
+            [setting, attack, *(shown(found.get((setting, attack, metric))) for metric in metrics)]
+            for setting, attack in dict.fromkeys((one.setting, one.attack) for one in own)
         ]
-
-    def _rows_of_utility(self) -> list[list[str]]:
-        """Return what each setting leaves to publish."""
-        found = {(one.setting, one.metric): one for one in self.findings if one.attack == UTILITY}
-        return [
-            [setting, *(shown(found.get((setting, metric))) for metric in OF_UTILITY)]
-            for setting in dict.fromkeys(setting for setting, _ in found)
-        ]
+        words = [METRICS[name].words for name in metrics]
+        titles = [METRICS[name].explanation for name in metrics]
+        if not of_utility:
+            return table((first, "attack", *words), rows, titles=("", "", *titles))
+        rows = [[setting, *numbers] for setting, _, *numbers in rows]
+        return table((first, *words), rows, titles=("", *titles)) if rows else ""
 
 
 def n_tasks(manifest: Mapping[str, Any]) -> int:
@@ -217,22 +217,10 @@ def shown(finding: Finding | MeanOverTargets | None, *, between: str = " ") -> s
     return f"{finding.estimate:.3f}{between}{finding.low:.2f}\N{EN DASH}{finding.high:.2f}"
 
 
-_HEADER = ("setting", "attack", *(METRICS[name].words for name in SHOWN))
-_TITLES = ("", "", *(METRICS[name].explanation for name in SHOWN))
-_HEADER_OF_UTILITY = ("left to publish in", *(METRICS[name].words for name in OF_UTILITY))
-_TITLES_OF_UTILITY = ("", *(METRICS[name].explanation for name in OF_UTILITY))
-_FINDING = {
-    "setting": pl.String(),
-    "attack": pl.String(),
-    "metric": pl.String(),
-    "estimate": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "n_targets": pl.Int64(),
-    "n_in": pl.Int64(),
-    "n_out": pl.Int64(),
-    "note": pl.String(),
-    "standard_error": pl.Float64(),
-    "low_to_decide": pl.Float64(),
-    "high_to_decide": pl.Float64(),
+# Of the fields of a finding.
+_TYPES: dict[Any, Any] = {
+    "str": pl.String,
+    "str | None": pl.String,
+    "int": pl.Int64,
+    "float | None": pl.Float64,
 }

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
-from whosthere.auditing.guaranteed import guaranteed
-from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.judging import guaranteed, judge_scores
+from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.store import RunFolder, identity_of, write_json
+from whosthere.auditing.store import RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from whosthere.auditing.options import AuditOptions
-    from whosthere.auditing.work import Outcome
     from whosthere.game.plan import Plan
     from whosthere.game.rounds import Task
     from whosthere.game.scoring import Scored
@@ -45,16 +44,8 @@ class InterruptedAudit(KeyboardInterrupt):
 class PreparedAudit:
     """An audit that was checked against its data and its folder, and can be run.
 
-    Attributes
-    ----------
-    plan
-        What will be done.
-    left
-        The tasks that are not done yet.
-    cost
-        What they are expected to cost; None if it was not asked for.
-    look
-        Which look at the audit its verdicts will be, if no task fails.
+    `left` are the tasks that are not done yet, `cost` what they are expected to cost (None if it
+    was not asked for), `look` which look at the audit its verdicts will be, if no task fails.
     """
 
     plan: Plan
@@ -79,17 +70,14 @@ class PreparedAudit:
     ) -> AuditResult:
         """Do all tasks that are not done yet, and measure.
 
+        By default, this process works, and the default policy judges.
+
         Parameters
         ----------
-        policy
-            What is acceptable; the default policy where none is given.
-        workers
-            Who does the work; this process where nobody is given.
         leaks
-            Whether to find out where and when people are found. Without it, no changes are
-            tried either, whatever `what_if` says.
+            Whether to find out where and when people are found.
         what_if
-            Whether to try what larger regions and longer epochs would change for the riskiest
+            Whether to try then what larger regions and longer epochs would change for the riskiest
             settings that are not accepted.
         on_progress
             Called with "tasks", the number of tasks done and of all tasks, first before any work;
@@ -97,38 +85,24 @@ class PreparedAudit:
         on_failure
             Called with a task that failed and why; the others continue.
         """
-        folder, job = self._folder, self._job
+        folder, job, follow_up = self._folder, self._job, self._follow_up
         with workers or ThisProcess() as at_work:
             identity = identity_of(self.plan, job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
-            with folder.alone():
-                folder.begin(identity, known=self._known(), extend=self._extend)
-                failed = do_what_is_left(
-                    job, folder, at_work, partial(on_progress, "tasks"), on_failure
-                )
+            with only_one(folder.path):
+                folder.begin(identity, self._known(), extend=self._extend)
+                tasks_moved = partial(on_progress, "tasks")
+                failed = do_what_is_left(job, folder, at_work, tasks_moved, on_failure)
                 total = len(self.plan.tasks)
                 with _resumable(folder, lambda: total - len(failed), total):
-                    measured = partial(
-                        _measured,
-                        self.plan,
-                        folder,
-                        policy or Policy.default(),
-                        failed,
-                        self._guaranteed,
-                    )
-                    if not leaks:
-                        return measured()
-                    found, marginals = self._follow_up.leaks(job, folder, at_work, on_progress)
-                    result = replace(
-                        measured(),
-                        regions=self._follow_up.table_of_regions(),
-                        leaks=found,
-                        marginals=marginals,
-                    )
-                    if not what_if:
-                        return result
-                    tried = self._follow_up.what_if(result, job, folder, at_work, on_progress)
-                    return replace(result, what_if=tried)
+                    found: dict[str, Any] = {}
+                    if leaks:
+                        found = follow_up.leaks(job, folder, at_work, on_progress)
+                    result = replace(self._measured(policy or Policy.default(), failed), **found)
+                    if leaks and what_if:
+                        tried = follow_up.what_if(result, job, folder, at_work, on_progress)
+                        result = replace(result, what_if=tried)
+                    return result
 
     def _known(self) -> dict[str, Any]:
         """Return what readers of the results must know and scores do not depend on."""
@@ -144,6 +118,36 @@ class PreparedAudit:
         looked_at = {"people_looked_at": self._follow_up.n_people(self.plan)}
         return self.plan.about_json() | {"settings": settings} | looked_at
 
+    def _measured(self, policy: Policy, failed: tuple[Task, ...]) -> AuditResult:
+        """Turn the kept scores into findings and verdicts, and write all of it."""
+        plan, folder = self.plan, self._folder
+        tests, controls = folder.collect(plan)
+        # Nothing is seen of an audit in which every task failed.
+        look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
+        judged = judge_scores(
+            plan, tests, controls, policy, self._guaranteed, look=look, failed=failed
+        )
+        targets = per_target(tests)
+        tests, controls = tests.drop(OF_CHECKS), controls.drop(OF_CHECKS)
+        for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
+            folder.write_results(name, table)
+        result = AuditResult(
+            folder.manifest,
+            judged.findings,
+            policy,
+            judged.verdicts,
+            judged.trusted,
+            len(failed),
+            tests,
+            targets,
+            folder.path,
+        )
+        as_json = result.to_json()
+        write_json(folder.path / "findings.json", as_json.pop("findings"))
+        write_json(folder.path / "verdicts.json", as_json)
+        folder.log(f"measured: {len(judged.findings)} findings")
+        return result
+
 
 def prepare_audit(
     traces: str | os.PathLike[str],
@@ -158,20 +162,14 @@ def prepare_audit(
 
     Parameters
     ----------
-    traces
-        File of the traces.
-    options
-        What the user chose.
     out
         Folder of the audit. If an audit by the same plan on the same traces has begun there, it
         is resumed; any other content is refused.
     extend
         Whether the folder may hold the same audit with fewer targets or releases, to which the
         others are added.
-    estimate
-        Whether to try each attack, to estimate time and memory.
-    seconds_to_try
-        How long that may take, about.
+    estimate, seconds_to_try
+        Whether to try each attack, to estimate time and memory, and how long that may take.
     """
     path, folder = Path(traces), RunFolder(Path(out))
     everybody = Traces.load(path)
@@ -183,9 +181,7 @@ def prepare_audit(
     plan = replace(plan, together=known or together(people.tested, seed=plan.seed))
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
-    cost = None
-    if estimate:
-        cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
+    cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try) if estimate else None
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look = folder.look_at(plan)
@@ -202,36 +198,28 @@ def do_what_is_left(
     """Do the missing tasks, keep each at once, and return those that failed."""
     done = folder.finished(job.plan)
     tasks = job.plan.tasks
-    left = [task for task in tasks if task not in done]
-    folder.log(f"{len(left)} of {len(tasks)} tasks to do")
+    # Mostly nothing is done of any of them; where an audit is extended, a part.
+    left: dict[Scored, list[Task]] = {}
+    for task in tasks:
+        if task not in done:
+            left.setdefault(folder.scored(job.plan, task), []).append(task)
+    folder.log(f"{len(tasks) - len(done)} of {len(tasks)} tasks to do")
     n_done, failed = len(done), []
     on_progress(n_done, len(tasks))
-
-    def keep(outcome: Outcome) -> None:
-        if outcome.scores is not None:
-            folder.write_task(job.plan, outcome.task, outcome.scores)
-            folder.log(f"done: {outcome.task}")
-            return
-        failed.append(outcome.task)
-        why = outcome.failure or "no reason is known"
-        folder.log(f"failed: {outcome.task}\n{why}")
-        on_failure(outcome.task, why)
-
     with _resumable(folder, lambda: n_done, len(tasks)):
-        for scored, some in _by_what_is_done(folder, job.plan, left).items():
+        for scored, some in left.items():
             for outcome in workers.do(replace(job, done=scored), some):
-                keep(outcome)
-                n_done += outcome.scores is not None
+                if outcome.scores is None:
+                    failed.append(outcome.task)
+                    why = outcome.failure or "no reason is known"
+                    folder.log(f"failed: {outcome.task}\n{why}")
+                    on_failure(outcome.task, why)
+                else:
+                    folder.write_task(job.plan, outcome.task, outcome.scores)
+                    folder.log(f"done: {outcome.task}")
+                    n_done += 1
                 on_progress(n_done, len(tasks))
     return tuple(failed)
-
-
-def _by_what_is_done(folder: RunFolder, plan: Plan, tasks: list[Task]) -> dict[Scored, list[Task]]:
-    """Group tasks by how much of them is done: mostly nothing, of all of them."""
-    groups: dict[Scored, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(folder.scored(plan, task), []).append(task)
-    return groups
 
 
 @contextmanager
@@ -245,36 +233,3 @@ def _resumable(folder: RunFolder, done: Callable[[], int], total: int) -> Iterat
             f"interrupted; {done()} of {total} tasks are done and kept. "
             "The same command resumes there"
         ) from None
-
-
-def _measured(
-    plan: Plan,
-    folder: RunFolder,
-    policy: Policy,
-    failed: tuple[Task, ...],
-    promised: Mapping[str, GuaranteeForAll],
-) -> AuditResult:
-    """Turn the kept scores into findings and verdicts, and write all of it."""
-    tests, controls = folder.collect(plan)
-    # Nothing is seen of an audit in which every task failed.
-    look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
-    judged = judge_scores(plan, tests, controls, policy, promised, look=look, failed=failed)
-    tests, controls, targets = (tests.drop(OF_CHECKS), controls.drop(OF_CHECKS), per_target(tests))
-    for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
-        folder.write_results(name, table)
-    result = AuditResult(
-        folder.manifest,
-        judged.findings,
-        policy,
-        judged.verdicts,
-        judged.trusted,
-        len(failed),
-        tests,
-        targets,
-        folder.path,
-    )
-    as_json = result.to_json()
-    write_json(folder.path / "findings.json", as_json.pop("findings"))
-    write_json(folder.path / "verdicts.json", as_json)
-    folder.log(f"measured: {len(judged.findings)} findings")
-    return result

@@ -1,77 +1,66 @@
 """The folder of an audit: what was planned, every finished task, and the results.
 
 A finished task is one file, written under another name and renamed. So there is no journal to
-repair: what is there is done, what is not there is left to do. A lock of the operating system keeps
-a second audit out, and goes with its process.
+repair: what is there is done, what is not there is left to do.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere._version import __version__
-from whosthere.auditing.extension import joined, obstacle
-from whosthere.auditing.lock import LOCK, only_one
-from whosthere.auditing.what_if import WhatIf
-from whosthere.data.files import (
-    existing,
-    new_file,
-    read_metadata,
-    read_table,
-    refuse_existing,
-    write_table,
+from whosthere.auditing.follow_up import WhatIf
+from whosthere.auditing.manifest import (
+    check_manifest,
+    json_object,
+    note_look,
+    number_of_look,
+    versions,
+    write_json,
 )
+from whosthere.data.files import add_line, new_file, read_metadata, read_table, write_table
 from whosthere.errors import FileError
 from whosthere.game.scoring import NOTHING, Scored, tests_and_controls
 from whosthere.inference.looks import Look
+from whosthere.inference.vocabulary import CEILING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from whosthere.game.plan import Plan
     from whosthere.game.rounds import Task
+    from whosthere.privacy.scheme import Scheme
 
 KIND = "audit task"
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 4
-# Scores may differ in their last digits between versions of these.
-_DECISIVE = ("numba", "numpy", "scipy")
-RESULTS = (
-    "findings.json",
-    "verdicts.json",
-    "scores.parquet",
-    "control.parquet",
-    "targets.parquet",
-    "leaks.parquet",
-    "marginals.parquet",
-    "regions.parquet",
-    "what_if.json",
-    "manifest.json",
-    "log.txt",
-)
-
-
-def fingerprint(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal."""
-    with existing(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of all software that decides the last digits of scores."""
-    return {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}}
+NOTE = "README.txt"
+MAY_LEAVE = {
+    "report.html": "all of it, to read in a browser",
+    "verdicts.json": "the verdicts by the policy",
+    "findings.json": "every metric, with its interval",
+    "leaks.parquet": "where and when people are found: sums over 5 people or more",
+    "marginals.parquet": "how visits are spread: shares of 5 people or more",
+    "regions.parquet": "the regions that these two name",
+    "what_if.json": "what coarser tables would change",
+}
+"""What may be given to those who decide about a release: no numbers about single people."""
+STAYS = {
+    "scores.parquet": "a row for each score of a person",
+    "control.parquet": "the same of the controls",
+    "targets.parquet": "a row for each person who was attacked",
+    "manifest.json": "what was planned, with the rows of these people in the traces",
+    "log.txt": "what was done when, with the rows of these people",
+}
+RESULTS = (*(name for name in MAY_LEAVE if name != "report.html"), *STAYS, NOTE)
 
 
 def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
@@ -81,15 +70,7 @@ def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where an audit keeps all that it writes.
-
-    The files of `RESULTS`, and ``tasks/`` with one file for each finished task.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    """
+    """Where an audit keeps the files of `RESULTS`, and ``tasks/`` with one for each task done."""
 
     path: Path
 
@@ -103,52 +84,32 @@ class RunFolder:
         return json_object(self._manifest)
 
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
-        """Refuse a folder that holds anything but an audit with the same identity.
-
-        To extend it, the same audit with fewer targets or releases will do.
-        """
-        if self._manifest.exists():
-            found = json_object(self._manifest)
-            self._check_same(found, self._extended(found, identity) if extend else identity)
-        else:
-            refuse_other_content(self._manifest, "an audit")
-
-    def _extended(self, found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-        """Return what is wanted with the plan that was found, if it extends that one."""
-        before = found.get("plan")
-        if not isinstance(before, dict) or before == wanted["plan"]:
-            return wanted
-        why = obstacle(before, wanted["plan"])
-        if why is not None:
-            raise FileError(
-                f"holds an audit that cannot be extended like this: {why}",
-                where=self.path,
-                fix="Repeat the command that began it with more targets or releases",
-            )
-        return wanted | {"plan": before}
+        """Refuse a folder that holds anything but an audit with the same identity, or a part."""
+        wanted = identity | {"format": FORMAT_VERSION}
+        check_manifest(self._manifest, wanted, "an audit", extend=extend)
 
     def begin(
-        self,
-        identity: dict[str, Any],
-        *,
-        known: dict[str, Any] | None = None,
-        extend: bool = False,
+        self, identity: dict[str, Any], known: dict[str, Any], *, extend: bool = False
     ) -> None:
         """Write the manifest, unless an audit with the same identity has begun here.
 
         `known` is what readers of the results must know and scores do not depend on.
         """
         self.check(identity, extend=extend)
-        known = known or {}
-        if self._manifest.exists():
-            found = json_object(self._manifest)
-            if found["plan"] != identity["plan"]:
-                self._forget_results()
-            wanted = found | identity | known
-            if found != wanted:
-                write_json(self._manifest, wanted)
-            return
-        about = {
+        found = json_object(self._manifest) if self._manifest.exists() else self._about()
+        if found.get("plan", identity["plan"]) != identity["plan"]:
+            self._forget_results()
+        wanted = found | identity | known
+        if found != wanted:
+            write_json(self._manifest, wanted)
+        if not (self.path / NOTE).exists():
+            with new_file(self.path / NOTE) as temporary:
+                temporary.write_text(what_may_leave(), encoding="utf-8")
+
+    @staticmethod
+    def _about() -> dict[str, Any]:
+        """Return what a new manifest says of when and where the audit began."""
+        return {
             "format": FORMAT_VERSION,
             "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
@@ -159,26 +120,6 @@ class RunFolder:
             "python": platform.python_version(),
             "looks": [],
         }
-        write_json(self._manifest, identity | known | about)
-
-    def _check_same(self, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-        """Refuse to go on with an audit of other data, by another plan or other software."""
-        fix = "Name a new folder, or repeat the command that began this one"
-        if found.get("format") != FORMAT_VERSION:
-            raise FileError("is of another format", where=self.path, fix="Name a new folder")
-        if found.get("traces") != wanted["traces"]:
-            problem = "holds an audit of other traces, or the traces have changed since"
-            raise FileError(problem, where=self.path, fix=fix)
-        for part, what in (("plan", "by another plan"), ("versions", "by other software")):
-            before, now = found.get(part), wanted[part]
-            if not isinstance(before, dict):
-                raise FileError("has a damaged manifest", where=self.path, fix="Name a new folder")
-            other = [key for key in before | now if before.get(key) != now.get(key)]
-            if other:
-                shown = "; ".join(_change(key, before.get(key), now.get(key)) for key in other)
-                if part == "plan" and obstacle(before, now) is None:
-                    fix = "Have it extended (`extend`), or name a new folder"
-                raise FileError(f"holds an audit {what} ({shown})", where=self.path, fix=fix)
 
     def known(self, name: str) -> object:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
@@ -192,14 +133,10 @@ class RunFolder:
         """Return the same, and keep in mind that these scores are judged."""
         return Look(note_look(self._manifest, _seen(plan, failed)))
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Keep other processes from working in the folder; a killed one leaves no trace."""
-        return only_one(self.path)
-
     def _forget_results(self) -> None:
         """Remove what rests on fewer targets or releases; the tasks stay."""
-        for name in (*RESULTS, "report.html"):
-            if name not in {"manifest.json", "log.txt"}:
+        for name in (*MAY_LEAVE, *STAYS):
+            if name not in {MANIFEST, "log.txt"}:
                 (self.path / name).unlink(missing_ok=True)
 
     def scored(self, plan: Plan, task: Task) -> Scored:
@@ -223,7 +160,7 @@ class RunFolder:
         """Keep a finished task, whole or not at all, with what was done of it before."""
         before = self.scored(plan, task)
         if before != NOTHING and not before.covers(Scored.wanted(plan, task)):
-            scores = joined(self._read_task(plan, task), scores, plan, task.scheme)
+            scores = _joined(self._read_task(plan, task), scores, plan, task.scheme)
         about = {"scored": Scored.of(scores).to_json()}
         write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
 
@@ -256,20 +193,38 @@ class RunFolder:
     def read_what_if(self) -> tuple[WhatIf, ...]:
         """Read what `write_what_if` wrote; nothing where it is not there, or not whole."""
         try:
-            found = json.loads((self.path / "what_if.json").read_text(encoding="utf-8"))
-            return tuple(WhatIf.from_json(one) for one in found)
+            text = (self.path / "what_if.json").read_text(encoding="utf-8")
+            return WhatIf.each(json.loads(text))
         except (OSError, ValueError, TypeError, KeyError):
             return ()
 
     def log(self, line: str) -> None:
         """Add a line to the log."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{now} {line}\n")
+        add_line(self.path / "log.txt", f"{now} {line}")
 
     def _task_file(self, plan: Plan, task: Task) -> Path:
         number = plan.schemes.index(task.scheme)
         return self.path / "tasks" / f"{task.what}-{task.number}-scheme-{number}.parquet"
+
+
+def what_may_leave() -> str:
+    """Return the note of a run folder on which of its files are private."""
+    stays = STAYS | {"tasks": "the scores of each finished task"}
+    leave, stay = (
+        "\n".join(f"  {name:<18} {what}" for name, what in some.items())
+        for some in (MAY_LEAVE, stays)
+    )
+    return f"""This folder holds the results of an audit by whosthere. It is private.
+
+These files may be given to those who decide about a release. They name nobody and hold no number
+about a single place of fewer than 5 people. They were measured on real people, so they are not
+for publication:
+{leave}
+
+These must not leave the house. Whoever has the traces can tell whose rows they are:
+{stay}
+"""
 
 
 @contextmanager
@@ -293,72 +248,17 @@ def _seen(plan: Plan, failed: Collection[Task]) -> dict[str, Any]:
     }
 
 
-def _looks_in(manifest: Path) -> list[object]:
-    """Return what was seen at each look so far."""
-    if not manifest.exists():
-        return []
-    looks = json_object(manifest).get("looks")
-    if not isinstance(looks, list):
-        raise FileError("does not say what was judged", where=manifest, fix="Name a new folder")
-    return looks
-
-
-def number_of_look(manifest: Path, seen: object) -> int:
-    """Return which look it is to judge what is seen, from 1; the same again is the same look."""
-    looks = _looks_in(manifest)
-    return looks.index(seen) + 1 if seen in looks else len(looks) + 1
-
-
-def note_look(manifest: Path, seen: object) -> int:
-    """Return the same, and add what is seen to the looks in a manifest."""
-    looks = _looks_in(manifest)
-    if seen not in looks:
-        write_json(manifest, json_object(manifest) | {"looks": [*looks, seen]})
-    return number_of_look(manifest, seen)
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write strict JSON, whole or not at all, over what is there."""
-    with new_file(path, force=True) as temporary:
-        text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
-        temporary.write_text(f"{text}\n", encoding="utf-8")
-
-
-def json_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object of ours."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError("is not readable JSON", where=path, fix="Name a new folder") from error
-    if not isinstance(value, dict):
-        raise FileError("holds no JSON object", where=path, fix="Name a new folder")
-    return value
-
-
-def refuse_other_content(manifest: Path, what: str) -> None:
-    """Refuse a folder without a manifest that holds anything else.
-
-    What a killed process can leave before its manifest does not count.
-    """
-    folder = manifest.parent
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    others = [one for one in names if one != LOCK and not one.startswith(f".{manifest.name}.")]
-    if others or (folder.exists() and not folder.is_dir()):
-        problem = f"is there already and is not the folder of {what}"
-        raise FileError(problem, where=folder, fix="Name a new folder")
-    refuse_existing(manifest, force=False)
-
-
-def _change(key: str, before: object, now: object) -> str:
-    """Say what differs; rows of the traces are nobody's business, and help nobody."""
-    if key == "targets" and isinstance(before, list) and isinstance(now, list):
-        fewest = min(len(before), len(now))
-        if before[:fewest] != now[:fewest]:
-            return "targets chosen differently"
-        return f"targets: {len(before)} then, {len(now)} now"
-    return f"{key} {_short(before)} then, {_short(now)} now"
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _joined(before: pl.DataFrame, added: pl.DataFrame, plan: Plan, scheme: Scheme) -> pl.DataFrame:
+    """Put the rows of a task together, in the order of one that was done at once."""
+    contests = plan.contests_under(scheme)
+    players = [(str(one.setting), str(one.attack)) for one in contests]
+    settings = dict.fromkeys(str(one.setting) for one in contests)
+    order = pl.DataFrame(
+        [*players, *((setting, CEILING) for setting in settings)],
+        schema={"setting": pl.String, "attack": pl.String},
+        orient="row",
+    ).with_row_index("place")
+    rows = pl.concat([before, added]).join(order, on=["setting", "attack"], how="left")
+    # Test releases by number, then control releases.
+    rows = rows.sort("control", "release", "place", maintain_order=True)
+    return rows.select(added.columns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class TomlTable(BaseModel):
-    """Base of the models of TOML tables: no other keys, no conversions.
-
-    TOML has no null, so None can only be a default. `model_fields_set` has the keys that the file
-    gave.
-    """
+    """Base of the models of TOML tables: no other keys, no conversions."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -43,35 +39,22 @@ Several = Annotated[
 def read_toml(path: str | os.PathLike[str], model: type[M]) -> M:
     """Read a TOML file as a model; the first mistake in it becomes an `InputError`."""
     file = Path(path)
-    table = _table(file)
+    if existing(file).is_dir():
+        raise FileError("is a folder", where=file, fix="Name a file")
     try:
-        return model.model_validate(table)
+        # Some editors put a byte-order mark in front, which TOML does not know.
+        return model.model_validate(tomllib.loads(file.read_text(encoding="utf-8-sig")))
     except ValidationError as error:
         raise _refusal(file, model, error.errors(include_url=False)[0]) from None
-
-
-def _table(path: Path) -> dict[str, Any]:
-    text = _text(path)
-    try:
-        return tomllib.loads(text)
+    except OSError as error:
+        raise FileError(f"cannot be read ({error.strerror or error})", where=file) from error
+    except UnicodeDecodeError as error:
+        fix = "Save it as plain text in UTF-8"
+        raise FileError("is not text in UTF-8", where=file, fix=fix) from error
     # Besides TOML's own errors: a number of thousands of digits, brackets within brackets.
     except (ValueError, RecursionError) as error:
         fix = "Write lines like key = value, with text in double quotes"
-        raise InputError(f"is not valid TOML: {error}", where=path, fix=fix) from error
-
-
-def _text(path: Path) -> str:
-    try:
-        if existing(path).is_dir():
-            raise FileError("is a folder", where=path, fix="Name a file")
-        # Some editors put a byte-order mark in front, which TOML does not know.
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FileError(f"cannot be read ({error.strerror or error})", where=path) from error
-    except UnicodeDecodeError as error:
-        raise FileError(
-            "is not text in UTF-8", where=path, fix="Save it as plain text in UTF-8"
-        ) from error
+        raise InputError(f"is not valid TOML: {error}", where=file, fix=fix) from error
 
 
 def _refusal(path: Path, model: type[TomlTable], error: ErrorDetails) -> InputError:

@@ -28,26 +28,20 @@ class Verdict:
         What the mechanism promises by itself.
     meaning
         What the strongest attack would mean for people.
-    strongest
-        The attack with the largest mean AUC on the releases that all attacks scored; None if none
-        has one.
+    strongest, alone
+        The attack with the largest mean AUC on the releases that all attacks scored, and the one
+        that the verdict rests on, if it is the only one.
     left
-        What the protection leaves of the true counts: the estimates of `OF_UTILITY`, by name; empty
-        where it was not measured.
+        What the protection leaves of the true counts: the estimates of `OF_UTILITY`, by name.
     useless
         Whether it leaves less than a floor of the policy. It does not change the decision: what is
         accepted is then safe, but useless.
-    alone
-        The attack that the verdict rests on, if it is the only one.
     who
-        Whom the verdict is about, such as ``people with 20 or more visits``; None if it is about
-        everybody.
+        Whom it is about, such as ``people with 20 or more visits``; None if about everybody.
     knows
         What the attacker knows of people, such as ``all their visits``; None if nobody says.
-    group_size
-        How many people a release holds; None if nobody says.
-    look
-        Which look at the audit it is, from 1.
+    group_size, look
+        How many people a release holds, and which look at the audit it is, from 1.
     """
 
     setting: str

@@ -20,15 +20,15 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from whosthere.auditing.store import fingerprint, versions
+from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
-from whosthere.errors import FileError, InputError
+from whosthere.errors import FileError, InputError, MissingExtraError
 from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population
 from whosthere.game.scoring import NOTHING, Scored, score_task
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_TO_CONNECT = 15
+_LOST = "the cluster cancelled it, or the connection to the cluster was lost"
 # Workers keep the traces, so they outgrow what loky takes for a leak and would be started anew.
 _NO_RECYCLING = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
 
@@ -52,21 +54,10 @@ _NO_RECYCLING = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
 class Job:
     """What workers must know besides the task.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    traces
-        File of the traces; every worker reads it by this path.
-    traces_fingerprint
-        Of the file's content, so that no worker reads another one.
-    versions
-        Of the software, so that no worker uses another one.
-    others
-        Whom to look at besides each target of the plan, if the tasks are to find leaks
-        (`whosthere.game.leaks`); None if rounds are to be scored.
-    done
-        How much of each task is done already, where an audit is extended.
+    They read the traces by their path, and refuse another content or other versions of the
+    software. If the tasks are to find leaks (`whosthere.game.leaks`) and not to score rounds,
+    `others` are the people to look at besides each target. `done` says how much of each task is
+    done already, where an audit is extended.
     """
 
     plan: Plan
@@ -124,11 +115,6 @@ class LocalProcesses(Workers):
 
     They are fresh interpreters that do not import the caller's script again, so that scripts need
     no guard and attacks that were written in a notebook can be used.
-
-    Parameters
-    ----------
-    n
-        How many processes.
     """
 
     def __init__(self, n: int) -> None:
@@ -170,24 +156,56 @@ class LocalProcesses(Workers):
 
     def _submitted(self, job: Job, task: Task) -> Future[Outcome]:
         """Give a task to the processes, or to new ones if one of these has died."""
-        try:
-            future: Future[Outcome] = self._started().submit(work_on, job, task)
-        except BrokenProcessPool:
-            self._pool = None
-            future = self._started().submit(work_on, job, task)
-        return future
-
-    def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self._n, initializer=_depend_on_parent, initargs=(os.getpid(),), env=_NO_RECYCLING
             )
-        return self._pool
+        try:
+            future: Future[Outcome] = self._pool.submit(work_on, job, task)
+        except BrokenProcessPool:
+            self._pool = None
+            return self._submitted(job, task)
+        return future
 
     def close(self) -> None:
         if self._pool is not None:
             pool, self._pool = self._pool, None
             pool.shutdown(wait=True, kill_workers=True)
+
+
+class DaskCluster(Workers):
+    """Does tasks on the workers of a running Dask scheduler, such as ``tcp://10.0.0.1:8786``.
+
+    The workers need the same version of whosthere, and the traces at the same path.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client  # noqa: PLC0415 - an optional extra
+        except ImportError:
+            raise MissingExtraError("A cluster", "cluster") from None
+        try:
+            self._client: Any = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {address}",
+                fix="Start one with `dask scheduler`, and give the address that it prints",
+            ) from error
+
+    def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        from distributed import as_completed  # noqa: PLC0415 - an optional extra
+
+        task_of = {self._client.submit(work_on, job, task, pure=False): task for task in tasks}
+        for future in as_completed(task_of, loop=self._client.loop):
+            task = task_of.pop(future)
+            if future.status == "finished":
+                yield future.result()
+            else:
+                lost = future.cancelled()
+                yield Outcome(task, None, _LOST if lost else str(future.exception()))
+
+    def close(self) -> None:
+        self._client.close()
 
 
 def local_workers(n: int | None = None) -> Workers:

@@ -85,8 +85,7 @@ def with_options(message: str, context: typer.Context) -> str:
 
 def chosen_workers(n: int | None, cluster: str | None) -> Workers:
     """Return who does the work: a cluster where one is named, else processes of this machine."""
-    from whosthere.auditing.cluster import DaskCluster
-    from whosthere.auditing.work import local_workers
+    from whosthere.auditing.work import DaskCluster, local_workers
 
     return local_workers(n) if cluster is None else DaskCluster(cluster)
 

@@ -79,13 +79,13 @@ def recommend(
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
     --report choice.html`
     """
+    from whosthere.auditing.manifest import write_json
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.store import write_json
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
-    from whosthere.search.trials import TrialFailedError
+    from whosthere.search.tester import TrialFailedError
 
     if report is not None:
         refuse_page(report, force=force)
@@ -106,7 +106,7 @@ def recommend(
         )
     if talk:
         _show_search(prepared, workers, cluster)
-        show_prospects("search", prepared.plan, prepared.look, judged_by)
+        show_prospects("search", prepared.terms.any_plan, prepared.look, judged_by)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
@@ -130,21 +130,20 @@ def recommend(
 
 
 def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
-    rows = []
-    for family in prepared.families:
+    rows, plan = [], prepared.terms.any_plan
+    for family in prepared.terms.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
         rows.append((family.template, f"{family.parameter}: {values}"))
-    chosen = f"{len(prepared.plan.targets)}, {prepared.plan.choice}"
+    chosen = f"{len(plan.targets)}, {plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
-    rows.append(("attacks in the check", "\n".join(map(str, prepared.attacks))))
+    rows.append(("attacks in the check", "\n".join(map(str, prepared.terms.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
-    console.say(*prepared.plan.cautions, begin="Note: ")
+    console.say(*plan.cautions, begin="Note: ")
     if prepared.kept:
         console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
     if prepared.cost is None:
         return
-    tasks = len(prepared.plan.tasks)
-    time = console.expected(prepared.cost.seconds, tasks, workers, cluster)
+    time = console.expected(prepared.cost.seconds, len(plan.tasks), workers, cluster)
     most = prepared.trials_to_search + prepared.trials_at_last
     console.say(
         f"At most {most} trials (search {prepared.trials_to_search}, check and confirmation "

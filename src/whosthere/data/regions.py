@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.arrays import frozen, own
-from whosthere.data.files import new_file
+from whosthere.data.files import for_sheets, new_file
 from whosthere.data.neighbours import Neighbours, delaunay, project
 from whosthere.display import Shown
 from whosthere.errors import InputError
@@ -202,10 +202,10 @@ class Regions(Shown):
 
     def write_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the regions as CSV with columns region and, if known, lon and lat."""
-        columns: dict[str, Any] = {"region": self.ids}
+        columns: dict[str, Any] = {"region": for_sheets(pl.Series(self.ids))}
         if self.have_positions:
             columns |= {"lon": self.lon, "lat": self.lat}
-        with new_file(Path(path), force=force) as temporary:
+        with new_file(Path(path), force=force, public=True) as temporary:
             pl.DataFrame(columns).write_csv(temporary)
 
     def to_json(self) -> dict[str, Any]:

@@ -44,15 +44,8 @@ def control_auc(
     the AUC is then known (it is that of the Mann-Whitney statistic with ties) and does not have
     to be estimated, so the interval holds even for few targets.
 
-    Parameters
-    ----------
-    scores
-        The scores of releases with and without a stand-in, shape (n_releases,).
-    stand_in, targets
-        Whether each release contains a stand-in, and which target it belongs to.
-    n_controls
-        The number of controls in the audit. The intervals are so wide that any of them misses 0.5
-        in at most a share `FALSE_ALARMS` of sound audits.
+    All have the shape (n_releases,). Intervals are so wide that any of the `n_controls` of an audit
+    misses 0.5 in at most a share `FALSE_ALARMS` of sound audits.
     """
     aucs, variances = [], []
     for target in np.unique(targets):
@@ -80,14 +73,8 @@ def above_ceiling(
     most binomial with a chance of 1/2 (McNemar's test). This is exact for any number of pairs. A
     tie is broken by a coin, the same for both.
 
-    Parameters
-    ----------
-    attack, best
-        Scores of the release with the target and of the one without, shape (n_pairs, 2) each.
-    rng
-        Of the coins.
-    n_controls
-        As for `control_auc`.
+    `attack` and `best` are scores of the release with the target and of the one without, shape
+    (n_pairs, 2).
     """
     coins = rng.choice([-1, 1], len(attack))
     first, best_first = (
@@ -106,13 +93,7 @@ def law_control(sums: NDArray[np.float64], *, n_controls: int = 1) -> Estimate:
     The value is the mean of a Legendre polynomial over the places of the values in their laws, and
     the interval must hold 0. It is Bernstein's, which holds for any law and any number of values;
     the variance in it is bounded by the sum of squares that was seen, which holds for any law too.
-
-    Parameters
-    ----------
-    sums
-        As by `whosthere.game.checks.Checks.sums`, added up over tasks, shape (n_sums,).
-    n_controls
-        As for `control_auc`.
+    `sums` are as by `whosthere.game.checks.Checks.sums`, added up over tasks.
     """
     n, _, *moments = np.moveaxis(sums.reshape(len(ROLES), -1), 1, 0)
     mean, squares = np.split(np.array(moments), 2)

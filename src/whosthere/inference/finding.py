@@ -17,14 +17,13 @@ class Finding:
     ----------
     setting, attack, metric
         What was measured; the metrics' names and meanings are in `whosthere.inference.vocabulary`.
-    estimate, low, high
-        The value and its 95 % confidence interval; None where the sample cannot resolve it.
+    estimate, low, high, standard_error
+        The value and its 95 % confidence interval; None where the sample cannot resolve it. Only
+        means over targets have a standard error.
     n_targets, n_in, n_out
         How many people, and how many releases with and without them, it rests on.
     note
         Why there is no value, or what else a reader must know.
-    standard_error
-        Of a mean over targets.
     low_to_decide, high_to_decide
         The ends that a verdict looks at, at the error that a look may spend
         (`whosthere.inference.looks`). The lower one holds for all attacks and limits of a setting

@@ -11,31 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from whosthere.errors import InputError
-
 ERROR = 0.025
 """The chance of a wrong acceptance over all looks at an audit, and that of a wrong rejection."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One time at which scores are judged.
+    """One time at which scores are judged; its number counts from 1.
 
-    Attributes
-    ----------
-    number
-        Which look it is, from 1.
-    shared
-        Among how many verdicts its error is divided, of which the best is chosen: the confirmations
-        of a search. An audit gives a verdict on each of its settings, none of which is chosen.
+    Its error is shared by verdicts of which the best is chosen: the confirmations of a search. An
+    audit gives a verdict on each of its settings, none of which is chosen.
     """
 
     number: int = 1
     shared: int = 1
-
-    def __post_init__(self) -> None:
-        if self.number < 1 or self.shared < 1:
-            raise InputError(f"looks are counted from 1, and shared by at least 1, not {self}")
 
     @property
     def spends(self) -> float:
@@ -58,13 +47,7 @@ FIRST_LOOK = Look()
 
 @dataclass(frozen=True)
 class Errors:
-    """The chances of error of the two ends that decide a verdict.
-
-    Attributes
-    ----------
-    low, high
-        The chance that the lower end is above the truth, and that the upper end is below it.
-    """
+    """The chances that the lower end that decides is above the truth, and the upper one below."""
 
     low: float = FIRST_LOOK.error
     high: float = FIRST_LOOK.error
@@ -77,8 +60,6 @@ class Errors:
         the error of the lower end (Bonferroni). To accept, all must be kept, so that each upper end
         may have all of it.
         """
-        if n_judged < 1:
-            raise InputError(f"at least one limit is judged, not {n_judged}")
         return cls(look.error / n_judged, look.error)
 
 

@@ -25,12 +25,8 @@ _PLACES = np.arange(0.0, 16.0, 0.2)
 def lower_bound(values: Floats, unseen: float, tail: float) -> float:
     """Return what the mean over everybody is above, except with a chance of `tail`.
 
-    Parameters
-    ----------
-    values
-        Of the people in the sample, shape (n_people,).
-    unseen
-        The worst value that somebody else may have; at most the smallest of the values.
+    `values` are those of the people in the sample, `unseen` is the worst that somebody else may
+    have: at most the smallest of them.
     """
     least, mean = float(unseen), float(values.mean())
     # If all are alike, the mean is unlike them by as much as the unseen person weighs.
@@ -46,10 +42,7 @@ def lower_bound(values: Floats, unseen: float, tail: float) -> float:
 
 
 def upper_bound(values: Floats, unseen: float, tail: float) -> float:
-    """Return what the mean over everybody is below, except with a chance of `tail`.
-
-    Arguments are as for `lower_bound`; `unseen` is at least the largest of the values.
-    """
+    """Return the same for what the mean is below; `unseen` is at least the largest value."""
     return -lower_bound(-values, -unseen, tail)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.inference import certified_eps, exposed, metrics
+from whosthere.inference import exposed, metrics
 from whosthere.inference.control import (
     above_ceiling,
     control_auc,
@@ -58,21 +58,11 @@ def measure(
     look: Look = FIRST_LOOK,
     n_controls: int | None = None,
 ) -> list[Finding]:
-    """Measure everything.
+    """Measure everything, of scores as in `whosthere.inference.scores.SCHEMA`.
 
-    Parameters
-    ----------
-    tests, controls
-        Scores of test and of control releases, as in `whosthere.inference.scores.SCHEMA`.
-    seed
-        Of the bootstrap.
-    n_limits, n_attacks
-        How many limits and attacks a verdict will look at, which share the chance of a wrong
-        rejection; by default the attacks of each setting.
-    look
-        Which look at the scores this is, which says how much error the ends that decide may spend.
-    n_controls
-        How many controls share the chance of a false alarm; by default those given here.
+    The limits and attacks that a verdict will look at (by default the attacks of each setting)
+    share the chance of a wrong rejection at this look. All controls (by default those given here)
+    share the chance of a false alarm.
     """
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
@@ -86,15 +76,14 @@ def measure(
         here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
         n_judged = max((n_attacks or here) * n_limits, 1)
         measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
+        found += measured.findings()
         if attack == CEILING:
-            found += measured.line()
             found += _left_to_publish(measured)
             own = pl.col("setting") == setting
             found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
-        else:
-            found += measured.findings()
         if setting in uneven:
-            found.append(replace(measured, rows=shared_parts[setting, attack]).shared_auc())
+            shared = replace(measured, rows=shared_parts[setting, attack])
+            found.append(shared.finding(SHARED_AUC, shared.mean(shared.aucs)))
         if (setting, attack) in control_parts:
             found.append(_control(rows, control_parts[setting, attack], n_controls))
         if setting in ceilings and attack != CEILING:
@@ -208,13 +197,7 @@ class _Measured:
         return self.rows["target"].to_numpy()
 
     @cached_property
-    def says_in(self) -> NDArray[np.bool_]:
-        """The attacker's decisions, at its own threshold."""
-        return (self.rows["score"] > self.rows["threshold"]).to_numpy()
-
-    @cached_property
     def calibrated(self) -> NDArray[np.float64]:
-        """Scores on the scale of the attacker's own null, which makes targets comparable."""
         return comparable_scores(self.rows)
 
     @cached_property
@@ -224,8 +207,9 @@ class _Measured:
 
     @cached_property
     def accuracies(self) -> NDArray[np.float64]:
-        """Share of right decisions about each target, by ascending row."""
-        return metrics.accuracy_by_target(self.says_in, self.labels, self.targets)[1]
+        """Share of right decisions at the attacker's threshold, by target in ascending order."""
+        says_in = (self.rows["score"] > self.rows["threshold"]).to_numpy()
+        return metrics.accuracy_by_target(says_in, self.labels, self.targets)[1]
 
     @property
     def n_each(self) -> tuple[int, int]:
@@ -239,38 +223,24 @@ class _Measured:
         firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
         return firsts[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
 
-    def shared_auc(self) -> Finding:
-        return self.finding(SHARED_AUC, self.mean(self.aucs))
-
-    def line(self) -> Iterator[Finding]:
-        """Return what is shown of a line that is no attack."""
-        yield self.finding("auc", self.mean(self.aucs))
-        yield self.finding("pooled_auc", self._pooled_auc())
-        for name, fpr in RATES.items():
-            yield self.finding(name, self._tpr(fpr))
-        yield self.finding("share_auc_90", self._share())
-
     def findings(self) -> Iterator[Finding]:
+        """Return all metrics of an attack; of the ceiling, those that it can be compared by."""
+        is_attack = self.rows["attack"][0] != CEILING
+        pooled = self.calibrated, self.labels, self.targets
         yield self.finding("auc", self.mean(self.aucs))
-        yield self.finding("pooled_auc", self._pooled_auc())
-        yield self.finding("accuracy", self.mean(self.accuracies))
+        yield self.finding("pooled_auc", metrics.pooled_auc(*pooled, errors=self.errors))
+        if is_attack:
+            yield self.finding("accuracy", self.mean(self.accuracies))
         for name, fpr in RATES.items():
-            yield self.finding(name, self._tpr(fpr))
-        yield from self._empirical_eps()
-        yield self.finding("share_auc_90", self._share())
-        risk = exposed.risk_percentile(self.aucs, *self.n_each, 0.9, errors=self.errors)
-        yield self.finding("auc_p90", risk)
-
-    def _pooled_auc(self) -> Estimate:
-        return metrics.pooled_auc(self.calibrated, self.labels, self.targets, errors=self.errors)
-
-    def _tpr(self, fpr: float) -> Estimate:
-        return metrics.tpr_at_fpr(
-            self.calibrated, self.labels, self.targets, fpr, seed=self.seed, errors=self.errors
-        )
-
-    def _share(self) -> Estimate:
-        return exposed.share_exposed(self.aucs, *self.n_each, 0.9, errors=self.errors)
+            tpr = metrics.tpr_at_fpr(*pooled, fpr, seed=self.seed, errors=self.errors)
+            yield self.finding(name, tpr)
+        if is_attack:
+            yield from self._empirical_eps()
+        share = exposed.share_exposed(self.aucs, *self.n_each, 0.9, errors=self.errors)
+        yield self.finding("share_auc_90", share)
+        if is_attack:
+            risk = exposed.risk_percentile(self.aucs, *self.n_each, 0.9, errors=self.errors)
+            yield self.finding("auc_p90", risk)
 
     def _empirical_eps(self) -> Iterator[Finding]:
         # Releases take turns with and without the target: pairs of them go to either half.
@@ -281,11 +251,11 @@ class _Measured:
             nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")
             yield self.finding("empirical_eps", nothing)
             return
-        bound = certified_eps.empirical_eps(
+        bound = metrics.empirical_eps(
             self.calibrated, self.labels, held_out=held_out, errors=self.errors
         )
         yield judged.finding("empirical_eps", bound)
-        most = certified_eps.eps_ceiling(n_in, n_out)
+        most = metrics.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
 
     def mean(self, values: NDArray[np.float64]) -> Estimate:

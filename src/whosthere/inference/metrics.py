@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
@@ -21,13 +21,6 @@ from whosthere.arrays import frozen
 from whosthere.errors import InputError
 from whosthere.inference.looks import FIRST_ERRORS
 from whosthere.inference.mean_bound import lower_bound, upper_bound
-from whosthere.inference.samples import (
-    TAIL,
-    finite_numbers,
-    flags,
-    in_and_out,
-    same_length,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,6 +29,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+TAIL = (1 - 0.95) / 2
+"""The chance of error on each side of the intervals that are shown, which are 95 % ones."""
 # A quantile of resamples is trusted if so many of them lie beyond it.
 _FEWEST_BEYOND = 10
 
@@ -62,7 +57,7 @@ def auc(scores: ArrayLike, labels: ArrayLike) -> float:
 
     Scores and labels (whether the target is in) have the shape (n_releases,).
     """
-    in_, out = in_and_out(scores, labels)
+    in_, out = _in_and_out(scores, labels)
     out = np.sort(out)
     below = np.searchsorted(out, in_, "left") + np.searchsorted(out, in_, "right")
     return float(below.sum() / (2 * in_.size * out.size))
@@ -75,7 +70,7 @@ def auc_by_target(
 
     Both have the shape (n_targets,); `targets` holds a whole number for each release.
     """
-    score, label, target = same_length(np.asarray(scores), np.asarray(labels), np.asarray(targets))
+    score, label, target = np.asarray(scores), np.asarray(labels), np.asarray(targets)
     order = np.argsort(target, kind="stable")
     distinct, first = np.unique(target[order], return_index=True)
     aucs = [auc(score[rows], label[rows]) for rows in np.split(order, first[1:])]
@@ -92,32 +87,16 @@ def mean_over_targets(
 
     A sample can miss rare people, so each end allows for one person who was not seen, by Gaffke's
     bound (`whosthere.inference.mean_bound`). For the upper end, this person has the largest
-    possible value. Nothing is assumed about people who are not in the sample. For the lower end,
-    the attacker can only guess about this person, or does as badly as about the worst target. This
-    assumes that there are few people whom the attack gets wrong more often than guessing does,
-    unless some of the targets are such people.
+    possible value: nothing is assumed about people who are not in the sample. For the lower end,
+    the attacker can only guess about this person, or does as badly as about the worst target. If
+    all n targets have the same value, the ends are what the mean would be if a share
+    1 - 0.025^(1/n) of people had the other value: so many are missed in 2.5 % of all samples.
 
-    In simulations at 95 %, with 30 to 110 targets of whom 3 to 20 % are exposed, and with skewed
-    Beta distributions, each end misses the mean in at most 2.5 % of the cases; see
-    benchmarks/results/interval_coverage.json. If all n targets have the same value, the ends are
-    what the mean would be if a share 1 - 0.025^(1/n) of people had the other value: 6.5 % of them
-    with 55 targets. No interval can be narrower, because so many people are missed in 2.5 % of
-    all samples.
-
-    Parameters
-    ----------
-    values
-        The value of each target, shape (n_targets,).
-    unseen
-        The value of somebody about whom the attacker can only guess, and the largest possible
-        value, such as (0.5, 1) for an AUC.
-    errors
-        Of the two ends that decide.
+    `values` has the shape (n_targets,). `unseen` is the value of somebody about whom the attacker
+    can only guess, and the largest possible value, such as (0.5, 1) for an AUC.
     """
-    x = finite_numbers(values, "values")
+    x = np.asarray(values, np.float64)
     guessed, most = unseen
-    if x.max() > most:
-        raise InputError(f"a value of {x.max()} is above the largest possible one, {most}")
     if x.size == 1:
         return Estimate(float(x[0]), None, None, "no interval with n = 1")
     note = f"the same for all {x.size} targets" if np.ptp(x) == 0 else None
@@ -134,7 +113,7 @@ def mean_over_groups(values: ArrayLike) -> Estimate:
     A protection treats all groups alike: there is no rare one that a sample could miss, even where
     all have the same value.
     """
-    x = finite_numbers(values, "values")
+    x = np.asarray(values, np.float64)
     value = float(x[0])
     if x.size == 1:
         return Estimate(value, None, None, "no interval with n = 1")
@@ -153,11 +132,8 @@ def accuracy_by_target(
     Both have the shape (n_targets,). `decisions` tells for each release whether the attacker says
     that the target is in; the threshold must have been fixed beforehand.
     """
-    called, label, target = same_length(
-        flags(decisions, "decisions"), flags(labels, "labels"), np.asarray(targets)
-    )
-    distinct, place = np.unique(target, return_inverse=True)
-    right = np.bincount(place, called == label) / np.bincount(place)
+    distinct, place = np.unique(targets, return_inverse=True)
+    right = np.bincount(place, np.equal(decisions, labels)) / np.bincount(place)
     return frozen(distinct, np.int64), frozen(right, np.float64)
 
 
@@ -170,22 +146,18 @@ def pooled_auc(
 ) -> Estimate:
     """Return the AUC over the releases of all targets together.
 
-    It compares the IN releases of each target to the OUT releases of all, so scores of targets
-    must be comparable. Each target's share in it is computed from its IN and its OUT releases (the
-    linear part of a U-statistic), and `mean_over_targets` gives the interval. A person who is
-    always found counts twice here: their IN releases are above everybody's OUT releases, and their
-    OUT releases below everybody's IN releases. That makes the upper end larger than that of a mean
-    AUC of the same value.
-
-    Arguments are as for `tpr_at_fpr`.
+    It compares the IN releases of each target to the OUT releases of all. Each target's share in it
+    is computed from its IN and its OUT releases (the linear part of a U-statistic), and
+    `mean_over_targets` gives the interval. A person who is always found counts twice, so the upper
+    end is larger than that of a mean AUC of the same value. Arguments are as for `tpr_at_fpr`.
     """
-    rows = _Rows.of(finite_numbers(scores, "scores"), labels, targets)
-    score, label, n = rows.values, rows.label, rows.distinct.size
-    in_, out = np.sort(score[label]), np.sort(score[~label])
+    score, label = np.asarray(scores, np.float64), np.asarray(labels)
+    distinct, place = np.unique(targets, return_inverse=True)
+    in_, out = map(np.sort, _in_and_out(score, label))
     beaten = np.where(label, _share_below(out, score), 1 - _share_below(in_, score))
     value = float(beaten[label].mean())
     gain = (beaten - value) / np.where(label, in_.size, out.size)
-    parts = value + n * np.bincount(rows.place, gain)
+    parts = value + distinct.size * np.bincount(place, gain)
     # In exact arithmetic equal; a spread of rounding errors would pass for one of people.
     parts = np.where(np.isclose(parts, value, rtol=0, atol=1e-12), value, parts)
     guessed, most = 1 - value, max(2 - value, float(parts.max()))
@@ -214,42 +186,29 @@ def tpr_at_fpr(
     found anew for every weighting (a Bayesian bootstrap). One person more is added who was not
     seen. For the upper end, the attacker finds this person in every IN release. For the lower end,
     the attacker finds this person in none, and all OUT releases of theirs are false alarms at every
-    threshold. If the threshold were known, this would be the bound of Gaffke (2005) for a mean,
-    which is that of Clopper and Pearson where the attacker finds every person always or never. So
-    nothing is assumed about people who are not in the sample.
+    threshold. If the threshold were known, this would be the bound of Gaffke (2005) for a mean.
 
-    That has a price at the lower end. A share `fpr` of people with nothing but false alarms uses up
-    all that are allowed, and the attacker then finds nobody else. If a sample of n people holds
-    none of them with a chance of more than 2.5 %, no lower end above 0 is right: (1 - fpr)^n must
-    be 0.025 or less, which takes 368 targets at 1 % FPR and 36 at 10 %. With fewer, the lower end
-    is 0, and a note says how many are needed. At the upper end, if no IN release of n targets is
-    above, the end is still 1 - 0.025^(1/n). The interval covers the true rate in 97 to 100 % of
-    the simulations in benchmarks/results/interval_coverage.json, also with 1.5 and 3 % of people
-    who have nothing but false alarms.
+    A share `fpr` of people with nothing but false alarms uses up all that are allowed, and the
+    attacker then finds nobody else. Where a sample may have missed them, (1 - fpr)^n > 0.025, the
+    lower end is 0, and a note says how many targets are needed.
 
-    Parameters
-    ----------
-    scores
-        Comparable between targets, shape (n_releases,).
-    labels, targets
-        Whether the target is in, and which target it is, shape (n_releases,) each. Every target
-        needs IN and OUT releases.
-    errors
-        Of the two ends that decide.
+    Scores (comparable between targets), labels (whether the target is in) and targets have the
+    shape (n_releases,); every target needs IN and OUT releases.
     """
-    if not 0 < fpr <= 1:
-        raise InputError(f"a false-positive rate must be above 0 and at most 1, not {fpr}")
-    rows = _Rows.of(finite_numbers(scores, "scores"), labels, targets)
-    n, n_out = rows.distinct.size, int(rows.n_out.sum())
-    if n_out * fpr < 1 - 1e-9:
-        return Estimate(None, None, None, _too_few(n, n_out, fpr))
-    levels = _Levels.of(rows)
-    value = float(levels.tpr(np.ones((1, n + 1)), fpr, unseen=None)[0])
+    label = np.asarray(labels)
+    in_, out = _in_and_out(scores, label)
+    distinct, place = np.unique(targets, return_inverse=True)
+    n = distinct.size
+    if out.size * fpr < 1 - 1e-9:
+        return Estimate(None, None, None, _too_few(n, out.size, fpr))
+    thresholds = np.unique(out)
+    above = _above(thresholds, in_, place[label], n), _above(thresholds, out, place[~label], n)
+    value = float(_weighted_tpr(*above, np.ones((1, n + 1)), fpr, unseen=None)[0])
     if n == 1:
         return Estimate(value, None, None, "no interval with 1 target")
     weights = _random_weights(n + 1, seed, n_resamples)
-    least = levels.tpr(weights, fpr, unseen=False)
-    most = levels.tpr(weights, fpr, unseen=True)
+    least = _weighted_tpr(*above, weights, fpr, unseen=False)
+    most = _weighted_tpr(*above, weights, fpr, unseen=True)
     low, low_to_decide = (
         min(_low_quantile(least, chance), value) if n >= least_people(fpr, chance) else 0.0
         for chance in (TAIL, errors.low)
@@ -263,77 +222,100 @@ def tpr_at_fpr(
     return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Releases by target, with one value each; every target has IN and OUT releases.
+def empirical_eps(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    held_out: ArrayLike,
+    errors: Errors = FIRST_ERRORS,
+) -> Estimate:
+    """Return a lower bound on the eps with which the releases can have been published.
 
-    `values`, `label` and `place` (which of the distinct targets) have the shape (n_releases,),
-    `distinct`, `n_in` and `n_out` the shape (n_targets,).
+    Differential privacy implies TPR <= e^eps FPR, and the same for TNR and FNR. The threshold and
+    one of the two inequalities are chosen to give the best bound on the releases that `held_out`
+    marks. The others then give the bound, which is too large with a chance of at most 5 %. `value`
+    and `low` are both the bound; there is no `high`.
     """
+    mask, score, label = np.asarray(held_out), np.asarray(scores), np.asarray(labels)
+    in_, out = _in_and_out(score[mask], label[mask])
+    steps = np.unique(np.concatenate([in_, out]))
+    thresholds = np.concatenate([steps[:-1] / 2 + steps[1:] / 2, steps[-1:]])
+    bounds = _eps_bounds(in_, out, thresholds, TAIL)
+    direction, best = np.unravel_index(bounds.argmax(), bounds.shape)
+    in_, out = _in_and_out(score[~mask], label[~mask])
+    # Both rates may be wrong, so that each has half of the error.
+    value, low_to_decide = (
+        max(float(_eps_bounds(in_, out, thresholds[best], chance)[direction]), 0.0)
+        for chance in (TAIL, errors.low / 2)
+    )
+    reached = value == eps_ceiling(in_.size, out.size)
+    note = f"the most that {in_.size} IN and {out.size} OUT releases can show" if reached else None
+    return Estimate(value, value, None, note, low_to_decide=low_to_decide)
 
-    values: Floats
-    label: NDArray[np.bool_]
-    place: NDArray[np.intp]
-    distinct: NDArray[np.int64]
-    n_in: NDArray[np.intp]
-    n_out: NDArray[np.intp]
 
-    @classmethod
-    def of(cls, values: NDArray[Any], labels: ArrayLike, targets: ArrayLike) -> _Rows:
-        value, label, target = same_length(values, flags(labels, "labels"), np.asarray(targets))
-        distinct, place = np.unique(target, return_inverse=True)
-        n_in, n_out = (np.bincount(place[own], minlength=distinct.size) for own in (label, ~label))
-        if not (n_in.all() and n_out.all()):
-            raise InputError("there must be releases both with and without each target")
-        return cls(value, label, place, frozen(distinct, np.int64), n_in, n_out)
+def eps_ceiling(n_in: int, n_out: int) -> float:
+    """Return the bound of an attack without errors, by as many releases that are not held out."""
+    flawless = _eps_bounds(np.ones(n_in), np.zeros(n_out), 0.5, TAIL)
+    return max(float(flawless.max()), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """How many releases of each target are above each threshold, shape (n_levels, n_targets).
+def _eps_bounds(in_: Floats, out: Floats, thresholds: ArrayLike, tail: float) -> Floats:
+    """Return the bounds from TPR / FPR and from TNR / FNR, shape (2, *thresholds.shape)."""
+    hits = in_.size - np.searchsorted(np.sort(in_), thresholds, "right")
+    rejections = np.searchsorted(np.sort(out), thresholds, "right")
+    tpr, tnr = least_share(hits, in_.size, tail), least_share(rejections, out.size, tail)
+    sure, wrong = np.stack([tpr, tnr]), 1 - np.stack([tnr, tpr])
+    return np.log(sure / wrong, out=np.full(sure.shape, -np.inf), where=sure > 0)
 
-    Thresholds are the OUT scores in descending order, after infinity and before minus infinity.
+
+def _weighted_tpr(
+    in_above: Floats, out_above: Floats, weights: Floats, fpr: float, *, unseen: bool | None
+) -> Floats:
+    """Return the TPR in each weighting of the targets, shape (n_weightings,).
+
+    How many releases of each target are above each threshold is as by `_above`. Weights have the
+    shape (n_weightings, n_targets + 1). The last is that of the person who
+    was not seen: there is none if `unseen` is None, else it tells whether they are found.
     """
+    own, extra = weights[:, :-1], weights[:, -1] * (unseen is not None)
+    extra_out = extra * out_above[-1].mean()
+    allowed = fpr * (own @ out_above[-1] + extra_out) * (1 + 1e-9)
+    above_all = extra_out * (unseen is False)
+    least, most = np.zeros(extra.size, np.intp), np.full(extra.size, len(out_above) - 1)
+    # The share above grows from threshold to threshold: halve the range until one is left.
+    while (most > least).any():
+        middle = (least + most + 1) // 2
+        above = np.einsum("rt,rt->r", own, out_above[middle]) + above_all
+        fits = above <= allowed
+        least, most = np.where(fits, middle, least), np.where(fits, most, middle - 1)
+    hits = np.einsum("rt,rt->r", own, in_above[least])
+    people = in_above[-1]
+    unseen_in = extra * people.mean()
+    rates = (hits + unseen_in * (unseen is True)) / (own @ people + unseen_in)
+    return np.asarray(np.minimum(rates, 1.0))
 
-    in_above: Floats
-    out_above: Floats
 
-    @classmethod
-    def of(cls, rows: _Rows) -> _Levels:
-        levels = np.unique(rows.values[~rows.label])
-        return cls(*(cls._above(rows, levels, own) for own in (rows.label, ~rows.label)))
+def _above(thresholds: Floats, scores: Floats, place: NDArray[np.intp], n_targets: int) -> Floats:
+    """Return how many scores of each target are above each threshold, which ascend.
 
-    @staticmethod
-    def _above(rows: _Rows, levels: Floats, own: NDArray[np.bool_]) -> Floats:
-        # A score counts from the first threshold below it: the last place is minus infinity.
-        first = levels.size + 1 - np.searchsorted(levels, rows.values[own], "left")
-        shape = (levels.size + 2, rows.distinct.size)
-        flat = first * shape[1] + rows.place[own]
-        counts = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
-        return frozen(np.cumsum(counts, axis=0), np.float64)
+    The shape is (n_thresholds + 2, n_targets): from infinity down to minus infinity.
+    """
+    # A score counts from the first threshold below it: the last place is minus infinity.
+    first = thresholds.size + 1 - np.searchsorted(thresholds, scores, "left")
+    shape = (thresholds.size + 2, n_targets)
+    counts = np.bincount(first * n_targets + place, minlength=math.prod(shape)).reshape(shape)
+    return frozen(np.cumsum(counts, axis=0), np.float64)
 
-    def tpr(self, weights: Floats, fpr: float, *, unseen: bool | None) -> Floats:
-        """Return the TPR in each weighting of the targets, shape (n_weightings,).
 
-        Weights have the shape (n_weightings, n_targets + 1). The last is that of the person who
-        was not seen: there is none if `unseen` is None, else it tells whether they are found.
-        """
-        own, extra = weights[:, :-1], weights[:, -1] * (unseen is not None)
-        extra_out = extra * self.out_above[-1].mean()
-        allowed = fpr * (own @ self.out_above[-1] + extra_out) * (1 + 1e-9)
-        above_all = extra_out * (unseen is False)
-        least, most = np.zeros(extra.size, np.intp), np.full(extra.size, len(self.out_above) - 1)
-        # The share above grows from threshold to threshold: halve the range until one is left.
-        while (most > least).any():
-            middle = (least + most + 1) // 2
-            above = np.einsum("rt,rt->r", own, self.out_above[middle]) + above_all
-            fits = above <= allowed
-            least, most = np.where(fits, middle, least), np.where(fits, most, middle - 1)
-        hits = np.einsum("rt,rt->r", own, self.in_above[least])
-        people = self.in_above[-1]
-        unseen_in = extra * people.mean()
-        rates = (hits + unseen_in * (unseen is True)) / (own @ people + unseen_in)
-        return np.asarray(np.minimum(rates, 1.0))
+def _in_and_out(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the scores of the IN and of the OUT releases; there must be some of both."""
+    score, label = np.asarray(scores, np.float64), np.asarray(labels)
+    if not np.isfinite(score).all():
+        fix = "Give releases that are ruled out a score of -1e9"
+        raise InputError("scores must be finite", fix=fix)
+    if label.all() or not label.any():
+        raise InputError("there must be releases both with and without the target")
+    return score[label], score[~label]
 
 
 def _too_few(n_targets: int, n_out: int, fpr: float) -> str:

@@ -12,10 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-from whosthere.auditing.lock import only_one
+from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
-from whosthere.auditing.store import fingerprint, json_object, write_json
 from whosthere.auditing.work import Workers
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError

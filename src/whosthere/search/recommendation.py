@@ -31,20 +31,13 @@ class Candidate:
 
     Attributes
     ----------
-    family, choice
-        The family's template, and what was chosen, such as ``k=3``.
-    mechanism
-        The spec of the mechanism.
-    verdict
-        By the policy; where `checked`, on all attacks, else on the searcher alone.
-    findings
-        That the verdict rests on.
-    checked
-        Whether all attacks that were chosen were tried.
-    confirmation
+    family, choice, mechanism
+        The family's template, what was chosen, such as ``k=3``, and the spec of it.
+    verdict, findings
+        By the policy, and what it rests on; where `checked`, on all attacks, else on the searcher
+        alone.
+    confirmation, confirmation_findings
         The verdict on fresh releases, by all attacks; None where that was not tried.
-    confirmation_findings
-        That the confirmation rests on.
     """
 
     family: str
@@ -108,13 +101,11 @@ class Candidate:
             "verdict": self.verdict.to_json(),
             "utility": self.utility,
             "findings": [finding.to_json() for finding in self.findings],
-            "confirmation": None if self.confirmation is None else self._confirmation_json(),
-        }
-
-    def _confirmation_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.last_verdict.to_json(),
-            "findings": [finding.to_json() for finding in self.confirmation_findings],
+            "confirmation": self.confirmation
+            and {
+                "verdict": self.confirmation.to_json(),
+                "findings": [finding.to_json() for finding in self.confirmation_findings],
+            },
         }
 
 
@@ -128,8 +119,6 @@ class Recommendation:
         All protections that were tried, family by family, from weak to strong.
     best
         The weakest of each family that passes the policy, as far as it was tried.
-    policy
-        The limits that were judged by.
     confirmation_seed
         Of the fresh releases: an audit with this seed repeats the confirmation.
     """

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import Cost, estimate_cost
+from whosthere.auditing.manifest import number_of_look
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -22,16 +23,20 @@ from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
-from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, Tried, by_only
-from whosthere.search.trials import Trials, TrialsFolder
+from whosthere.search.tester import (
+    MOST_CONFIRMATIONS,
+    Terms,
+    Tester,
+    TrialsFolder,
+    Tried,
+    by_only,
+)
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
-    from whosthere.game.plan import Plan
     from whosthere.progress import Move
 
 DEFAULT_FAMILIES = (
@@ -51,35 +56,23 @@ class PreparedSearch:
 
     Attributes
     ----------
-    families
-        What is searched.
-    plan
-        What some trial by all attacks does; the others differ in mechanism and attacks.
-    trials_to_search
-        How many trials the bisections take at most.
-    trials_at_last
-        How many checks and confirmations follow if none of them fails.
+    trials_to_search, trials_at_last
+        How many trials the bisections take at most, and how many checks and confirmations follow
+        if none of them fails.
     cost
         What all these are expected to cost; None if it was not asked for.
     look
         Which search in its folder it is; its confirmations share the error.
     """
 
-    families: tuple[Family, ...]
-    plan: Plan
+    terms: Terms
     trials_to_search: int
     trials_at_last: int
     cost: Cost | None
     look: Look
-    _terms: Terms
     _job: Job
     _folder: TrialsFolder | None
     _check_all: bool
-
-    @property
-    def attacks(self) -> tuple[Attack, ...]:
-        """Who attacks at last."""
-        return self._terms.attacks
 
     @property
     def kept(self) -> int:
@@ -91,10 +84,10 @@ class PreparedSearch:
         return {
             "families": {
                 family.template: [choice for choice, _ in family.members()]
-                for family in self.families
+                for family in self.terms.families
             },
-            "attacks": [str(attack) for attack in self.attacks],
-            "targets": len(self.plan.targets),
+            "attacks": [str(attack) for attack in self.terms.attacks],
+            "targets": len(self.terms.any_plan.targets),
             "most_trials_to_search": self.trials_to_search,
             "trials_to_check_and_confirm": self.trials_at_last,
             "trials_begun_before": self.kept,
@@ -108,32 +101,27 @@ class PreparedSearch:
         workers: Workers | None = None,
         on_progress: Move = lambda _what, _done, _total: None,
     ) -> Recommendation:
-        """Search, check and confirm.
+        """Search, check and confirm; policy and workers are as for an audit.
 
-        Parameters
-        ----------
-        policy, workers
-            As for an audit.
-        on_progress
-            Called before each trial, and after each of its tasks, with the trial, how many of its
-            tasks are done, and how many it has.
+        `on_progress` is called before each trial, and after each of its tasks, with the trial, how
+        many of its tasks are done, and how many it has.
         """
-        judged_by = policy or Policy.default()
         with ExitStack() as stack:
             at_work = stack.enter_context(workers or ThisProcess())
             folder = self._folder
             if folder is None:
                 # The one engine keeps all it does; here for as long as the search goes on.
                 temporary = stack.enter_context(TemporaryDirectory())
-                folder = TrialsFolder(Path(temporary) / "search")
-            stack.enter_context(folder.opened(self._job))
+                folder = TrialsFolder(Path(temporary) / "search", self._job)
+            stack.enter_context(folder.opened())
             most = self.trials_to_search + self.trials_at_last
-            trials = Trials(folder, self._job, at_work, most, on_progress)
-            stack.enter_context(_explained(trials, kept=self._folder is not None))
-            return self._found(Tester(self._terms, judged_by, trials, self.look))
+            done_by = folder, at_work, most, on_progress
+            tester = Tester(self.terms, policy or Policy.default(), self.look, *done_by)
+            stack.enter_context(_explained(tester, kept=self._folder is not None))
+            return self._found(tester)
 
     def _found(self, tester: Tester) -> Recommendation:
-        ladders = [_Ladder(tester, family) for family in self.families]
+        ladders = [_Ladder(tester, family) for family in self.terms.families]
         waiting = [ladder for ladder in ladders if ladder.is_useful]
         chosen = False
         while waiting:
@@ -148,7 +136,7 @@ class PreparedSearch:
             tuple(candidate for ladder in ladders for candidate in ladder.candidates),
             tuple(ladder.best for ladder in ladders if ladder.best is not None),
             tester.policy,
-            self._terms.confirmation_seed,
+            self.terms.confirmation_seed,
         )
 
 
@@ -165,9 +153,7 @@ def prepare_search(
 
     Parameters
     ----------
-    traces
-        File of the traces.
-    options
+    traces, options
         As for an audit; its mechanisms are not used, and its attacks are those of the last check.
     families
         Specs with ``?`` for the parameter to find.
@@ -183,21 +169,19 @@ def prepare_search(
     terms.check()
     plan = terms.any_plan
     job = Job.on(plan, path)
-    folder = None if run is None else TrialsFolder(Path(run))
+    folder = None if run is None else TrialsFolder(Path(run), job)
     if folder is not None:
-        folder.check(job)
+        folder.check()
     n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
     return PreparedSearch(
-        terms.families,
-        plan,
+        terms,
         sum(map(_most_bisections, terms.families)),
         n_checks + 1,
         _cost(terms, n_checks) if estimate else None,
         Look(
-            1 if folder is None else folder.number_of_look(terms.seen),
+            1 if folder is None else number_of_look(folder.manifest, terms.seen),
             shared=terms.most_confirmations,
         ),
-        terms,
         job,
         folder,
         check_all,
@@ -234,7 +218,7 @@ def _cost(terms: Terms, n_checks: int) -> Cost:
 
 
 @contextmanager
-def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
+def _explained(tester: Tester, *, kept: bool) -> Iterator[None]:
     """Tell a user who stops the search what is kept."""
     try:
         yield
@@ -244,7 +228,7 @@ def _explained(trials: Trials, *, kept: bool) -> Iterator[None]:
             if kept
             else "nothing is kept, because no run folder was given"
         )
-        where = f"in trial {trials.number} of at most {trials.most}"
+        where = f"in trial {tester.number} of at most {tester.most}"
         raise InterruptedSearch(f"interrupted {where}; {what}") from None
 
 
@@ -260,12 +244,10 @@ class _Ladder:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """All that were tried, from weak to strong."""
         return [self._tried[place].candidate for place in sorted(self._tried)]
 
     @property
     def best(self) -> Candidate | None:
-        """The weakest that passes, None where none does."""
         found = self._place < len(self._members)
         return self._tried[self._place].candidate if found else None
 
@@ -275,7 +257,6 @@ class _Ladder:
         return self.best is not None and not self.best.useless
 
     def pattern_kept(self) -> float:
-        """Return what the best one keeps of the pattern."""
         return 0.0 if self.best is None else self.best.pattern_kept
 
     def check(self) -> bool:
@@ -297,7 +278,7 @@ class _Ladder:
             self._place = len(self._members)
             return False
         # The next one is searched, checked and confirmed.
-        self._tester.trials.expect_more(3)
+        self._tester.most += 3
         while self._place < len(self._members) and not self._passes(self._place):
             self._place += 1
         return False

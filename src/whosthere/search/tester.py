@@ -1,17 +1,25 @@
-"""Trying one protection: by the searcher, by all attacks, and again on fresh releases."""
+"""Trying one protection: by the searcher, by all attacks, and again on fresh releases.
+
+Trials are small audits, each in a folder of its own, resumed where they stopped.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.guaranteed import guaranteed
-from whosthere.auditing.judging import judge_scores
+from whosthere.auditing.judging import guaranteed, judge_scores
+from whosthere.auditing.manifest import check_manifest, note_look, only_one, write_json
 from whosthere.auditing.options import merged
 from whosthere.auditing.planning import make_plan
+from whosthere.auditing.run import do_what_is_left
+from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
 from whosthere.errors import InputError
 from whosthere.game.rounds import Population
 from whosthere.game.together import Together, together
@@ -20,19 +28,25 @@ from whosthere.search.recommendation import SEARCHER, Candidate
 from whosthere.seeds import derived_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+    from typing import NoReturn
 
     from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
+    from whosthere.auditing.work import Job, Workers
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
+    from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
     from whosthere.privacy.mechanism import Family, Mechanism, Member
-    from whosthere.search.trials import Trials
+    from whosthere.progress import Move
 
+FORMAT_VERSION = 2
+SEARCH_MANIFEST = "search.json"
 MOST_CONFIRMATIONS = 3
 """How many members of a family are confirmed until one of them passes: who tries often enough finds
 one that passes by chance."""
@@ -40,18 +54,60 @@ one that passes by chance."""
 _LEAST_RELEASES_TO_SEARCH = 60
 
 
+class TrialFailedError(RuntimeError):
+    """A part of a trial could not be done, so that nothing can be said of the protection."""
+
+
+@dataclass(frozen=True)
+class TrialsFolder:
+    """Where a search keeps its trials: a run folder for each, by its plan, on the traces of a job.
+
+    Other searches on the same traces can use it too: what they share is done once.
+    """
+
+    path: Path
+    job: Job
+
+    @property
+    def manifest(self) -> Path:
+        """The file that says on which traces the search is, by which software, and its looks."""
+        return self.path / SEARCH_MANIFEST
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        traces, versions = self.job.traces_fingerprint, self.job.versions
+        return {"format": FORMAT_VERSION, "traces": traces, "versions": versions}
+
+    def check(self) -> None:
+        """Refuse a folder that holds anything but trials on the same traces."""
+        check_manifest(self.manifest, self._identity, "a search")
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Keep other processes out of the folder, and begin it if it is new."""
+        with only_one(self.path, "search"):
+            self.check()
+            if not self.manifest.exists():
+                write_json(self.manifest, self._identity | {"looks": []})
+            yield
+
+    def begun(self) -> int:
+        """Return how many trials were begun."""
+        return len(list(self.path.glob(f"trials/*/{MANIFEST}")))
+
+    def of(self, plan: Plan) -> RunFolder:
+        """Return the folder of a trial."""
+        text = json.dumps(plan.to_json(), sort_keys=True)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return RunFolder(self.path / "trials" / name)
+
+
 @dataclass(frozen=True, eq=False)
 class Terms:
     """What all trials of a search have in common.
 
-    Parameters
-    ----------
-    families
-        What is searched.
-    everybody
-        The traces.
-    options
-        As for an audit, of one group size and one knowledge; its mechanisms are not used.
+    The options are as for an audit of one group size and one knowledge; its mechanisms are not
+    used.
     """
 
     families: tuple[Family, ...]
@@ -131,33 +187,29 @@ class Tried:
     controls: pl.DataFrame
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tester:
-    """Tries protections.
+    """Tries protections, one after the other, and counts the trials.
 
-    Parameters
-    ----------
-    terms
-        What all trials have in common.
-    policy
-        The limits to judge by.
-    trials
-        Who does them.
-    look
-        Which search it is, whose error the confirmations share. Other trials are judged alike, so
-        that what passes is likely to be confirmed.
+    The confirmations share the error of the look. Other trials are judged alike, so that what
+    passes is likely to be confirmed. `number` trials were begun, of at most `most` as far as is
+    known.
     """
 
     terms: Terms
     policy: Policy
-    trials: Trials
     look: Look
+    folder: TrialsFolder
+    workers: Workers
+    most: int
+    on_progress: Move
+    number: int = 0
 
     def searched(self, family: Family, member: Member) -> Tried:
         """Try a member of a family with the searcher alone."""
         spec = str(member.mechanism)
         plan = by_only(self.terms.plan(member.mechanism), (SEARCHER,))
-        tests, controls = self.trials.scores(plan, f"{spec} with {SEARCHER}")
+        tests, controls = self._scores(plan, f"{spec} with {SEARCHER}")
         verdict, findings = self._judged(tests, controls, plan)
         candidate = Candidate(
             family.template, member.choice, spec, verdict, findings, checked=False
@@ -170,7 +222,7 @@ class Tester:
         plan = by_only(self.terms.plan(candidate.mechanism), self.terms.attacks[1:])
         if not plan.contests:
             return replace(tried, candidate=replace(candidate, checked=True))
-        now = self.trials.scores(plan, f"{candidate.mechanism} with {_listed(plan.attacks)}")
+        now = self._scores(plan, f"{candidate.mechanism} with {_listed(plan.attacks)}")
         # The ceiling is known from the search already, on more releases.
         tests, controls = (
             pl.concat([old, new.filter(pl.col("attack") != CEILING)])
@@ -185,11 +237,22 @@ class Tester:
         candidate = tried.candidate
         plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
         trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
-        scores = self.trials.scores(plan, trial)
-        self.trials.note_look(self.terms.seen)
+        scores = self._scores(plan, trial)
+        note_look(self.folder.manifest, self.terms.seen)
         verdict, findings = self._judged(*scores, plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)
+
+    def _scores(self, plan: Plan, trial: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Do what is left of a trial; return the scores of test releases, and of the control."""
+        self.number += 1
+        self.most = max(self.most, self.number)
+        folder, job = self.folder.of(plan), replace(self.folder.job, plan=plan)
+        folder.begin(identity_of(plan, job.traces_fingerprint), plan.about_json())
+        title = f"trial {self.number} of at most {self.most}: {trial}"
+        moved = partial(self.on_progress, title)
+        do_what_is_left(job, folder, self.workers, moved, _fail)
+        return folder.collect(plan)
 
     def _judged(
         self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
@@ -214,3 +277,7 @@ def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
 
 def _listed(attacks: Sequence[Attack]) -> str:
     return ", ".join(map(str, attacks))
+
+
+def _fail(task: Task, why: str) -> NoReturn:
+    raise TrialFailedError(f"{task} failed: {why}")

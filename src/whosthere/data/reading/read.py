@@ -15,22 +15,25 @@ from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
 from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
-from whosthere.data.reading.gather import Gathering, assembled
-from whosthere.data.reading.opening import open_sources
+from whosthere.data.reading.gather import Gathering, assembled, unknown_region
+from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
+from whosthere.data.reading.partition import UNKNOWN, Partition
 from whosthere.data.reading.queries import ZONE, Query, QuerySource
+from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.display import counted
-from whosthere.errors import EmptyError, InputError, RecordsError, quote
+from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from whosthere.data.reading.batches import Batch
-    from whosthere.data.reading.partition import Partition
+    from whosthere.data.reading.partition import Locator
     from whosthere.data.traces import Traces
 
     Progress = Callable[[str, int, int | None], None]
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 _MOST_UNASKED_EPOCHS = 100_000
 # So many users with one record each are no chance.
 _FEW_USERS = 20
+_STRANGE = "in a region that is not in the table"
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,8 @@ def read_records(
     at_clock_change: ClockChange = "refuse",
     encoding: str | None = None,
     drop_invalid: bool = False,
+    user_from_path: bool = False,
+    skipped: list[InputError] | None = None,
     friends: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Traces:
@@ -190,6 +196,12 @@ def read_records(
         Encoding of text files other than UTF-8, UTF-16 with a mark, and Latin-1.
     drop_invalid
         Leave out rows that cannot be used, instead of refusing the file.
+    user_from_path
+        The user is the first folder below `path`, or the name of a file there.
+    skipped
+        A list to which everything is added that is wrong with the files; those that cannot be used
+        are then left out. All files are read once more for this. By default, the first problem is
+        raised.
     friends
         A table of pairs of users who know one another: columns user and friend, or the first
         two. Friendships between users who are in the traces are kept.
@@ -208,11 +220,21 @@ def read_records(
     pairs = None if friends is None else read_pairs(friends)
     early = None if partition.needs_box else partition.locator()
     sources, not_read = (
-        path.open() if isinstance(path, Query) else open_sources(path, encoding=encoding)
+        path.open()
+        if isinstance(path, Query)
+        else open_sources(path, encoding=encoding, user_from_path=user_from_path, skipped=skipped)
     )
     roles = ("user", "point" if partition.uses_points else "region", "time")
     columns = columns or Columns()
-    layouts = [arrange(source, columns, roles, time_format=time_format) for source in sources]
+    if user_from_path:
+        columns = replace(columns, user=USER_FROM_PATH)
+    layouts = []
+    for source in sources:
+        with skipping(skipped):
+            layout = arrange(source, columns, roles, time_format=time_format)
+            if time_format is None:
+                layout.time_shape()
+            layouts.append(layout)
     times = TimeReader(
         timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
     )
@@ -223,6 +245,10 @@ def read_records(
     progress = progress or (lambda *_: None)
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
+    if skipped is not None:
+        known = None if early is None or partition.is_open or drop_invalid else early
+        tables = _sound(tables, known, window, skipped, progress)
+        layouts = [table.layout for table in tables]
     look = _first_look(tables, partition, window, filters.box_quantile, progress)
     gathering = Gathering(
         locator=early or partition.locator(look.box),
@@ -232,8 +258,10 @@ def read_records(
         users=Labels(_user_dtype(layouts)),
         drop=drop_invalid,
     )
+    rows: Counter[Path] = Counter()
     for batch in _batches(tables, "Reading records", progress):
         gathering.add(batch)
+        rows[batch.source.path] += batch.rows_read
     if not len(gathering.users):
         raise _nothing_usable(tables, gathering.invalid)
     names = _names_of_columns(layouts)
@@ -243,8 +271,10 @@ def read_records(
         only_visited=partition.is_open,
         columns=names,
         not_read=tuple(not_read),
+        bad_files=tuple(map(str, skipped or ())),
         notes=(
-            *(note for source in sources for note in source.notes),
+            *(note for layout in layouts for note in layout.source.notes),
+            *_notes_on_files(layouts, rows),
             *_notes_on_times(gathering.resolved, times),
             *_notes_on_zone(layouts, timezone),
             *_notes_on_users(gathering, names["user"]),
@@ -252,6 +282,48 @@ def read_records(
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)
+
+
+def _sound(
+    tables: Sequence[RecordTable],
+    known: Locator | None,
+    window: Window,
+    skipped: list[InputError],
+    progress: Progress,
+) -> list[RecordTable]:
+    """Return the tables of which no row would be refused; what is wrong with others is `skipped`.
+
+    `known` locates the only regions that records may name.
+    """
+    sound = []
+    for table in tables:
+        noted: dict[str, RecordsError] = {}
+        invalid: Counter[str] = Counter()
+        found: list[InputError] = []
+        with skipping(found):
+            for batch in _batches([replace(table, noted=noted)], "Checking records", progress):
+                invalid.update(batch.invalid)
+                if known is not None:
+                    region = known.locate(batch.records)
+                    strange = np.flatnonzero((region == UNKNOWN) & window.holds(batch.micros))
+                    if strange.size:
+                        noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0])))
+                        invalid[_STRANGE] += strange.size
+        found[:0] = [_with_number(error, invalid[reason]) for reason, error in noted.items()]
+        skipped += found
+        if not found:
+            sound.append(table)
+    if not sound:
+        raise EmptyError(
+            "no file can be read", fix="List what is wrong with them (`check`), and correct it"
+        )
+    return sound
+
+
+def _with_number(error: InputError, n: int) -> InputError:
+    """Say in how many rows a problem was found."""
+    more = f", and so in {n - 1:,} more rows" if n > 1 else ""
+    return RecordsError(f"{error.problem}{more}", where=error.where, fix=error.fix)
 
 
 def _batches(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
@@ -329,6 +401,12 @@ def _names_of_columns(layouts: Sequence[Layout]) -> dict[str, str]:
         for role, name in layout.names.items():
             names.setdefault(role, {})[name] = None
     return {role: " or ".join(found) for role, found in names.items()}
+
+
+def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[str]:
+    empty = [layout.source.path.name for layout in layouts if not rows[layout.source.path]]
+    if empty:
+        yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
 
 
 def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:

@@ -218,7 +218,7 @@ def axis_ends(
 ) -> tuple[float, float]:
     """Return the ends of the axis of a metric: all that is possible, or all that was found."""
     dots = [dot for row in rows for dot in row.dots]
-    if METRICS[metric].largest is None:
+    if METRICS[metric].largest > 1:
         found = [*(row.bounds.get(CEILING) for row in rows), *(dot.high for dot in dots), limit]
         known = [value for value in found if value is not None]
         return 0.0, 1.1 * max(1.0, *(dot.estimate for dot in dots), *known)

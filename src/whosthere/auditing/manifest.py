@@ -1,0 +1,215 @@
+"""What keeps the folder of an audit, a search or a study its own: a manifest, looks, and a lock.
+
+The manifest holds all that decides the scores (plan, traces, software), so that nothing else is
+done in the folder later, and what was seen at each look (`whosthere.inference.looks`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from whosthere._version import __version__
+from whosthere.data.files import (
+    FULL,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    existing,
+    new_file,
+    refuse_existing,
+)
+from whosthere.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCK = ".lock"
+"""The name of the lock file. It may stay behind in the folder, but then locks nothing."""
+# Scores may differ in their last digits between versions of these.
+_DECISIVE = ("numba", "numpy", "scipy")
+_NEW_FOLDER = "Name a new folder"
+# What may grow where an audit is extended.
+_GROWS = ("targets", "releases", "control_releases", "releases_of")
+
+
+@contextmanager
+def only_one(folder: Path, what: str = "audit") -> Iterator[None]:
+    """Hold the lock of a folder, or refuse at once if somebody else holds it.
+
+    The operating system releases the lock when the process ends, even if it is killed. The folder
+    is created, for its owner alone, if it does not exist. `what` is at work in such a folder, for
+    the message.
+    """
+    lock = FileLock(folder / LOCK, mode=PRIVATE_FILE, blocking=False)
+    try:
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        problem = f"another {what} is at work in this folder"
+        raise FileError(problem, where=folder, fix="Wait until it has ended") from None
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        problem = f"cannot be written or locked ({error.strerror or error})"
+        raise FileError(problem, where=folder, fix="Name another folder") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def fingerprint(path: Path) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal."""
+    with existing(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of all software that decides the last digits of scores."""
+    return {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}}
+
+
+def check_manifest(
+    manifest: Path, wanted: dict[str, Any], what: str, *, extend: bool = False
+) -> None:
+    """Refuse a folder that holds anything but an audit or a search of the same identity.
+
+    `wanted` must be the same: format, traces, versions, and the plan of an audit. To extend an
+    audit, the same one with fewer targets or releases will do.
+    """
+    folder = manifest.parent
+    if not manifest.exists():
+        _refuse_other_content(manifest, what)
+        return
+    found = json_object(manifest)
+    if found.get("format") != wanted["format"]:
+        raise FileError("is of another format", where=folder, fix=_NEW_FOLDER)
+    fix = f"{_NEW_FOLDER}, or repeat the command that began this one"
+    if found.get("traces") != wanted["traces"]:
+        problem = f"holds {what} of other traces, or the traces have changed since"
+        raise FileError(problem, where=folder, fix=fix)
+    if not all(isinstance(found.get(part, {}), dict) for part in ("plan", "versions")):
+        raise FileError("has a damaged manifest", where=folder, fix=_NEW_FOLDER)
+    before, now = found.get("plan", {}), wanted.get("plan", {})
+    why = obstacle(before, now) if before != now else None
+    if extend and why is not None:
+        problem = f"holds {what} that cannot be extended like this: {why}"
+        fix = "Repeat the command that began it with more targets or releases"
+        raise FileError(problem, where=folder, fix=fix)
+    if before != now and not extend:
+        if why is None:
+            fix = "Have it extended (`extend`), or name a new folder"
+        problem = f"holds {what} by another plan ({_changes(before, now)})"
+        raise FileError(problem, where=folder, fix=fix)
+    before, now = found.get("versions", {}), wanted["versions"]
+    if before != now:
+        problem = f"holds {what} by other software ({_changes(before, now)})"
+        raise FileError(problem, where=folder, fix=fix)
+
+
+def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
+    """Return why a plan does not extend another one, both as JSON objects; None if it does.
+
+    Targets are the first of all people in a random order, and releases have numbers. So a larger
+    audit holds a smaller one of the same seed: what was scored stays, and only the rest is done.
+    """
+    for key in before | now:
+        if key not in _GROWS and before.get(key) != now.get(key):
+            return (
+                f"{key.replace('_', ' ')} would change, and only targets and releases can be added"
+            )
+    had, have = before.get("targets", []), now["targets"]
+    if have[: len(had)] != had:
+        return "the targets would be other people; give at least as many, chosen in the same way"
+    for key in ("releases", "control_releases"):
+        if now[key] < before.get(key, 0):
+            return f"there would be {now[key]} {key.replace('_', ' ')} instead of {before[key]}"
+    for attack, n in before.get("releases_of", {}).items():
+        wanted = now.get("releases_of", {}).get(attack, now["releases"])
+        if wanted < n:
+            return f"{attack} would score {wanted} releases instead of {n}"
+    return None
+
+
+def number_of_look(manifest: Path, seen: object) -> int:
+    """Return which look it is to judge what is seen, from 1; the same again is the same look."""
+    looks = _looks_in(manifest)
+    return looks.index(seen) + 1 if seen in looks else len(looks) + 1
+
+
+def note_look(manifest: Path, seen: object) -> int:
+    """Return the same, and add what is seen to the looks in a manifest."""
+    looks = _looks_in(manifest)
+    if seen not in looks:
+        write_json(manifest, json_object(manifest) | {"looks": [*looks, seen]})
+    return number_of_look(manifest, seen)
+
+
+def _looks_in(manifest: Path) -> list[object]:
+    """Return what was seen at each look so far."""
+    if not manifest.exists():
+        return []
+    looks = json_object(manifest).get("looks")
+    if not isinstance(looks, list):
+        raise FileError("does not say what was judged", where=manifest, fix=_NEW_FOLDER)
+    return looks
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write strict JSON, whole or not at all, over what is there."""
+    with new_file(path, force=True) as temporary:
+        text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+        temporary.write_text(f"{text}\n", encoding="utf-8")
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object of ours."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError("is not readable JSON", where=path, fix=_NEW_FOLDER) from error
+    if not isinstance(value, dict):
+        raise FileError("holds no JSON object", where=path, fix=_NEW_FOLDER)
+    return value
+
+
+def _refuse_other_content(manifest: Path, what: str) -> None:
+    """Refuse a folder without a manifest that holds anything else.
+
+    What a killed process can leave before its manifest does not count.
+    """
+    folder = manifest.parent
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    others = [one for one in names if one != LOCK and not one.startswith(f".{manifest.name}.")]
+    if others or (folder.exists() and not folder.is_dir()):
+        problem = f"is there already and is not the folder of {what}"
+        raise FileError(problem, where=folder, fix=_NEW_FOLDER)
+    refuse_existing(manifest, force=False)
+
+
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Say what differs; rows of the traces are nobody's business, and help nobody."""
+    said = []
+    for key in before | now:
+        had, have = before.get(key), now.get(key)
+        if had == have:
+            continue
+        if key == "targets" and isinstance(had, list) and isinstance(have, list):
+            fewest = min(len(had), len(have))
+            same = had[:fewest] == have[:fewest]
+            counts = f": {len(had)} then, {len(have)} now"
+            said.append(f"targets{counts if same else ' chosen differently'}")
+        else:
+            said.append(f"{key} {_short(had)} then, {_short(have)} now")
+    return "; ".join(said)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
