@@ -377,7 +377,7 @@ class TestPlaces:
             list(full_audit.regions["id"]), full_audit.regions["lon"], full_audit.regions["lat"],
             [[[-0.05, -0.05, 0.05, -0.05, 0.05, 0.05, -0.05, 0.05]]],
         )  # fmt: skip
-        regions = FollowUp((), squares, None, {}).table_of_regions()
+        regions = FollowUp((), squares, None, {})._table_of_regions()
         places = where_section(replace(full_audit, regions=regions)).panels[0].figures["map"].places
         assert [list(map(list, place.outline)) for place in places] == [
             [list(ring) for ring in squares.outline(row)] for row in range(len(squares))
