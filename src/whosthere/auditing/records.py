@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
+from whosthere.auditing.store import KEPT
 from whosthere.data.files import existing, read_metadata
 from whosthere.data.reading.partition import RegionIds
 from whosthere.data.reading.read import read_records
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from whosthere.data.traces import Traces
-
-KEPT = "traces.parquet"
-"""The traces of records that an audit has read, in its folder."""
 
 
 class UnclearRecordsError(InputError):

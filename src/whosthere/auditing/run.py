@@ -15,9 +15,8 @@ from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.records import KEPT
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.store import RunFolder, identity_of
+from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
@@ -58,6 +57,7 @@ class PreparedAudit:
     _folder: RunFolder
     _follow_up: FollowUp
     _guaranteed: Mapping[str, GuaranteeForAll]
+    _data: dict[str, Any]
     _extend: bool = False
     _keep_traces: bool = False
 
@@ -124,8 +124,9 @@ class PreparedAudit:
             }
             for one in self.plan.settings
         ]
-        looked_at = {"people_looked_at": self._follow_up.n_people(self.plan)}
-        return self.plan.about_json() | {"settings": settings} | looked_at
+        looked_at = self._follow_up.n_people(self.plan)
+        about = {"data": self._data, "settings": settings, "people_looked_at": looked_at}
+        return self.plan.about_json() | about
 
     def _measured(self, policy: Policy, failed: tuple[Task, ...]) -> AuditResult:
         """Turn the kept scores into findings and verdicts, and write all of it."""
@@ -196,9 +197,9 @@ def prepare_audit(
     cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try) if estimate else None
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
-    look = folder.look_at(plan)
+    look, data = folder.look_at(plan), everybody.about_json()
     return PreparedAudit(
-        plan, left, cost, look, job, folder, follow_up, promised, extend, keep_traces
+        plan, left, cost, look, job, folder, follow_up, promised, data, extend, keep_traces
     )
 
 

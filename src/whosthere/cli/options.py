@@ -70,6 +70,9 @@ CLOCK_CHANGE = reading(
     metavar="HOW",
     help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
 )
+ENCODING = reading(
+    None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
+)
 KNOWLEDGE = typer.Option(
     "all",
     metavar="SPEC",

@@ -13,6 +13,7 @@ import typer
 from whosthere.cli import console
 from whosthere.cli.options import (
     CLOCK_CHANGE,
+    ENCODING,
     FORCE,
     JSON,
     KNOWLEDGE,
@@ -23,17 +24,21 @@ from whosthere.cli.options import (
     published,
     reading,
     results,
+    with_options,
 )
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
+    from datetime import date as date_
+
     from whosthere.adversary.attacks import Answer
 
 _OUT = results(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
 
 
 def release(
+    ctx: typer.Context,
     traces: Path = TRACES,
     *,
     mechanism: str = MECHANISM,
@@ -42,6 +47,12 @@ def release(
     ),
     seed: int | None = published(
         None, min=0, help="The same seed gives the same result, bit for bit."
+    ),
+    audit: Path | None = published(
+        None,
+        metavar="RUN",
+        help="Folder of an audit. Refuses anything but a mechanism and group size that it accepted "
+        "on these traces, and writes into the release by which audit and policy.",
     ),
     out: Path = _OUT,
     json: bool = JSON,
@@ -54,8 +65,11 @@ def release(
     a seed is a trial without any guarantee.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
-    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
+    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
     """
+    from whosthere.auditing.acceptance import acceptance, not_audited
+    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
@@ -65,7 +79,11 @@ def release(
     chosen = Mechanism.parse(mechanism)
     everybody = Traces.load(traces)
     refuse_one_person(everybody, group_size)
-    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
+    audited = None
+    if audit is not None:
+        found = load_audit(audit)
+        audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
+    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
     ledger = made.release.ledger
     measured = asdict(utility(made.release.counts, made.truth))
@@ -76,6 +94,7 @@ def release(
                 "group_size": made.release.group_size,
                 "mechanism": str(chosen),
                 "guarantee": None if ledger is None else ledger.to_json(),
+                "audit": None if audited is None else asdict(audited),
                 "visits_dropped": made.share_dropped,
                 "utility": measured,
             }
@@ -92,6 +111,9 @@ def release(
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
     say_written(out)
+    if audited is None:
+        warning = with_options(not_audited(group_size, everybody), ctx)
+    console.say(f"Warning: {warning}." if audited is None else f"Audit: {audited}.")
 
 
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
@@ -119,7 +141,7 @@ _column = partial(
 
 def import_(
     counts: Path = typer.Argument(
-        metavar="TABLE", help="CSV or Parquet with region, time and count."
+        metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
     ),
     *,
     group_size: int = published(..., "--group-size", "-m", help="How many people were counted."),
@@ -145,6 +167,16 @@ def import_(
     thousands: str | None = reading(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
     ),
+    sheet: str | None = reading(
+        None, metavar="NAME", help="Of a workbook: the sheet, by name or number; default the first."
+    ),
+    header_row: int | None = reading(
+        None, min=1, help="The row that names the columns, if titles stand above it."
+    ),
+    date: str | None = reading(
+        None, metavar="DAY", help="The day, if the table has times of day only: 2024-05-01."
+    ),
+    encoding: str | None = ENCODING,
     region_column: str | None = _column(),
     time_column: str | None = _column(),
     date_column: str | None = _column(),
@@ -191,6 +223,10 @@ def import_(
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
         thousands=thousands,
+        sheet=sheet,
+        header_row=header_row,
+        date=None if date is None else _day(date),
+        encoding=encoding,
     )
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
@@ -221,6 +257,15 @@ def import_(
         "its table."
     )
     say_written(out)
+
+
+def _day(text: str) -> date_:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 _whom = partial(typer.Option, rich_help_panel="Whom the attacker knows")

@@ -158,11 +158,12 @@ def show_audit(
         _show_named_targets(result)
     _show_first_screen(result)
     if result.folder is not None:
+        from whosthere.auditing.store import NOTE
         from whosthere.reporting.report import REPORT
 
         console.say(
-            f"The folder {result.folder} is private; the report is {result.folder / REPORT}. "
-            f"More: whosthere inspect {result.folder} --explain"
+            f"The report is {result.folder / REPORT}. The folder {result.folder} is private: its "
+            f"{NOTE} says which files may leave the house. More: whosthere inspect {result.folder}"
         )
 
 
