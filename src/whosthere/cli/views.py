@@ -244,7 +244,9 @@ def _tables(file: Path, kind: str | None) -> _Found:
 
 def _rows_of(sources: list[Source]) -> dict[str, Any]:
     """Describe tables that have the same columns."""
-    names = list(sources[0].columns)
+    from whosthere.data.reading.columns import showable
+
+    names = showable(sources[0].columns)
     return {
         "rows": sum(source.count() for source in sources),
         "columns": names if len(names) <= 40 else [listed(names)],

@@ -22,6 +22,7 @@ METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
 _LONGEST_SHOWN = 120
 _MAGIC = b"PAR1"
+_FORMULA, _NUMBER = r"^'*[=+\-@\t\r]", r"^[+-]?\d+(?:[.,]\d+)?$"
 _AGAIN = "Write or copy it again"
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 """Permissions of what may be about people: its owner may read and write it, and nobody else."""
@@ -177,6 +178,17 @@ def _is_of_another_format(path: Path) -> bool:
         return not _MAGIC.startswith(file.read(len(_MAGIC)))
 
 
+def for_sheets(texts: pl.Series) -> pl.Series:
+    """Write an apostrophe before texts that a spreadsheet would take for a formula, and run."""
+    risky = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    return texts.zip_with(~risky, "'" + texts)
+
+
+def from_sheets(texts: pl.Series) -> pl.Series:
+    """Undo `for_sheets`."""
+    return texts.str.replace(rf"^'({_FORMULA[1:]})", "$1")
+
+
 def existing(path: Path) -> Path:
     """Return `path` if something readable is there, and refuse it otherwise."""
     try:
@@ -184,7 +196,8 @@ def existing(path: Path) -> Path:
     except (OSError, ValueError) as error:
         raise _no_path(error, path) from error
     if not there:
-        raise FileError("does not exist", where=path, fix="Check the path")
+        problem = "is a link that leads nowhere" if path.is_symlink() else "does not exist"
+        raise FileError(problem, where=path, fix="Check the path")
     if not os.access(path, os.R_OK):
         raise FileError("cannot be read (permission denied)", where=path)
     return path

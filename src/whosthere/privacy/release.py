@@ -14,7 +14,14 @@ import polars as pl
 from whosthere.arrays import frozen, own
 from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
-from whosthere.data.files import existing, new_file, read_table, write_table
+from whosthere.data.files import (
+    existing,
+    for_sheets,
+    from_sheets,
+    new_file,
+    read_table,
+    write_table,
+)
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
@@ -250,7 +257,9 @@ class Release:
                 new_file(description, force=force, public=True) as new_description,
             ):
                 new_description.write_text(head, encoding="utf-8")
-                self.to_table().write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+                table = self.to_table()
+                table = table.with_columns(for_sheets(table["region"]))
+                table.write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
         else:
             raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
 
@@ -285,7 +294,7 @@ class Release:
             release = cls(values.reshape(facts.shape), facts, ledger, audited)
             release._check_rows(table)
         except _DAMAGES as error:
-            unfit = isinstance(error, KeyError | TypeError)
+            unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release
@@ -351,6 +360,7 @@ def _read_csv(path: Path) -> pl.DataFrame:
     schema = {"region": pl.String, "epoch_start": pl.String, "count": pl.Int32}
     try:
         table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
-        return table.select(*schema, *(["withheld"] if "withheld" in table.columns else []))
+        kept = [*schema, *(["withheld"] if "withheld" in table.columns else [])]
+        return table.select(kept).with_columns(from_sheets(table["region"]))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError("cannot be read as a release", where=path, fix=_AGAIN) from error
