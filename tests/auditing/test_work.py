@@ -320,10 +320,11 @@ class TestIdentity:
 
 SCRIPT = """
 import sys
+print("begun")
 import whosthere as wt
 {attack}
 result = wt.audit(sys.argv[1], mechanisms="raw", group_size=8, attacks=Mine(0.5), targets=2,
-                  releases=4, workers=2)
+                  releases=4, workers=2, what_if=False)
 assert not result.failed_tasks
 print(result.scores.filter(result.scores["attack"] != "ceiling")["score"].to_list())
 """
@@ -342,7 +343,9 @@ def test_a_script_needs_no_guard(job, tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    scores = json.loads(done.stdout)
+    begun, said = done.stdout.splitlines()
+    assert begun == "begun"
+    scores = json.loads(said)
     assert len(scores) == 8
     assert all(score % 1 == 0.5 for score in scores)
 
