@@ -23,8 +23,12 @@ from whosthere.data.cities import simulate
 from whosthere.errors import FileError
 from whosthere.game import leaks
 
+MECHANISMS = ("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)")
+FEW = "groups=20, validation=10"
+ATTACKS = (f"knock-knock({FEW})", f"zero-knowledge({FEW}, reference=60)", "likelihood-ratio")
 OPTIONS = AuditOptions.of(
-    mechanisms=("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
+    mechanisms=MECHANISMS,
+    attacks=ATTACKS,
     group_sizes=50,
     targets=4,
     releases=4,
@@ -32,8 +36,8 @@ OPTIONS = AuditOptions.of(
 )
 N_TASKS = 8
 TYPED = [
-    *("--mechanism", "raw"),
-    *("--mechanism", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
+    *(typed for one in MECHANISMS for typed in ("--mechanism", one)),
+    *(typed for one in ATTACKS for typed in ("--attack", one)),
     *("--group-size", "50", "--targets", "4", "--releases", "4", "--seed", "3"),
 ]
 # Five variants of one attack, and two knowledges, that all meet the same releases.
