@@ -18,8 +18,10 @@ from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
+from whosthere.auditing.acceptance import acceptance, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.loading import load_audit
+from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
@@ -317,6 +319,7 @@ def publish(
     *,
     group_size: int | None = None,
     seed: int | None = None,
+    audit: Reported | None = None,
 ) -> Publication:
     """Count a group of people per region and epoch, and protect the counts.
 
@@ -330,11 +333,28 @@ def publish(
         How many people to choose at random, at least 2; all of them by default.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
+    audit
+        The result of an audit, or its folder. The release is refused unless this audit accepted
+        exactly this mechanism and group size on these traces, and says by which audit it was
+        accepted. Without it, and without a seed, there is a warning.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
     publishing.refuse_one_person(everybody, group_size)
-    return publishing.publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
+    audited = None
+    if audit is not None:
+        with _as_file(traces) as path:
+            audited = acceptance(_finished(audit), chosen, group_size, everybody, fingerprint(path))
+    made = publishing.publish(
+        everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
+    )
+    if audit is None and seed is None:
+        warnings.warn(not_audited(group_size, everybody), NotAuditedWarning, stacklevel=2)
+    return made
+
+
+class NotAuditedWarning(UserWarning):
+    """Something is published that no audit accepted."""
 
 
 def attack(

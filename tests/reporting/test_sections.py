@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from whosthere.auditing.follow_up import MeanOverTargets
+from whosthere.auditing.follow_up import FollowUp, MeanOverTargets
 from whosthere.auditing.policy import Policy
 from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.data.regions import Regions
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
@@ -397,6 +398,20 @@ class TestPlaces:
         panel = where_section(replace(full_audit, regions=nowhere)).panels[0]
         assert "map" not in panel.figures
         assert panel.table is not None
+
+    def test_outlines_are_on_the_map_and_may_take_only_so_much_room(self, full_audit):
+        """The regions of an audit have their outlines, of which a page shows only so many."""
+        squares = Regions(
+            list(full_audit.regions["id"]), full_audit.regions["lon"], full_audit.regions["lat"],
+            [[[-0.05, -0.05, 0.05, -0.05, 0.05, 0.05, -0.05, 0.05]]],
+        )  # fmt: skip
+        regions = FollowUp((), squares, None, {})._table_of_regions()
+        places = where_section(replace(full_audit, regions=regions)).panels[0].figures["map"].places
+        assert [list(map(list, place.outline)) for place in places] == [
+            [list(ring) for ring in squares.outline(row)] for row in range(len(squares))
+        ]
+        many = regions.with_columns(outline=pl.lit([[0.0] * 100_000]))
+        assert len(where_section(replace(full_audit, regions=many)).panels) == 1
 
     def test_hours_that_no_target_touched(self, full_audit):
         few = full_audit.leaks.filter((pl.col("axis") == "region") | (pl.col("index") < 24))

@@ -86,7 +86,7 @@ def audit(
     from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
-    from whosthere.auditing.store import RESULTS
+    from whosthere.auditing.store import NOTE, RESULTS
     from whosthere.reporting.report import REPORT, audit_report
 
     options = chosen_options(plan, {"group_sizes": group_size, **chosen})
@@ -125,6 +125,7 @@ def audit(
         written = [name for name in RESULTS if (out / name).exists()]
         console.say(f"Written to {out}: {', '.join(written)}")
         console.say(f"To read in a browser: {out / REPORT}")
+        console.say(f"The folder is private. {out / NOTE} says which files may leave the house.")
     if result.failed_tasks:
         console.complain(
             f"{result.failed_tasks} of {result.n_tasks} tasks failed; the results rest on "

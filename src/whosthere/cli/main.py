@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 SYSTEM_ERROR = 1
 USER_ERROR = 2
-INTERRUPTED = 130
+# Ctrl-C and SIGTERM end a command alike, each with the exit code that shells give to its signal.
+_SIGNALS: list[int] = []
 
 
 class _Command(TyperCommand):
@@ -42,7 +44,12 @@ class _Command(TyperCommand):
             raise typer.Exit(USER_ERROR) from None
         except KeyboardInterrupt as stop:  # typer would end without a word
             console.complain(str(stop) or "interrupted; no output was left half-written")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(128 + (_SIGNALS or [signal.SIGINT])[-1]) from None
+
+
+def _terminated(number: int, _frame: object) -> None:
+    _SIGNALS.append(number)
+    raise KeyboardInterrupt
 
 
 app = typer.Typer(
@@ -79,7 +86,12 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; what the system refuses ends in one message and exit code 1."""
+    """Run the command line; what the system refuses ends in one message and exit code 1.
+
+    SIGTERM stops a command as Ctrl-C does.
+    """
+    _SIGNALS.clear()
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         try:
             app()

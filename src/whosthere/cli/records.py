@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.cli.options import CLOCK_CHANGE, ENCODING, FORCE, TIME_FORMAT, TIMEZONE, with_options
 from whosthere.display import counted
-from whosthere.errors import FileError, InputError
+from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.partition import Partition
 
+_PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
 
@@ -77,8 +79,14 @@ def ingest(
         "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
     ),
     *,
-    out: Path = typer.Option(
-        ..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
+    out: Path | None = typer.Option(
+        None, "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
+    ),
+    check: bool = typer.Option(
+        False, "--check", help="List everything that is wrong with the records; write nothing."
+    ),
+    skip_bad_files: bool = typer.Option(
+        False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
     ),
     epoch_length: str = typer.Option(
         "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
@@ -86,9 +94,7 @@ def ingest(
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = typer.Option(
-        None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
-    ),
+    encoding: str | None = ENCODING,
     sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
     database: str | None = _database(
         metavar="FILE|URL",
@@ -114,12 +120,18 @@ def ingest(
     reach_km: float | None = _regions(
         help="With --antennas alone: places farther away are in no region."
     ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
     polygon_id: str | None = _regions(
         metavar="PROPERTY", help="With --polygons: the property with the region's id."
     ),
     h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
     user_column: str | None = _column(),
+    user_from_path: bool = typer.Option(
+        False,
+        "--user-from-path",
+        help="The first folder below RECORDS, or a file there, is named by the user.",
+        rich_help_panel="Columns (guessed from the usual names)",
+    ),
     time_column: str | None = _column(
         help="Times, or times of day if the date has a column of its own."
     ),
@@ -163,24 +175,30 @@ def ingest(
     from whosthere.data.reading.read import Filters, read_records
     from whosthere.data.reading.times import clock_change as known_change
 
-    if out.suffix != ".parquet":
-        raise FileError("has an unknown extension", where=out, fix="Use .parquet")
-    inputs = (records, None if database is None else Path(database), friends, regions, antennas,
-              polygons)  # fmt: skip
-    refuse_existing(out, force=force, inputs=inputs)
-    for option, given, needed, other in (
-        ("--database", database, "--sql", sql),
-        ("--reach-km", reach_km, "--antennas", antennas),
-        ("--polygon-id", polygon_id, "--polygons", polygons),
-    ):
-        if given is not None and other is None:
-            fix = f"Give {needed} too, or leave it out"
-            raise InputError(f"{option} does nothing without {needed}", fix=fix)
+    _refuse_useless_options(
+        needing=(
+            ("--database", database, "--sql", sql),
+            ("--reach-km", reach_km, "--antennas", antennas),
+            ("--polygon-id", polygon_id, "--polygons", polygons),
+        ),
+        excluding=(
+            ("--out", out, "--check", check or None),
+            ("--encoding", encoding, "--sql", sql),
+            ("--user-from-path", user_from_path or None, "--sql", sql),
+            ("--user-column", user_column, "--user-from-path", user_from_path or None),
+        ),
+    )
+    if out is not None:
+        inputs = (records, None if database is None else Path(database), friends, regions,
+                  antennas, polygons)  # fmt: skip
+        if out.suffix != ".parquet":
+            raise FileError("has an unknown extension", where=out, fix="Use .parquet")
+        refuse_existing(out, force=force, inputs=inputs)
+    elif not check:
+        raise InputError("--out is missing", fix="Name the traces to write, or use --check")
     if (records is None) == (sql is None):
         given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
         raise InputError(f"{given} given", fix="Give one of them")
-    if sql is not None and encoding is not None:
-        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
     partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     filters = Filters(
         start=_moment(start, "--from"),
@@ -199,26 +217,58 @@ def ingest(
         region=region_column,
     )
     _refuse_useless_columns(columns, partition)
-    with progress(console.err) as move:
-        traces = read_records(
-            records or Query(str(sql), database),
-            partition=partition,
-            epoch_length=parse_length(epoch_length),
-            timezone=timezone,
-            columns=columns,
-            filters=filters,
-            time_format=time_format,
-            at_clock_change=known_change(at_clock_change),
-            encoding=encoding,
-            drop_invalid=drop_invalid,
-            friends=friends,
-            progress=move,
-        )
-    traces.save(out, force=force)
+    skipped: list[InputError] | None = [] if check or skip_bad_files else None
+    try:
+        with progress(console.err) as move:
+            traces = read_records(
+                records or Query(str(sql), database),
+                partition=partition,
+                epoch_length=parse_length(epoch_length),
+                timezone=timezone,
+                columns=columns,
+                filters=filters,
+                time_format=time_format,
+                at_clock_change=known_change(at_clock_change),
+                encoding=encoding,
+                drop_invalid=drop_invalid,
+                user_from_path=user_from_path,
+                skipped=skipped,
+                friends=friends,
+                progress=move,
+            )
+    except InputError as error:
+        if not check:
+            raise
+        found = skipped if skipped and isinstance(error, EmptyError) else [*(skipped or ()), error]
+        _list_problems(map(str, found), context)
+        raise typer.Exit(_PROBLEMS_FOUND) from None
+    if out is not None:
+        traces.save(out, force=force)
     if traces.ledger is not None:
         _show(traces.ledger, context)
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
-    console.say(f"Written: {out}")
+    console.say("Nothing was written (--check)" if out is None else f"Written: {out}")
+    if check and skipped:
+        raise typer.Exit(_PROBLEMS_FOUND)
+
+
+def _list_problems(problems: Iterable[str], context: typer.Context) -> None:
+    for problem in problems:
+        console.say(f"Problem: {with_options(problem, context)}")
+
+
+def _refuse_useless_options(
+    needing: Iterable[tuple[str, object, str, object]],
+    excluding: Iterable[tuple[str, object, str, object]],
+) -> None:
+    """Refuse an option without another that it needs, or with one that it does not go with."""
+    for option, given, other, value in needing:
+        if given is not None and value is None:
+            fix = f"Give {other} too, or leave it out"
+            raise InputError(f"{option} does nothing without {other}", fix=fix)
+    for option, given, other, value in excluding:
+        if given is not None and value is not None:
+            raise InputError(f"{option} does nothing with {other}", fix="Leave it out")
 
 
 def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
@@ -306,6 +356,9 @@ def _show(ledger: Ledger, context: typer.Context) -> None:
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
         console.say(f"Note: {with_options(note, context)}.")
+    _list_problems(ledger.bad_files, context)
+    if ledger.bad_files:
+        console.say("Left out: the files with these problems")
     if ledger.not_read:
         console.say(f"Skipped: unknown extension: {listed(ledger.not_read)}")
     if ledger.friends is not None:

@@ -13,6 +13,7 @@ import typer
 from whosthere.cli import console
 from whosthere.cli.options import (
     CLOCK_CHANGE,
+    ENCODING,
     FORCE,
     JSON,
     KNOWLEDGE,
@@ -20,17 +21,21 @@ from whosthere.cli.options import (
     TIME_FORMAT,
     TIMEZONE,
     TRACES,
+    with_options,
 )
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
+    from datetime import date as date_
+
     from whosthere.adversary.attacks import Answer
 
 _OUT = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
 
 
 def release(
+    ctx: typer.Context,
     traces: Path = TRACES,
     *,
     out: Path = _OUT,
@@ -40,6 +45,12 @@ def release(
     ),
     seed: int | None = typer.Option(
         None, min=0, help="The same seed gives the same result, bit for bit."
+    ),
+    audit: Path | None = typer.Option(
+        None,
+        metavar="RUN",
+        help="Folder of an audit. Refuses anything but a mechanism and group size that it accepted "
+        "on these traces, and writes into the release by which audit and policy.",
     ),
     json: bool = JSON,
     force: bool = FORCE,
@@ -51,8 +62,11 @@ def release(
     a seed is a trial without any guarantee.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
-    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --out release.parquet`
+    --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
     """
+    from whosthere.auditing.acceptance import acceptance, not_audited
+    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
@@ -62,7 +76,11 @@ def release(
     chosen = Mechanism.parse(mechanism)
     everybody = Traces.load(traces)
     refuse_one_person(everybody, group_size)
-    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed)
+    audited = None
+    if audit is not None:
+        found = load_audit(audit)
+        audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
+    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
     ledger = made.release.ledger
     measured = asdict(utility(made.release.counts, made.truth))
@@ -73,6 +91,7 @@ def release(
                 "group_size": made.release.group_size,
                 "mechanism": str(chosen),
                 "guarantee": None if ledger is None else ledger.to_json(),
+                "audit": None if audited is None else asdict(audited),
                 "visits_dropped": made.share_dropped,
                 "utility": measured,
             }
@@ -89,6 +108,9 @@ def release(
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
     say_written(out)
+    if audited is None:
+        warning = with_options(not_audited(group_size, everybody), ctx)
+    console.say(f"Warning: {warning}." if audited is None else f"Audit: {audited}.")
 
 
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
@@ -111,7 +133,7 @@ def say_written(out: Path) -> None:
 
 def import_(
     counts: Path = typer.Argument(
-        metavar="TABLE", help="CSV or Parquet with region, time and count."
+        metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
     ),
     *,
     out: Path = _OUT,
@@ -138,6 +160,16 @@ def import_(
     thousands: str | None = typer.Option(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
     ),
+    sheet: str | None = typer.Option(
+        None, metavar="NAME", help="Of a workbook: the sheet, by name or number; default the first."
+    ),
+    header_row: int | None = typer.Option(
+        None, min=1, help="The row that names the columns, if titles stand above it."
+    ),
+    date: str | None = typer.Option(
+        None, metavar="DAY", help="The day, if the table has times of day only: 2024-05-01."
+    ),
+    encoding: str | None = ENCODING,
     region_column: str | None = typer.Option(None),
     time_column: str | None = typer.Option(None),
     date_column: str | None = typer.Option(None),
@@ -182,6 +214,10 @@ def import_(
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
         thousands=thousands,
+        sheet=sheet,
+        header_row=header_row,
+        date=None if date is None else _day(date),
+        encoding=encoding,
     )
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
@@ -200,6 +236,15 @@ def import_(
         "its table."
     )
     say_written(out)
+
+
+def _day(text: str) -> date_:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 def target(
@@ -306,6 +351,8 @@ def attack(
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
+    if not 0 < prior < 1:
+        raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
     chosen, published = parse_attack(spec), Release.load(release)
     known = read_target(target, published.regions, published.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]

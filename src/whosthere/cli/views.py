@@ -200,6 +200,7 @@ def _release(file: Path) -> _Found:
         "mechanism": str(release.mechanism),
         "description": release.describe(),
         "guarantee": unstated if ledger is None else ledger.to_json(),
+        "audit": str(release.audited or "none"),
         **_space_and_time(release),
         "cells": release.counts.size,
         "nonzero_cells": int((release.counts > 0).sum()),
@@ -243,7 +244,9 @@ def _tables(file: Path, kind: str | None) -> _Found:
 
 def _rows_of(sources: list[Source]) -> dict[str, Any]:
     """Describe tables that have the same columns."""
-    names = list(sources[0].columns)
+    from whosthere.data.reading.columns import showable
+
+    names = showable(sources[0].columns)
     return {
         "rows": sum(source.count() for source in sources),
         "columns": names if len(names) <= 40 else [listed(names)],

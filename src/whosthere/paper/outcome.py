@@ -110,11 +110,11 @@ def write_outcome(
     if figures:
         _draw(folder / FIGURES_FOLDER, finished, numbers, description)
     drawn = [file.stem for file in (folder / FIGURES_FOLDER).glob("*.svg")]
-    with new_file(folder / "results.csv", force=True) as temporary:
+    with new_file(folder / "results.csv", force=True, public=True) as temporary:
         found.results.write_csv(temporary, float_precision=6)
     with new_file(folder / "targets.parquet", force=True) as temporary:
         targets.write_parquet(temporary, compression="zstd")
-    with new_file(folder / "README.md", force=True) as temporary:
+    with new_file(folder / "README.md", force=True, public=True) as temporary:
         temporary.write_text(_page(found, dataset, finished, drawn), encoding="utf-8")
     return found
 
@@ -136,7 +136,7 @@ def _draw(
     pictures |= {name: draw(name, one.series, numbers) for name, one in finished.items()}
     for name, picture in pictures.items():
         for ending in ("svg", "png"):
-            with new_file(folder / f"{name}.{ending}", force=True) as temporary:
+            with new_file(folder / f"{name}.{ending}", force=True, public=True) as temporary:
                 picture.write(temporary, ending)
 
 

@@ -70,10 +70,17 @@ class Utility:
 
 
 def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
-    """Compare published counts with the true ones, both of shape (n_regions, n_epochs).
+    """Compare published counts with the true ones.
 
-    Withheld cells are 0 in the published counts, as in `Release.counts`: nothing of them is kept.
-    `top` is how many of the busiest regions should stay the busiest.
+    Parameters
+    ----------
+    published
+        Shape (n_regions, n_epochs). Withheld cells are 0, as in `Release.counts`: nothing of them
+        is kept.
+    truth
+        The true counts, of the same shape.
+    top
+        How many of the busiest regions should stay the busiest.
     """
     if published.shape != truth.shape:
         raise InputError(f"counts of shape {published.shape} against truth of {truth.shape}")

@@ -66,7 +66,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the page to a file, whole or not at all."""
-        with new_file(Path(path), force=force) as temporary:
+        with new_file(Path(path), force=force, public=True) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 
     def __repr__(self) -> str:

@@ -43,7 +43,9 @@ def test_rows_come_back(tmp_path, monkeypatch, encoding, packed, block, rows, se
     monkeypatch.setattr(delimited, "_BLOCK_CHARS", block)
     content = written(rows, separator).encode(encoding)
     # Some Latin-1 is UTF-8 as well, and nobody can tell.
-    assume(encoding != "latin-1" or content.isascii() or not delimited._is_utf8(content))
+    assume(
+        encoding != "latin-1" or content.isascii() or not delimited._is_utf8(content, is_cut=False)
+    )
     path = tmp_path / "r.csv"
     path.write_bytes(gzip.compress(content) if packed else content)
     assert read(path) == rows

@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -164,6 +165,20 @@ def column(name: str) -> pl.Expr:
     return pl.col(name)
 
 
+def distinct_names(header: Sequence[str]) -> list[str]:
+    """Return the names of a header; those that stand there several times, with their place."""
+    times = Counter(header)
+    return [
+        f"{name} (column {place})" if times[name] > 1 else name
+        for place, name in enumerate(header, start=1)
+    ]
+
+
+def name_in_file(name: str) -> str:
+    """Return what the file itself calls a column that `distinct_names` named."""
+    return re.sub(r" \(column \d+\)$", "", name)
+
+
 def empty(path: Path) -> EmptyError:
     """Say that a file holds nothing."""
     return EmptyError("is empty", where=path, fix="Check that it is the right file, copied whole")
@@ -178,6 +193,17 @@ def naming(where: object) -> Iterator[None]:
         if error.where is not None:
             raise
         raise RecordsError(error.problem, where=where, fix=error.fix) from error
+
+
+@contextmanager
+def skipping(skipped: list[InputError] | None) -> Iterator[None]:
+    """Note what is wrong with a file and go on without it, if there is a list to note it in."""
+    try:
+        yield
+    except InputError as error:
+        if skipped is None:
+            raise
+        skipped.append(error)
 
 
 @contextmanager
