@@ -133,9 +133,15 @@ def _open(
 
 
 def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
+    source: Source
     if ending == ".csv":
-        return open_delimited(stored, encoding=encoding)
-    return _OPENERS[ending](stored)
+        source = open_delimited(stored, encoding=encoding)
+    else:
+        source = _OPENERS[ending](stored)
+    if source.row_word != "line" or not stored.has_open_end:
+        return source
+    note = f"{stored.path.name} does not end with a line end: its last row may be cut"
+    return replace(source, notes=(*source.notes, note))
 
 
 def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None) -> list[Source]:
