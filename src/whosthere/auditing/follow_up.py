@@ -21,6 +21,7 @@ from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.data.epochs import format_length
+from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.leaks import (
     REGIONS,
     add_up,
@@ -182,6 +183,9 @@ class FollowUp:
                 "id": self.regions.ids,
                 "lon": [None] * n if self.regions.lon is None else self.regions.lon,
                 "lat": [None] * n if self.regions.lat is None else self.regions.lat,
+                "outline": [
+                    self.regions.outline(row) if n <= MOST_OUTLINES else None for row in range(n)
+                ],
             },
             schema=REGIONS,
         )

@@ -56,6 +56,7 @@ class PreparedAudit:
     _folder: RunFolder
     _follow_up: FollowUp
     _guaranteed: Mapping[str, GuaranteeForAll]
+    _data: dict[str, Any]
     _extend: bool = False
 
     def run(
@@ -115,8 +116,9 @@ class PreparedAudit:
             }
             for one in self.plan.settings
         ]
-        looked_at = {"people_looked_at": self._follow_up.n_people(self.plan)}
-        return self.plan.about_json() | {"settings": settings} | looked_at
+        looked_at = self._follow_up.n_people(self.plan)
+        about = {"data": self._data, "settings": settings, "people_looked_at": looked_at}
+        return self.plan.about_json() | about
 
     def _measured(self, policy: Policy, failed: tuple[Task, ...]) -> AuditResult:
         """Turn the kept scores into findings and verdicts, and write all of it."""
@@ -184,8 +186,8 @@ def prepare_audit(
     cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try) if estimate else None
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
-    look = folder.look_at(plan)
-    return PreparedAudit(plan, left, cost, look, job, folder, follow_up, promised, extend)
+    look, data = folder.look_at(plan), everybody.about_json()
+    return PreparedAudit(plan, left, cost, look, job, folder, follow_up, promised, data, extend)
 
 
 def do_what_is_left(

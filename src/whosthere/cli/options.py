@@ -57,6 +57,9 @@ CLOCK_CHANGE = typer.Option(
     metavar="HOW",
     help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
 )
+ENCODING = typer.Option(
+    None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
+)
 KNOWLEDGE = typer.Option("all", metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
 POLICY = typer.Option(None, metavar="FILE", help="TOML file with the limits to judge by.")
 WORKERS = typer.Option(None, min=1, help="Processes to use; default one for each processor.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.cli.options import CLOCK_CHANGE, ENCODING, FORCE, TIME_FORMAT, TIMEZONE, with_options
 from whosthere.display import counted
 from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
@@ -94,9 +94,7 @@ def ingest(
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = typer.Option(
-        None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
-    ),
+    encoding: str | None = ENCODING,
     sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
     database: str | None = _database(
         metavar="FILE|URL",
@@ -122,7 +120,7 @@ def ingest(
     reach_km: float | None = _regions(
         help="With --antennas alone: places farther away are in no region."
     ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
     polygon_id: str | None = _regions(
         metavar="PROPERTY", help="With --polygons: the property with the region's id."
     ),

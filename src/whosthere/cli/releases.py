@@ -13,6 +13,7 @@ import typer
 from whosthere.cli import console
 from whosthere.cli.options import (
     CLOCK_CHANGE,
+    ENCODING,
     FORCE,
     JSON,
     KNOWLEDGE,
@@ -26,6 +27,8 @@ from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
+    from datetime import date as date_
+
     from whosthere.adversary.attacks import Answer
 
 _OUT = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
@@ -130,7 +133,7 @@ def say_written(out: Path) -> None:
 
 def import_(
     counts: Path = typer.Argument(
-        metavar="TABLE", help="CSV or Parquet with region, time and count."
+        metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
     ),
     *,
     out: Path = _OUT,
@@ -157,6 +160,16 @@ def import_(
     thousands: str | None = typer.Option(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
     ),
+    sheet: str | None = typer.Option(
+        None, metavar="NAME", help="Of a workbook: the sheet, by name or number; default the first."
+    ),
+    header_row: int | None = typer.Option(
+        None, min=1, help="The row that names the columns, if titles stand above it."
+    ),
+    date: str | None = typer.Option(
+        None, metavar="DAY", help="The day, if the table has times of day only: 2024-05-01."
+    ),
+    encoding: str | None = ENCODING,
     region_column: str | None = typer.Option(None),
     time_column: str | None = typer.Option(None),
     date_column: str | None = typer.Option(None),
@@ -201,6 +214,10 @@ def import_(
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
         thousands=thousands,
+        sheet=sheet,
+        header_row=header_row,
+        date=None if date is None else _day(date),
+        encoding=encoding,
     )
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
@@ -219,6 +236,15 @@ def import_(
         "its table."
     )
     say_written(out)
+
+
+def _day(text: str) -> date_:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 def target(

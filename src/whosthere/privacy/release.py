@@ -288,7 +288,7 @@ class Release:
             release = cls(values.reshape(facts.shape), facts, ledger, audited)
             release._check_rows(table)
         except _DAMAGES as error:
-            unfit = isinstance(error, KeyError | TypeError)
+            unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release

@@ -16,7 +16,8 @@ from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading.distinct import Labels, Visits, sorted_order
-from whosthere.data.reading.partition import NOWHERE, UNKNOWN, WORLD, Box, Locator, lon_lat
+from whosthere.data.reading.extent import WORLD, Box, lon_lat
+from whosthere.data.reading.partition import NOWHERE, UNKNOWN, Locator
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, RecordsError
 
@@ -59,6 +60,8 @@ class Gathering:
     invalid, resolved, n_unknown
         Rows that were not valid, and local times of a clock change that were read, by reason;
         records in a region that is not known.
+    at_zero
+        Records in some region at longitude 0 and latitude 0.
     furthest, balance
         By user: the last `Fate` of a record, and records of the time window inside the regions
         less those outside.
@@ -74,6 +77,7 @@ class Gathering:
     invalid: Counter[str] = field(default_factory=Counter)
     resolved: Counter[str] = field(default_factory=Counter)
     n_unknown: int = 0
+    at_zero: int = 0
     furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     visits: Visits = field(default_factory=Visits)
@@ -113,7 +117,9 @@ class Gathering:
                 raise unknown_region(batch, int(at[np.argmax(unknown)]))
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
-            region, epoch = region[~lost], epoch[~lost]
+            region, epoch, places = region[~lost], epoch[~lost], places.filter(pl.Series(~lost))
+        if "lon" in places.columns:
+            self.at_zero += int(((places["lon"] == 0) & (places["lat"] == 0)).sum())
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
         return fates, cell_at(region, epoch, self.epochs.n)
 

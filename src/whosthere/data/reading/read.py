@@ -14,10 +14,11 @@ from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
+from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
 from whosthere.data.reading.gather import Gathering, assembled, unknown_region
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
-from whosthere.data.reading.partition import UNKNOWN, WORLD, Box, Partition, lon_lat
-from whosthere.data.reading.queries import Query
+from whosthere.data.reading.partition import UNKNOWN, Partition
+from whosthere.data.reading.queries import ZONE, Query, QuerySource
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs
 from whosthere.data.reading.times import (
@@ -30,6 +31,7 @@ from whosthere.data.reading.times import (
     TimeReader,
     time_form,
 )
+from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]
 
-# Quantiles are found to a ten-thousandth of a degree (11 m), from counts and not from a sort,
-# so that memory does not grow with the number of records.
-_BINS_A_DEGREE = 10_000
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
 # So many users with one record each are no chance.
@@ -94,7 +93,7 @@ class Survey:
         self.invalid: Counter[str] = Counter()
         self._window = window
         self._box_quantile = box_quantile
-        self._axes: list[_Axis] = []
+        self._extent = Extent()
 
     def add(self, batch: Batch) -> None:
         """Take a batch in."""
@@ -108,47 +107,18 @@ class Survey:
         self.first = min(self.first, int(micros.min()))
         self.last = max(self.last, int(micros.max()))
         if "lon" in batch.records.columns:
-            self._axes = self._axes or [_Axis(limit, self._box_quantile) for limit in (180, 90)]
-            for axis, degrees in zip(self._axes, lon_lat(batch.records), strict=True):
-                axis.add(degrees[kept])
+            lon, lat = lon_lat(batch.records)
+            self._extent.add(lon[kept], lat[kept])
 
     @property
     def box(self) -> Box:
         """The box that holds the records; the world where they name regions."""
-        if not self._axes:
-            return WORLD
-        (west, east), (south, north) = (axis.range() for axis in self._axes)
-        return Box(west, south, east, north)
+        return self._extent.box(self._box_quantile)
 
-
-class _Axis:
-    """The range of one coordinate, all of it or its middle part."""
-
-    def __init__(self, limit: int, quantile: float | None) -> None:
-        self._limit = limit
-        self._quantile = quantile
-        self._low, self._high = np.inf, -np.inf
-        self._bins = np.zeros(0 if quantile is None else 2 * limit * _BINS_A_DEGREE + 1, np.int64)
-
-    def add(self, degrees: NDArray[np.float64]) -> None:
-        self._low = min(self._low, float(degrees.min()))
-        self._high = max(self._high, float(degrees.max()))
-        if self._quantile is not None:
-            bins = ((degrees + self._limit) * _BINS_A_DEGREE).astype(np.int64)
-            # The records of a batch mostly lie in a small part of the world.
-            first = int(bins.min())
-            found = np.bincount(bins - first)
-            self._bins[first : first + found.size] += found
-
-    def range(self) -> tuple[float, float]:
-        if self._quantile is None:
-            return self._low, self._high
-        cumulated = np.cumsum(self._bins)
-        tail = (1 - self._quantile) / 2 * cumulated[-1]
-        low = np.searchsorted(cumulated, tail, side="right") / _BINS_A_DEGREE - self._limit
-        high_bin = np.searchsorted(cumulated, cumulated[-1] - tail, side="left") + 1
-        high = high_bin / _BINS_A_DEGREE - self._limit
-        return max(float(low), self._low), min(float(high), self._high)
+    @property
+    def strays(self) -> str | None:
+        """What is to be said of points far away from all others, unless a box leaves them out."""
+        return None if self._box_quantile is not None else self._extent.about_strays("records")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +286,9 @@ def read_records(
             *_notes_on_files(layouts, rows),
             *(() if time_format is not None else _notes_on_forms(tables)),
             *_notes_on_times(gathering.resolved, times),
+            *_notes_on_zone(layouts, timezone),
             *_notes_on_users(gathering, names["user"]),
+            *_notes_on_places(partition, look, gathering),
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)
@@ -466,6 +438,15 @@ def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
             )
 
 
+def _notes_on_zone(layouts: Sequence[Layout], timezone: str | None) -> Iterator[str]:
+    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
+    if timezone is None and by_query and _zone_of_times(layouts) is not None:
+        yield (
+            f"a database does not keep the time zone of its times, so days begin at midnight "
+            f"{ZONE}. Say which zone is local (`timezone`)"
+        )
+
+
 def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
     n_users = len(gathering.users)
     if n_users == gathering.records.sum() and n_users > _FEW_USERS:
@@ -473,6 +454,17 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
             "the rows. If it does, say which column holds the user (`columns.user`)"
         )
+
+
+def _notes_on_places(partition: Partition, look: Survey, gathering: Gathering) -> Iterator[str]:
+    if partition.needs_box and look.strays is not None:
+        yield look.strays
+    if gathering.at_zero:
+        yield (
+            "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
+            f"{counted(gathering.at_zero, 'record')}"
+        )
+    yield from gathering.locator.notes()
 
 
 def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:
