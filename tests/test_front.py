@@ -190,9 +190,7 @@ def test_options_are_the_base_and_arguments_override_them(traces):
     )
     plain = wt.audit(traces, plan=options, workers=1, what_if=False)
     assert plain.plan["releases"] == 4
-    changed = wt.audit(
-        traces, plan=options, mechanisms="raw", releases=6, workers=1, what_if=False
-    )
+    changed = wt.audit(traces, plan=options, mechanisms="raw", releases=6, workers=1, what_if=False)
     assert list(changed.plan["contests"]) == [f"raw, m={M}"]
     assert changed.plan["releases"] == 6
     assert changed.plan["targets"] == plain.plan["targets"]
