@@ -248,6 +248,8 @@ class Table:
         rng = self.rng
         if rng.random() < 0.3:
             self.tell("--epoch", self.length)
+        if self.kind == "parquet" and len(set(rows[0])) < len(rows[0]):
+            self.kind = "csv"
         path = folder / f"t.{self.kind}"
         if self.kind == "parquet":
             head, *body = rows
