@@ -138,7 +138,7 @@ class PreparedAudit:
             plan, tests, controls, policy, self._guaranteed, look=look, failed=failed
         )
         targets = per_target(tests)
-        tests, controls = tests.drop(OF_CHECKS), controls.drop(OF_CHECKS)
+        tests, controls = tests.drop(OF_CHECKS).drop_nulls("score"), controls.drop(OF_CHECKS)
         for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
             folder.write_results(name, table)
         result = AuditResult(

@@ -140,6 +140,7 @@ _column = partial(
 
 
 def import_(
+    ctx: typer.Context,
     counts: Path = typer.Argument(
         metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
     ),
@@ -163,6 +164,9 @@ def import_(
     ),
     markers: list[str] | None = reading(
         None, "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
+    ),
+    zeros: list[str] | None = reading(
+        None, "--zero", help="What stands for a count of 0, such as '-'. Can be repeated."
     ),
     thousands: str | None = reading(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
@@ -222,6 +226,7 @@ def import_(
         at_clock_change=at_change,
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
+        zeros=tuple(zeros or ()),
         thousands=thousands,
         sheet=sheet,
         header_row=header_row,
@@ -249,7 +254,7 @@ def import_(
         f"{imported.n_withheld:,} withheld"
     )
     for note in imported.notes:
-        console.say(f"Note: {note}.")
+        console.say(f"Note: {with_options(note, ctx)}.")
     console.say(
         "Guarantee: none, as the mechanism gives none."
         if release.mechanism.guarantee is None

@@ -100,6 +100,11 @@ class Scheme:
         return tuple(table.mechanism for table in self.tables)
 
     @property
+    def has_law(self) -> bool:
+        """Whether the chances of all published counts are known."""
+        return all(mechanism.has_law for mechanism in self.mechanisms)
+
+    @property
     def key(self) -> tuple[str | int, ...]:
         """What random numbers belong to: what is done, however it is written, and to how many.
 

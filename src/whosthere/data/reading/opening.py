@@ -139,9 +139,15 @@ def _open(
 
 
 def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
+    source: Source
     if ending == ".csv":
-        return open_delimited(stored, encoding=encoding)
-    return _OPENERS[ending](stored)
+        source = open_delimited(stored, encoding=encoding)
+    else:
+        source = _OPENERS[ending](stored)
+    if source.row_word != "line" or not stored.has_open_end:
+        return source
+    note = f"{stored.path.name} does not end with a line end: its last row may be cut"
+    return replace(source, notes=(*source.notes, note))
 
 
 def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None) -> list[Source]:
@@ -161,10 +167,12 @@ def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None
         if ending is None or ending == _ZIP:
             not_read.append(name)
             continue
-        with skipping(skipped), readable(path / name):
+        # A member may be named like a file elsewhere.
+        shown = path / name.lstrip("/")
+        with skipping(skipped), readable(shown):
             if not member.file_size:
-                raise empty(path / name)
-            stored = Stored(path / name, partial(_open_member, path, name))
+                raise empty(shown)
+            stored = Stored(shown, partial(_open_member, path, name))
             sources.append(_open_one(stored, ending, encoding))
     if not sources and len(skipped or ()) == n_skipped:
         raise RecordsError("is a zip file without tables", where=path, fix=f"Expected: {_EXPECTED}")
