@@ -137,7 +137,7 @@ def test_an_audit_fits_on_a_screen(traces, tmp_path, whosthere):
     code, shown, progress = whosthere("audit", traces, *QUICK, *two, "--out", run)
     assert code == 0
     assert "finds" in shown
-    assert f"The report is {run / 'report.html'}. The folder {run} is private" in shown
+    assert f"The report is {run / 'report.html'}. The folder is private: its" in shown
     assert len(shown.splitlines()) < 24
     assert len(progress.splitlines()) < 5
     assert "What will be run" not in shown
