@@ -26,6 +26,14 @@ result = wt.audit("traces.parquet", mechanisms=["suppress(k=1)", "laplace(eps=1)
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
+
+
 @pytest.fixture(scope="module")
 def traces():
     return wt.simulate("milan-like", seed=5, users=300, regions=9, days=2).traces()
@@ -190,9 +198,7 @@ def test_options_are_the_base_and_arguments_override_them(traces):
     )
     plain = wt.audit(traces, plan=options, workers=1, what_if=False)
     assert plain.plan["releases"] == 4
-    changed = wt.audit(
-        traces, plan=options, mechanisms="raw", releases=6, workers=1, what_if=False
-    )
+    changed = wt.audit(traces, plan=options, mechanisms="raw", releases=6, workers=1, what_if=False)
     assert list(changed.plan["contests"]) == [f"raw, m={M}"]
     assert changed.plan["releases"] == 6
     assert changed.plan["targets"] == plain.plan["targets"]

@@ -118,6 +118,14 @@ def two():
         yield Kept(workers)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
+
+
 @pytest.fixture(scope="module")
 def people():
     return wt.simulate("milan-like", seed=7, users=200, days=1, regions=25).traces()
