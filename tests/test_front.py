@@ -224,7 +224,7 @@ def test_a_policy_may_be_given_in_any_form(traces, tmp_path):
 
 
 def test_publish(folder, traces):
-    made = wt.publish(traces, "suppress(k=1)")
+    made = wt.publish(traces, "suppress(k=1)", seed=1)
     assert isinstance(made, Publication)
     assert made.release.group_size == traces.n_users
     assert np.array_equal(made.truth, traces.counts())

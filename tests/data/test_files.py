@@ -7,7 +7,15 @@ import sys
 import polars as pl
 import pytest
 
-from whosthere.data.files import new_file, read_metadata, read_table, write_table
+from whosthere.data.files import (
+    for_sheets,
+    from_sheets,
+    new_file,
+    read_metadata,
+    read_table,
+    write_table,
+)
+from whosthere.data.reading.columns import plain_ids
 from whosthere.errors import FileError
 
 
@@ -98,3 +106,12 @@ def test_files_need_no_pyarrow(traces, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert (tmp_path / "t.parquet").read_bytes() == (tmp_path / "u.parquet").read_bytes()
+
+
+def test_what_is_safe_in_sheets_comes_back():
+    names = ["=1+1", "+cmd", "-x", "@a", "'=x", "''-y", "\tz", "-5", "+3,5", "L'Aquila", "'a", "a"]
+    written = for_sheets(pl.Series(names))
+    assert not any(text[0] in "=@\t\r" or text[:2] in {"+c", "-x"} for text in written)
+    assert [text for text, name in zip(written, names, strict=True) if text == name] == names[7:]
+    assert from_sheets(written).to_list() == names
+    assert plain_ids(written).to_list() == names

@@ -194,7 +194,8 @@ def test_no_secret_is_in_the_files(rng, tmp_path, ending):
     else:
         assert set(pl.read_csv(tmp_path / "r.csv")["count"]) == {0}
         head = json.loads((tmp_path / "r.csv-metadata.json").read_text())
-    public = {"kind", "group_size", "mechanism", "description", "guarantee", "regions", "epochs"}
+    public = {"kind", "group_size", "mechanism", "description", "guarantee", "audit"}
+    public |= {"regions", "epochs"}
     assert set(head) - {"format"} == public
 
 

@@ -100,6 +100,9 @@ WRONG = [
     (INGEST.format("swapped.csv --grid 2x2"), "swapped.csv, line 14", "swapped? Correct"),
     (INGEST.format("unknown.csv --regions regions.csv"), "unknown.csv, line 14", "invalid rows"),
     (INGEST.format("traces-cut.parquet"), "traces-cut.parquet", "Is the file whole"),
+    ("ingest records.csv", "--out is missing", "or use --check"),
+    (INGEST.format("records.csv --check"), "--out does nothing with --check", "Leave it out"),
+    (INGEST.format("records.csv --user-from-path --user-column a"), "--user-column", "Leave it"),
     # friends
     (INGEST.format("records.csv --friends none.csv"), "none.csv", "Check the path"),
     (INGEST.format("records.csv --friends hollow"), "hollow", "Name a file"),
@@ -291,7 +294,6 @@ def test_permission_denied(whosthere, refused, tmp_path_factory):
         "simulate milan-like",
         "simulate milan-like -o out --users many",
         "simulate milan-like -o out --seed -1",
-        "ingest records.csv",
         "ingest records.csv -o out.parquet --min-visits 0",
         "ingest records.csv -o out.parquet --gird 2x2",
         "release traces.parquet -o out.parquet",

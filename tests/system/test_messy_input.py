@@ -427,7 +427,11 @@ def test_a_column_that_seems_to_number_the_rows_is_noted(ingested, records, whos
         ("user,User,time,region", "the user: user, User", "--user-column"),
         ("id,subscriber_hash,timestamp,region", "the user: id, subscriber_hash", "--user-column"),
         ("user,timestamp,TimeStamp,region", "the time: timestamp, TimeStamp", "--time-column"),
-        ("user,time,region,region", "the region: region, region_duplicated_0", "--region-column"),
+        (
+            "user,time,region,region",
+            "the region: region (column 3), region (column 4)",
+            "--region-column",
+        ),
         ("user,time,CI,ci", "the region: CI, ci", "--region-column"),
     ],
 )
@@ -436,6 +440,28 @@ def test_columns_that_serve_equally_well_are_refused(refused, records, header, c
     message = refused(*INGEST)
     assert f"records.csv: has several columns that may hold {candidates}." in message
     assert f"({option})" in message
+
+
+def test_a_column_that_is_there_twice_is_chosen_by_its_place(refused, ingested, records):
+    records(table("1,2,2024-04-05T10:00Z,a", header="user,user,time,region"))
+    named = (*INGEST, "--user-column")
+    assert "no column 'user'. Known: user (column 1), user (column 2)" in refused(*named, "user")
+    assert ingested(*named, "user (column 2)")[0].users == ("2",)
+
+
+@pytest.mark.parametrize(
+    "header", [b"3247\xff0000123,t,r", b"na\xefme4711,t,r", b"\x93u\x94,t,r", b"u3247000,t,r"]
+)
+def test_a_header_that_may_hold_an_id_is_not_shown(refused, folder, header):
+    (folder / "records.csv").write_bytes(header + b"\nu1,2024-04-05T10:00Z,a\n")
+    message = refused(*INGEST)
+    assert "has no column for the user (found (unreadable), t, r)" in message
+
+
+@pytest.mark.parametrize("end", [b"\xe2", b"\xe2\x82", b"\xf0\x9f\x98"])
+def test_a_header_may_end_within_a_letter(whosthere, folder, end):
+    (folder / "records.csv").write_bytes(b"regi" + end)
+    assert whosthere(*INSPECT)[0] == 0
 
 
 def test_a_better_name_wins_over_another(ingested, records):
@@ -454,7 +480,10 @@ def test_ids_that_differ_by_spaces_only_are_counted(ingested, records):
     traces, out = ingested(*INGEST)
     assert traces.shape == (4, 1)
     assert traces.n_users == 5
-    assert "Note: 3 user ids differ from one another only by spaces around them, and count" in out
+    assert (
+        "Note: 3 user ids differ from one another only by spaces or quotes around them, and count"
+        in out
+    )
     assert "Note: 2 region ids differ" in out
     # Spaces around every id, as after a comma, are nothing to note.
     records(table("u1, 2024-04-05T10:00Z, a", "u2, 2024-04-05T10:00Z, b"))

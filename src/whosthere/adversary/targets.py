@@ -10,7 +10,7 @@ import polars as pl
 
 from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits, check_guess
 from whosthere.data.cells import cell_at, region_and_epoch
-from whosthere.data.files import new_file
+from whosthere.data.files import for_sheets, new_file
 from whosthere.data.reading.columns import Columns, joined_ids, parts_of
 from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.times import to_utc_micros
@@ -70,7 +70,8 @@ def write_target(
         times = {"timestamp": starts.dt.convert_time_zone(epochs.timezone)}
     else:
         region, times = np.array(knowledge.places(epochs.n)), {}
-    table = pl.DataFrame({"region": [regions.ids[row] for row in region], **times})
+    names = for_sheets(pl.Series([regions.ids[row] for row in region], dtype=pl.String))
+    table = pl.DataFrame({"region": names, **times})
     with new_file(path, force=force) as temporary:
         table.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from whosthere._version import __version__
-from whosthere.data.files import existing, new_file, refuse_existing
+from whosthere.data.files import (
+    FULL,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    existing,
+    new_file,
+    refuse_existing,
+)
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
@@ -36,16 +43,19 @@ def only_one(folder: Path, what: str = "audit") -> Iterator[None]:
     """Hold the lock of a folder, or refuse at once if somebody else holds it.
 
     The operating system releases the lock when the process ends, even if it is killed. The folder
-    is created if it does not exist. `what` is at work in such a folder, for the message.
+    is created, for its owner alone, if it does not exist. `what` is at work in such a folder, for
+    the message.
     """
-    lock = FileLock(folder / LOCK, blocking=False)
+    lock = FileLock(folder / LOCK, mode=PRIVATE_FILE, blocking=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         problem = f"another {what} is at work in this folder"
         raise FileError(problem, where=folder, fix="Wait until it has ended") from None
     except OSError as error:
+        if error.errno in FULL:
+            raise
         problem = f"cannot be written or locked ({error.strerror or error})"
         raise FileError(problem, where=folder, fix="Name another folder") from error
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +60,8 @@ class AuditResult:
     folder
         Where all of it is kept; None if it was kept nowhere.
     regions
-        The regions that leaks and marginals are about: index, id, and position where it is known.
+        The regions that leaks and marginals are about: index, id, and position
+        and outline where these are known.
     leaks, marginals
         Where and when people are found, and what an attacker sees of where and when people are;
         the columns are described in `whosthere.game.leaks`. Empty where it was not measured, or a
@@ -91,6 +94,12 @@ class AuditResult:
         """What was done, as a JSON object."""
         plan: Mapping[str, Any] = self.manifest["plan"]
         return plan
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of all that decides the scores: the plan, the traces, the software."""
+        deciding = {part: self.manifest[part] for part in ("plan", "traces", "versions")}
+        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
     @property
     def n_targets(self) -> int:

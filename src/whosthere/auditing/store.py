@@ -25,7 +25,7 @@ from whosthere.auditing.manifest import (
     versions,
     write_json,
 )
-from whosthere.data.files import new_file, read_metadata, read_table, write_table
+from whosthere.data.files import add_line, new_file, read_metadata, read_table, write_table
 from whosthere.errors import FileError
 from whosthere.game.scoring import NOTHING, Scored, tests_and_controls
 from whosthere.inference.looks import Look
@@ -42,19 +42,28 @@ if TYPE_CHECKING:
 KIND = "audit task"
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 4
-RESULTS = (
-    "findings.json",
-    "verdicts.json",
-    "scores.parquet",
-    "control.parquet",
-    "targets.parquet",
-    "leaks.parquet",
-    "marginals.parquet",
-    "regions.parquet",
-    "what_if.json",
-    "manifest.json",
-    "log.txt",
-)
+NOTE = "README.txt"
+KEPT = "traces.parquet"
+"""The traces of records that were audited directly."""
+MAY_LEAVE = {
+    "report.html": "all of it, to read in a browser",
+    "verdicts.json": "the verdicts by the policy",
+    "findings.json": "every metric, with its interval",
+    "leaks.parquet": "where and when people are found: sums over 5 people or more",
+    "marginals.parquet": "how visits are spread: shares of 5 people or more",
+    "regions.parquet": "the regions that these two name",
+    "what_if.json": "what coarser tables would change",
+}
+"""What may be given to those who decide about a release: no numbers about single people."""
+STAYS = {
+    KEPT: "everybody's visits, if records were audited directly",
+    "scores.parquet": "a row for each score of a person",
+    "control.parquet": "the same of the controls",
+    "targets.parquet": "a row for each person who was attacked",
+    "manifest.json": "what was planned, with the rows of these people in the traces",
+    "log.txt": "what was done when, with the rows of these people",
+}
+RESULTS = (*(name for name in MAY_LEAVE if name != "report.html"), *STAYS, NOTE)
 
 
 def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
@@ -90,15 +99,20 @@ class RunFolder:
         `known` is what readers of the results must know and scores do not depend on.
         """
         self.check(identity, extend=extend)
-        if self._manifest.exists():
-            found = json_object(self._manifest)
-            if found["plan"] != identity["plan"]:
-                self._forget_results()
-            wanted = found | identity | known
-            if found != wanted:
-                write_json(self._manifest, wanted)
-            return
-        about = {
+        found = json_object(self._manifest) if self._manifest.exists() else self._about()
+        if found.get("plan", identity["plan"]) != identity["plan"]:
+            self._forget_results()
+        wanted = found | identity | known
+        if found != wanted:
+            write_json(self._manifest, wanted)
+        if not (self.path / NOTE).exists():
+            with new_file(self.path / NOTE) as temporary:
+                temporary.write_text(what_may_leave(), encoding="utf-8")
+
+    @staticmethod
+    def _about() -> dict[str, Any]:
+        """Return what a new manifest says of when and where the audit began."""
+        return {
             "format": FORMAT_VERSION,
             "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
@@ -109,7 +123,6 @@ class RunFolder:
             "python": platform.python_version(),
             "looks": [],
         }
-        write_json(self._manifest, identity | known | about)
 
     def known(self, name: str) -> object:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
@@ -125,8 +138,8 @@ class RunFolder:
 
     def _forget_results(self) -> None:
         """Remove what rests on fewer targets or releases; the tasks stay."""
-        for name in (*RESULTS, "report.html"):
-            if name not in {"manifest.json", "log.txt"}:
+        for name in (*MAY_LEAVE, *STAYS):
+            if name not in {KEPT, MANIFEST, "log.txt"}:
                 (self.path / name).unlink(missing_ok=True)
 
     def scored(self, plan: Plan, task: Task) -> Scored:
@@ -191,12 +204,30 @@ class RunFolder:
     def log(self, line: str) -> None:
         """Add a line to the log."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{now} {line}\n")
+        add_line(self.path / "log.txt", f"{now} {line}")
 
     def _task_file(self, plan: Plan, task: Task) -> Path:
         number = plan.schemes.index(task.scheme)
         return self.path / "tasks" / f"{task.what}-{task.number}-scheme-{number}.parquet"
+
+
+def what_may_leave() -> str:
+    """Return the note of a run folder on which of its files are private."""
+    stays = STAYS | {"tasks": "the scores of each finished task"}
+    leave, stay = (
+        "\n".join(f"  {name:<18} {what}" for name, what in some.items())
+        for some in (MAY_LEAVE, stays)
+    )
+    return f"""This folder holds the results of an audit by whosthere. It is private.
+
+These files may be given to those who decide about a release. They name nobody and hold no number
+about a single place of fewer than 5 people. They were measured on real people, so they are not
+for publication:
+{leave}
+
+These must not leave the house. Whoever has the traces can tell whose rows they are:
+{stay}
+"""
 
 
 @contextmanager

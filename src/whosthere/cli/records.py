@@ -9,30 +9,47 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import CLOCK_CHANGE, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.cli.options import (
+    CLOCK_CHANGE,
+    ENCODING,
+    FORCE,
+    JSON,
+    TIME_FORMAT,
+    TIMEZONE,
+    reading,
+    results,
+    with_options,
+)
 from whosthere.display import counted
-from whosthere.errors import FileError, InputError
+from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.partition import Partition
+    from whosthere.data.traces import Traces
 
+_PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
+
+
+_size = partial(typer.Option, rich_help_panel="Size")
 
 
 def simulate(
     city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
     *,
-    out: Path = typer.Option(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
-    seed: int = typer.Option(0, min=0, help="Same seed, same city."),
-    users: int | None = typer.Option(None, help="How many people."),
-    regions: int | None = typer.Option(None, help="How many regions."),
-    days: int | None = typer.Option(None, help="How many days."),
+    users: int | None = _size(None, help="How many people; default that of the city."),
+    regions: int | None = _size(None, help="How many regions; default that of the city."),
+    days: int | None = _size(None, help="How many days; default that of the city."),
+    seed: int = _size(0, min=0, help="Same seed, same city."),
+    out: Path = results(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
@@ -51,6 +68,12 @@ def simulate(
         refuse_existing(path, force=force)
     made = make(city, seed=seed, users=users, regions=regions, days=days)
     made.write(out, force=force)
+    if json:
+        numbers = {"records": len(made.user), "regions": len(made.regions)}
+        written = [str(path) for path in (records_file, regions_file, friends_file)]
+        epochs = made.epochs.to_json()
+        console.print_json({"city": made.name, **numbers, "epochs": epochs, "files": written})
+        return
     console.say(
         f"{made.name}: {counted(len(made.user), 'record')}, "
         f"{counted(len(made.regions), 'region')}, {made.epochs}"
@@ -77,25 +100,28 @@ def ingest(
         "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
     ),
     *,
-    out: Path = typer.Option(
-        ..., "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
+    out: Path | None = results(
+        None, "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
     ),
-    epoch_length: str = typer.Option(
-        "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
+    json: bool = JSON,
+    check: bool = results(
+        False, "--check", help="List everything that is wrong with the records; write nothing."
     ),
+    skip_bad_files: bool = reading(
+        False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
+    ),
+    epoch_length: str = reading("1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = typer.Option(
-        None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
-    ),
+    encoding: str | None = ENCODING,
     sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
     database: str | None = _database(
         metavar="FILE|URL",
         help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
         "names files itself.",
     ),
-    friends: Path | None = typer.Option(
+    friends: Path | None = reading(
         None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
     ),
     regions: Path | None = _regions(
@@ -114,12 +140,18 @@ def ingest(
     reach_km: float | None = _regions(
         help="With --antennas alone: places farther away are in no region."
     ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON of areas."),
+    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
     polygon_id: str | None = _regions(
         metavar="PROPERTY", help="With --polygons: the property with the region's id."
     ),
     h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
     user_column: str | None = _column(),
+    user_from_path: bool = typer.Option(
+        False,
+        "--user-from-path",
+        help="The first folder below RECORDS, or a file there, is named by the user.",
+        rich_help_panel="Columns (guessed from the usual names)",
+    ),
     time_column: str | None = _column(
         help="Times, or times of day if the date has a column of its own."
     ),
@@ -163,24 +195,30 @@ def ingest(
     from whosthere.data.reading.read import Filters, read_records
     from whosthere.data.reading.times import clock_change as known_change
 
-    if out.suffix != ".parquet":
-        raise FileError("has an unknown extension", where=out, fix="Use .parquet")
-    inputs = (records, None if database is None else Path(database), friends, regions, antennas,
-              polygons)  # fmt: skip
-    refuse_existing(out, force=force, inputs=inputs)
-    for option, given, needed, other in (
-        ("--database", database, "--sql", sql),
-        ("--reach-km", reach_km, "--antennas", antennas),
-        ("--polygon-id", polygon_id, "--polygons", polygons),
-    ):
-        if given is not None and other is None:
-            fix = f"Give {needed} too, or leave it out"
-            raise InputError(f"{option} does nothing without {needed}", fix=fix)
+    _refuse_useless_options(
+        needing=(
+            ("--database", database, "--sql", sql),
+            ("--reach-km", reach_km, "--antennas", antennas),
+            ("--polygon-id", polygon_id, "--polygons", polygons),
+        ),
+        excluding=(
+            ("--out", out, "--check", check or None),
+            ("--encoding", encoding, "--sql", sql),
+            ("--user-from-path", user_from_path or None, "--sql", sql),
+            ("--user-column", user_column, "--user-from-path", user_from_path or None),
+        ),
+    )
+    if out is not None:
+        inputs = (records, None if database is None else Path(database), friends, regions,
+                  antennas, polygons)  # fmt: skip
+        if out.suffix != ".parquet":
+            raise FileError("has an unknown extension", where=out, fix="Use .parquet")
+        refuse_existing(out, force=force, inputs=inputs)
+    elif not check:
+        raise InputError("--out is missing", fix="Name the traces to write, or use --check")
     if (records is None) == (sql is None):
         given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
         raise InputError(f"{given} given", fix="Give one of them")
-    if sql is not None and encoding is not None:
-        raise InputError("--encoding does nothing with --sql", fix="Leave it out")
     partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     filters = Filters(
         start=_moment(start, "--from"),
@@ -199,26 +237,61 @@ def ingest(
         region=region_column,
     )
     _refuse_useless_columns(columns, partition)
-    with progress(console.err) as move:
-        traces = read_records(
-            records or Query(str(sql), database),
-            partition=partition,
-            epoch_length=parse_length(epoch_length),
-            timezone=timezone,
-            columns=columns,
-            filters=filters,
-            time_format=time_format,
-            at_clock_change=known_change(at_clock_change),
-            encoding=encoding,
-            drop_invalid=drop_invalid,
-            friends=friends,
-            progress=move,
-        )
-    traces.save(out, force=force)
-    if traces.ledger is not None:
-        _show(traces.ledger, context)
-    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
-    console.say(f"Written: {out}")
+    skipped: list[InputError] | None = [] if check or skip_bad_files else None
+    try:
+        with progress(console.err) as move:
+            traces = read_records(
+                records or Query(str(sql), database),
+                partition=partition,
+                epoch_length=parse_length(epoch_length),
+                timezone=timezone,
+                columns=columns,
+                filters=filters,
+                time_format=time_format,
+                at_clock_change=known_change(at_clock_change),
+                encoding=encoding,
+                drop_invalid=drop_invalid,
+                user_from_path=user_from_path,
+                skipped=skipped,
+                friends=friends,
+                progress=move,
+            )
+    except InputError as error:
+        if not check:
+            raise
+        found = skipped if skipped and isinstance(error, EmptyError) else [*(skipped or ()), error]
+        _list_problems(map(str, found), context, json=json)
+        raise typer.Exit(_PROBLEMS_FOUND) from None
+    if out is not None:
+        traces.save(out, force=force)
+    about = {
+        "file": None if out is None else str(out),
+        "regions": len(traces.regions),
+        "epochs": traces.epochs.to_json(),
+        "ledger": None if traces.ledger is None else traces.ledger.to_json(),
+    }
+    console.result(about, partial(_show, traces, out, context), json=json)
+    if check and skipped:
+        raise typer.Exit(_PROBLEMS_FOUND)
+
+
+def _list_problems(problems: Iterable[str], context: typer.Context, *, json: bool) -> None:
+    said = [with_options(problem, context) for problem in problems]
+    console.result({"problems": said}, partial(console.say, *said, begin="Problem: "), json=json)
+
+
+def _refuse_useless_options(
+    needing: Iterable[tuple[str, object, str, object]],
+    excluding: Iterable[tuple[str, object, str, object]],
+) -> None:
+    """Refuse an option without another that it needs, or with one that it does not go with."""
+    for option, given, other, value in needing:
+        if given is not None and value is None:
+            fix = f"Give {other} too, or leave it out"
+            raise InputError(f"{option} does nothing without {other}", fix=fix)
+    for option, given, other, value in excluding:
+        if given is not None and value is not None:
+            raise InputError(f"{option} does nothing with {other}", fix="Leave it out")
 
 
 def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
@@ -291,7 +364,14 @@ def _moment(text: str | None, option: str) -> datetime | None:
         ) from None
 
 
-def _show(ledger: Ledger, context: typer.Context) -> None:
+def _show(traces: Traces, out: Path | None, context: typer.Context) -> None:
+    if traces.ledger is not None:
+        _show_ledger(traces.ledger, context)
+    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
+    console.say("Nothing was written (--check)" if out is None else f"Written: {out}")
+
+
+def _show_ledger(ledger: Ledger, context: typer.Context) -> None:
     from whosthere.errors import listed, quote
 
     used = (
@@ -306,6 +386,9 @@ def _show(ledger: Ledger, context: typer.Context) -> None:
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
         console.say(f"Note: {with_options(note, context)}.")
+    _list_problems(ledger.bad_files, context, json=False)
+    if ledger.bad_files:
+        console.say("Left out: the files with these problems")
     if ledger.not_read:
         console.say(f"Skipped: unknown extension: {listed(ledger.not_read)}")
     if ledger.friends is not None:

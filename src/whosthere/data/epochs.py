@@ -155,20 +155,21 @@ class Epochs(Shown):
         return own(micros.astype("datetime64[us]"), np.datetime64)
 
     @cached_property
-    def _local_starts(self) -> list[datetime]:
+    def local_starts(self) -> list[datetime]:
+        """Start of every epoch, in local time."""
         local = zone(self.timezone)
         return [(self.start + i * self.length).astimezone(local) for i in range(self.n)]
 
     @cached_property
     def days(self) -> NDArray[np.int32]:
         """Local day of every epoch, counted from 0 on the first epoch's day, shape (n,)."""
-        ordinals = np.array([start.toordinal() for start in self._local_starts])
+        ordinals = np.array([start.toordinal() for start in self.local_starts])
         return own(ordinals - ordinals[0], np.int32)
 
     @cached_property
     def hours_of_week(self) -> NDArray[np.int32]:
         """Local hour of the week in which every epoch begins, Monday 00:00 being 0, shape (n,)."""
-        hours = [24 * start.weekday() + start.hour for start in self._local_starts]
+        hours = [24 * start.weekday() + start.hour for start in self.local_starts]
         return own(np.array(hours), np.int32)
 
     @property

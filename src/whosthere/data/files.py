@@ -1,7 +1,8 @@
-"""Our own files: written whole or not at all, and describing themselves."""
+"""Our own files: written whole or not at all, private unless published, describing themselves."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -21,7 +22,12 @@ METADATA_KEY = "whosthere"
 FORMAT_VERSION = 1
 _LONGEST_SHOWN = 120
 _MAGIC = b"PAR1"
+_FORMULA, _NUMBER = r"^'*[=+\-@\t\r]", r"^[+-]?\d+(?:[.,]\d+)?$"
 _AGAIN = "Write or copy it again"
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+"""Permissions of what may be about people: its owner may read and write it, and nobody else."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says of a disk on which there is no room."""
 _MADE_BY = {
     "traces": "If it holds records, run `whosthere ingest` first",
     "release": "Make one with `whosthere release`, or of counts with `whosthere import`",
@@ -29,24 +35,40 @@ _MADE_BY = {
 
 
 @contextmanager
-def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
+def new_file(path: Path, *, force: bool = False, public: bool = False) -> Iterator[Path]:
     """Give a temporary path to write to; it becomes `path` when the block ends well.
 
-    The folder is made if missing. Whatever goes wrong, Ctrl-C included, `path` is left as it
-    was and the temporary file is removed.
+    The folder is made if missing. Only the owner may read either, unless the file is `public`.
+    Whatever goes wrong, Ctrl-C included, `path` is left as it was and the temporary file is
+    removed.
     """
     refuse_existing(path, force=force)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o777 if public else PRIVATE_FOLDER, parents=True, exist_ok=True)
+        # Made before anything is in it, so that nobody can read it meanwhile.
+        temporary.touch(0o666 if public else PRIVATE_FILE, exist_ok=False)
         yield temporary
         os.replace(temporary, path)  # noqa: PTH105 - the atomic one, also onto an existing file
     except (OSError, pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or _reason(error)
+        for code in FULL:
+            if reason == os.strerror(code):
+                raise OSError(code, reason, str(path)) from error
         raise FileError(f"cannot be written ({reason})", where=path) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def add_line(path: Path, line: str) -> None:
+    """Add a line to a private file, which is made if missing."""
+    try:
+        path.touch(PRIVATE_FILE)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    except OSError as error:  # which does not always name the file
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def refuse_existing(
@@ -101,12 +123,18 @@ def _reason(error: BaseException) -> str:
 
 
 def write_table(
-    frame: pl.DataFrame, path: Path, *, kind: str, metadata: dict[str, Any], force: bool = False
+    frame: pl.DataFrame,
+    path: Path,
+    *,
+    kind: str,
+    metadata: dict[str, Any],
+    force: bool = False,
+    public: bool = False,
 ) -> None:
     """Write a Parquet file of our own: a table with its `kind` and metadata inside."""
     head = {"kind": kind, "format": FORMAT_VERSION, **metadata}
     described = {METADATA_KEY: json.dumps(head, allow_nan=False)}
-    with new_file(path, force=force) as temporary:
+    with new_file(path, force=force, public=public) as temporary:
         frame.write_parquet(temporary, compression="zstd", metadata=described)
 
 
@@ -150,6 +178,17 @@ def _is_of_another_format(path: Path) -> bool:
         return not _MAGIC.startswith(file.read(len(_MAGIC)))
 
 
+def for_sheets(texts: pl.Series) -> pl.Series:
+    """Write an apostrophe before texts that a spreadsheet would take for a formula, and run."""
+    risky = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    return texts.zip_with(~risky, "'" + texts)
+
+
+def from_sheets(texts: pl.Series) -> pl.Series:
+    """Undo `for_sheets`."""
+    return texts.str.replace(rf"^'({_FORMULA[1:]})", "$1")
+
+
 def existing(path: Path) -> Path:
     """Return `path` if something readable is there, and refuse it otherwise."""
     try:
@@ -157,9 +196,14 @@ def existing(path: Path) -> Path:
     except (OSError, ValueError) as error:
         raise _no_path(error, path) from error
     if not there:
-        raise FileError("does not exist", where=path, fix="Check the path")
+        problem = "is a link that leads nowhere" if path.is_symlink() else "does not exist"
+        raise FileError(problem, where=path, fix="Check the path")
     if not os.access(path, os.R_OK):
         raise FileError("cannot be read (permission denied)", where=path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise FileError("has a name that is not UTF-8", where=path, fix="Rename it") from error
     return path
 
 

@@ -47,6 +47,8 @@ class Ledger:
         What else should be known of the reading, in short sentences, such as encodings.
     not_read
         Names of files in the folder whose extension is unknown.
+    bad_files
+        What is wrong with each file that was left out.
     columns
         For each of user, time, and region, lon and lat or point: the column that was read.
     """
@@ -59,6 +61,7 @@ class Ledger:
     friends: FriendEntry | None = None
     notes: tuple[str, ...] = ()
     not_read: tuple[str, ...] = ()
+    bad_files: tuple[str, ...] = ()
     columns: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -70,5 +73,6 @@ class Ledger:
         """Make the account that `to_json` described."""
         entries = tuple(Entry(**entry) for entry in described["entries"])
         friends = described["friends"] and FriendEntry(**described["friends"])
-        lists = {name: tuple(described[name]) for name in ("notes", "not_read")}
+        names = ("notes", "not_read", "bad_files")
+        lists = {name: tuple(described.get(name, ())) for name in names}
         return cls(**{**described, "entries": entries, "friends": friends, **lists})

@@ -64,6 +64,21 @@ class StudyResult:
     description: Description
     folder: Path
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the claims and the numbers as a JSON object."""
+        claims = {"claims": self.judgements, "claims_of_ours": self.ours}
+        return {
+            "folder": str(self.folder),
+            **{
+                name: [
+                    {"about": about, "claim": one.claim, "status": one.status.value}
+                    for about, one in judged
+                ]
+                for name, judged in claims.items()
+            },
+            "results": self.results.fill_nan(None).to_dicts(),
+        }
+
 
 class Finished(NamedTuple):
     """An experiment, what of it fits the data, and what the folder of its audit says."""
@@ -110,11 +125,11 @@ def write_outcome(
     if figures:
         _draw(folder / FIGURES_FOLDER, finished, numbers, description)
     drawn = [file.stem for file in (folder / FIGURES_FOLDER).glob("*.svg")]
-    with new_file(folder / "results.csv", force=True) as temporary:
+    with new_file(folder / "results.csv", force=True, public=True) as temporary:
         found.results.write_csv(temporary, float_precision=6)
     with new_file(folder / "targets.parquet", force=True) as temporary:
         targets.write_parquet(temporary, compression="zstd")
-    with new_file(folder / "README.md", force=True) as temporary:
+    with new_file(folder / "README.md", force=True, public=True) as temporary:
         temporary.write_text(_page(found, dataset, finished, drawn), encoding="utf-8")
     return found
 
@@ -136,7 +151,7 @@ def _draw(
     pictures |= {name: draw(name, one.series, numbers) for name, one in finished.items()}
     for name, picture in pictures.items():
         for ending in ("svg", "png"):
-            with new_file(folder / f"{name}.{ending}", force=True) as temporary:
+            with new_file(folder / f"{name}.{ending}", force=True, public=True) as temporary:
                 picture.write(temporary, ending)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Noise
+    from whosthere.privacy.release import Audited
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,7 @@ def publish(
     mechanism: Mechanism | str,
     group_size: int | None = None,
     seed: int | None = None,
+    audited: Audited | None = None,
 ) -> Publication:
     """Choose a group at random and publish it.
 
@@ -151,6 +153,8 @@ def publish(
         The same seed gives the same release, which is then a trial without any guarantee:
         whoever tries seeds until one fits the counts can take the noise away again. Give none
         for anything that is really published.
+    audited
+        By which audit this was accepted, if by any.
     """
     m = traces.n_users if group_size is None else group_size
     if not 1 <= m <= traces.n_users:
@@ -165,7 +169,7 @@ def publish(
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
     made = publish_table(group, chosen, bounding=bounding, noise=noise, ledger=ledger)
-    return Publication((made,))
+    return Publication((replace(made, release=replace(made.release, audited=audited)),))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:

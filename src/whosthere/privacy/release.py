@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +14,14 @@ import polars as pl
 from whosthere.arrays import frozen, own
 from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
-from whosthere.data.files import existing, new_file, read_table, write_table
+from whosthere.data.files import (
+    existing,
+    for_sheets,
+    from_sheets,
+    new_file,
+    read_table,
+    write_table,
+)
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
@@ -26,10 +33,45 @@ from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
 KIND = "release"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """By which audit a release was accepted; all of it is public."""
+
+    audit: str
+    """The identity of the audit: a fingerprint of its plan, traces and software."""
+    begun: str
+    """When the audit began."""
+    policy: str
+    """The name of the policy that accepted it."""
+    limits: Mapping[str, float]
+    """The largest values that the policy allows, by metric."""
+    about: str
+    """Whom the verdict is about."""
+    attacker_knows: str
+    """What attackers were taken to know of people."""
+    released: str
+    """The day on which the release was made."""
+
+    @classmethod
+    def from_json(cls, described: dict[str, Any]) -> Self:
+        """Read what a file says."""
+        limits = {str(name): float(most) for name, most in described["limits"].items()}
+        words: dict[str, Any] = {name: str(said) for name, said in described.items()}
+        return cls(**words | {"limits": limits})
+
+    def __str__(self) -> str:
+        return (
+            f"accepted by the audit {self.audit[:12]} of {self.begun[:10]}, by the policy "
+            f"{self.policy!r}, about {self.about}, for an attacker who knows "
+            f"{self.attacker_knows}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +90,14 @@ class Release:
     ledger
         What they guarantee, and on what that rests; None where that is unknown, as for counts of
         another program. Two releases are equal whatever their ledgers say.
+    audited
+        By which audit it was accepted; None if by none. Equal releases may differ in it too.
     """
 
     values: NDArray[np.int32]
     facts: Facts
     ledger: GuaranteeLedger | None = None
+    audited: Audited | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values)
@@ -142,6 +187,7 @@ class Release:
                 "epochs": str(self.epochs),
                 "mechanism": str(self.mechanism),
                 "what that means": self.describe(),
+                "audit": str(self.audited or "not audited"),
                 "cells with somebody in them": int((self.counts > 0).sum()),
             }
             | ({} if self.withheld is None else {"withheld cells": int(self.withheld.sum())}),
@@ -200,17 +246,20 @@ class Release:
         """
         path = Path(path)
         if path.suffix == ".parquet":
-            write_table(self.to_table(), path, kind=KIND, metadata=self._describe(), force=force)
+            table, about = self.to_table(), self._describe()
+            write_table(table, path, kind=KIND, metadata=about, force=force, public=True)
         elif path.suffix == ".csv":
             description = description_path(path)
             head = json.dumps({"kind": KIND, **self._describe()}, indent=1, allow_nan=False)
             # Both are whole before either takes its place: they belong together.
             with (
-                new_file(path, force=force) as new_counts,
-                new_file(description, force=force) as new_description,
+                new_file(path, force=force, public=True) as new_counts,
+                new_file(description, force=force, public=True) as new_description,
             ):
                 new_description.write_text(head, encoding="utf-8")
-                self.to_table().write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+                table = self.to_table()
+                table = table.with_columns(for_sheets(table["region"]))
+                table.write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
         else:
             raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
 
@@ -225,6 +274,12 @@ class Release:
             table = _read_csv(path)
         else:
             raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
+        if head.get("own_mechanism"):
+            raise FileError(
+                "was made by a mechanism of its publisher's own, whose code is not in the file",
+                where=path,
+                fix="Attack it where it was made, before it is saved",
+            )
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
@@ -234,10 +289,12 @@ class Release:
             values = table["count"].to_numpy()
             if "withheld" in table.columns:
                 values = np.where(table["withheld"].to_numpy(), WITHHELD, values)
-            release = cls(values.reshape(facts.shape), facts, ledger)
+            accepted = head.get("audit")
+            audited = None if accepted is None else Audited.from_json(accepted)
+            release = cls(values.reshape(facts.shape), facts, ledger, audited)
             release._check_rows(table)
         except _DAMAGES as error:
-            unfit = isinstance(error, KeyError | TypeError)
+            unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release
@@ -257,15 +314,24 @@ class Release:
         return {
             "group_size": self.group_size,
             "mechanism": str(self.mechanism),
+            **({} if self.mechanism.has_law else {"own_mechanism": True}),
             "description": self.describe(),
             "guarantee": None if self.ledger is None else self.ledger.to_json(),
+            "audit": None if self.audited is None else asdict(self.audited),
             "regions": self.regions.to_json(),
             "epochs": self.epochs.to_json(),
         }
 
 
 _ENDINGS, _AGAIN = "Use .parquet or .csv", "Write or copy it again"
-_DAMAGES = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
+_DAMAGES = (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    pl.exceptions.PolarsError,
+)
 
 
 def description_path(path: Path) -> Path:
@@ -294,6 +360,7 @@ def _read_csv(path: Path) -> pl.DataFrame:
     schema = {"region": pl.String, "epoch_start": pl.String, "count": pl.Int32}
     try:
         table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
-        return table.select(*schema, *(["withheld"] if "withheld" in table.columns else []))
+        kept = [*schema, *(["withheld"] if "withheld" in table.columns else [])]
+        return table.select(kept).with_columns(from_sheets(table["region"]))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError("cannot be read as a release", where=path, fix=_AGAIN) from error

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.columns import degrees_of
+from whosthere.data.reading.columns import are_rounded, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
+from whosthere.data.regions import MOST_DEGREES, PROJECTED_FIX
 from whosthere.errors import RecordsError, quote
 
 if TYPE_CHECKING:
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
+_PROJECTED = "is not in degrees: the coordinates look projected, in metres or such"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
 _LONGEST_MISSING = max(map(len, _MISSING))
 _DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
+_ROUNDED = "an id was rounded to a number like 1.5E+10, so that many would pass for one"
+_ID_FIX = (
+    "Export the ids again as text, with all digits, or have invalid rows dropped (`drop_invalid`)"
+)
 _TIME_FIX = (
     "Correct it, say how times are written (`time_format`), or have invalid rows dropped "
     "(`drop_invalid`)"
@@ -55,13 +61,15 @@ _TIMES = {
 class Rejects:
     """The rows of one batch that cannot be used: refused at once or, if `drops`, counted.
 
-    `frame` is the batch, whose first row has the index `first_row` in the table.
+    `frame` is the batch, whose first row has the index `first_row` in the table. What would be
+    refused is `noted` by its reason instead, the first of each, and counted, if that is given.
     """
 
     layout: Layout
     frame: pl.DataFrame
     first_row: int
     drops: bool
+    noted: dict[str, RecordsError] | None = None
     reasons: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -83,13 +91,16 @@ class Rejects:
         if not marked.any() and not marked.null_count():
             return
         bad = marked.fill_null(value=True).to_numpy() & ~self.bad
-        if bad.any() and not (drop or self.drops):
+        if bad.any() and not (drop or self.drops or reason in (self.noted or ())):
             index = int(np.argmax(bad))
             said = self.frame[role][index]
             if role != RAGGED:
                 said = f"column {self.layout.names[role]!r}: {_complaint(said, problem)}"
             where = self.layout.source.place(self.first_row + index)
-            raise RecordsError(said, where=where, fix=fix)
+            error = RecordsError(said, where=where, fix=fix)
+            if self.noted is None:
+                raise error
+            self.noted[reason] = error
         self.reasons[reason] += int(bad.sum())
         np.logical_or(self.bad, bad, out=self.bad)
 
@@ -105,6 +116,12 @@ class Rejects:
             empty = self.frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
             self.add(RAGGED, empty, "empty lines", drop=True)
 
+    def add_rounded(self, role: str, ids: pl.Series) -> None:
+        """Note ids that a program wrote as numbers, and that have lost digits in this way."""
+        if ids.dtype == pl.String:
+            reason = f"with a {role} id that was rounded"
+            self.add(role, are_rounded(ids).fill_null(value=False), reason, _ROUNDED, fix=_ID_FIX)
+
     def add_times(self, moments: Moments, times: TimeReader) -> None:
         """Note times that could not be understood, or not be used."""
         for problem, marked in moments.problems.items():
@@ -117,6 +134,8 @@ class Rejects:
 
 
 def _complaint(value: object, problem: str) -> str:
+    if problem == _ROUNDED:
+        return problem
     if value is None:
         return "is empty"
     if isinstance(value, bytes):
@@ -173,12 +192,14 @@ class RecordTable:
     """A file with all that is known of how it is read.
 
     `learns_regions` where any id names a region; then one that stands for a missing value is none.
+    What would be refused is `noted` if that is given, see `Rejects`.
     """
 
     layout: Layout
     times: TimeReader
     learns_regions: bool
     drop_invalid: bool
+    noted: dict[str, RecordsError] | None = None
 
     def without_users(self) -> RecordTable:
         """Return the same file, read for its times and places alone."""
@@ -194,11 +215,12 @@ class RecordTable:
 
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
         source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, self.noted)
         rejects.add_ragged()
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:
             rejects.add("user", _blank(column), "without a user", "is no user")
+            rejects.add_rounded("user", column)
         with naming(source.path):
             moments = self.times.read(frame["time"])
         rejects.add_times(moments, self.times)
@@ -214,6 +236,7 @@ class RecordTable:
             region = frame["region"]
             bad = _blank(region) if self.learns_regions else region.is_null()
             rejects.add("region", bad, "without a region", "is no region")
+            rejects.add_rounded("region", region)
             return region.to_frame()
         if "point" in frame.columns:
             places, roles = points_of(frame["point"]), ("point", "point")
@@ -223,6 +246,8 @@ class RecordTable:
         reason = "without valid coordinates"
         for role, axis in zip(roles, places, strict=True):
             rejects.add(role, ~axis.is_finite(), reason, "is not a number of degrees")
+        projected = (places["lon"].abs() > MOST_DEGREES) | (places["lat"].abs() > MOST_DEGREES)
+        rejects.add(roles[0], projected, reason, _PROJECTED, fix=PROJECTED_FIX)
         rejects.add(roles[1], places["lat"].abs() > 90.0, reason, _OUTSIDE_THE_WORLD)
         rejects.add(roles[0], places["lon"].abs() > 180.0, reason, _OUTSIDE_THE_WORLD)
         return places

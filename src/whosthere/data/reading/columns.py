@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.data.reading.source import column, naming
+from whosthere.data.files import from_sheets
+from whosthere.data.reading.source import column, name_in_file, naming
 from whosthere.data.reading.times import (
     DAY_OR_MONTH,
     ISO,
     SAMPLE_ROWS,
+    clock_text,
     decided,
     holds_clocks,
     holds_dates,
@@ -41,11 +43,19 @@ TOGETHER = "+"
 # Between thousands; the last two are a narrow and an ordinary space that breaks no line.
 _SURE_MARKS = r"[ '\u2019\u202f\u00a0]"
 THOUSANDS = (",", ".", " ", "'")
+# Floats are exact up to 2^53; hashes in hexadecimal may have an e, but neither a point nor a plus.
+_EXACT_IN_32_BITS = 1 << 24
+_WHOLE_WITH_DECIMALS = r"^([+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*$"
+_ROUNDED = (
+    r"^[+-]?\d+(?:[.,]\d*)?[eE]\+\d{1,3}$|^[+-]?\d+[.,]\d*[eE]-?\d{1,3}$"
+    r"|^[+-]?(?:\d{17,}|[09]\d{15})[.,]0*$"
+)
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
 # What is said to be missing, or there several times, where the role is part of another.
 _ROLE_IN_WORDS = {"clock": "time", "area code": "region", "cell in area": "region"}
+_BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
 
@@ -74,7 +84,9 @@ class Columns:
             for part in parts_of(named, found):
                 if part not in found:
                     refuse_data_as_names(found)
-                    raise RecordsError(f"has no column {part!r}", fix=suggestion(part, found))
+                    raise RecordsError(
+                        f"has no column {part!r}", fix=suggestion(part, showable(found))
+                    )
             return named
         name = guess(role, found)
         if role != "region" or name is not None:
@@ -83,11 +95,11 @@ class Columns:
         area, cell = guess("area code", found), guess("cell in area", found)
         return cell if cell is None or area is None else f"{area}{TOGETHER}{cell}"
 
-    def require(self, role: str, found: Sequence[str]) -> str:
+    def require(self, role: str, found: Sequence[str], *, of_counts: bool = False) -> str:
         """Return the name of the column for a role, refusing a table that lacks one."""
         name = self.find(role, found)
         if name is None:
-            raise missing(role, found)
+            raise missing(role, found, of_counts=of_counts)
         return name
 
 
@@ -98,9 +110,7 @@ def guess(role: str, found: Sequence[str]) -> str | None:
     """
     by_letters: dict[str, list[str]] = {}
     for name in found:
-        # The reader numbers names that came before.
-        written = re.sub(r"_duplicated_\d+$", "", name)
-        by_letters.setdefault(letters(written if written in found else name), []).append(name)
+        by_letters.setdefault(letters(name_in_file(name)), []).append(name)
     usual = next((one for one in map(letters, USUAL_NAMES[role]) if one in by_letters), None)
     if usual is None:
         return None
@@ -121,12 +131,13 @@ def parts_of(name: str, found: Sequence[str]) -> list[str]:
     return [name] if name in found else name.split(TOGETHER)
 
 
-def missing(role: str, found: Sequence[str]) -> RecordsError:
+def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> RecordsError:
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
+    otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
     return RecordsError(
-        f"has no column for the {role} (found {listed(found)})",
-        fix=f"Say which column holds the {role} (`columns.{role}`){_OTHERWISE.get(role, '')}",
+        f"has no column for the {role} (found {listed(showable(found))})",
+        fix=f"Say which column holds the {role} (`columns.{role}`){otherwise}",
     )
 
 
@@ -156,6 +167,14 @@ def _look_like_data(found: Sequence[str]) -> bool:
     return n_times > 0 or any(_DATUM.search(name) for name in found)
 
 
+def showable(found: Sequence[str]) -> list[str]:
+    """Return names of columns for a message; one that may hold data instead is not shown.
+
+    Such are names that were not decoded rightly, or that have as many digits as an id.
+    """
+    return ["(unreadable)" if _DOUBTFUL.search(name) else name for name in found]
+
+
 def letters(name: str) -> str:
     """Return a name as it is compared: its letters and digits, without case."""
     return re.sub(r"[\W_]", "", name).lower()
@@ -163,6 +182,9 @@ def letters(name: str) -> str:
 
 # Shorter ones may be ids: a region can be called x.
 _SURE_NAMES = {letters(name) for names in USUAL_NAMES.values() for name in names if len(name) > 2}
+_DOUBTFUL = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]|\d{5}|\d.*[^\x00-\x7f]|[^\x00-\x7f].*\d", re.DOTALL
+)
 # A number, or a time of day anywhere.
 _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")
 
@@ -191,6 +213,11 @@ class Layout:
         """The expressions, under the names of their roles."""
         return [expr.alias(role) for role, expr in self.exprs.items()]
 
+    def time_shape(self) -> str:
+        """Return how most times are written; what can be read in two ways is refused."""
+        with naming(f"{self.source.path}, column {self.names['time']!r}"):
+            return ISO if self.times is None else shape_of(self.times)
+
     def kind(self, role: str) -> pl.DataType:
         """Return the type of the column of a role: text where it is made of several."""
         return self.source.schema.get(self.names[role], pl.String())
@@ -204,7 +231,8 @@ def arrange(
     A table that lacks one of them is refused. `time_format` says how times are written, see
     `TimeReader`; None where that is to be found out.
     """
-    finder = _Finder(source, columns, has_pattern=time_format is not None and "%" in time_format)
+    has_pattern = time_format is not None and "%" in time_format
+    finder = _Finder(source, columns, has_pattern, of_counts="count" in roles)
     found: dict[str, tuple[str, pl.Expr]] = {}
     with naming(source.path):
         for role in roles:
@@ -217,6 +245,11 @@ def arrange(
     return replace(layout, times=finder.sample.select(exprs["time"]).to_series())
 
 
+# A point as well-known text, such as POINT (9.19 45.46), maybe with a system and a height.
+_WKT = r"(?i)^\s*(?:SRID=4326;)?\s*POINT\s*(?:Z|M|ZM)?\s*\(\s*(\S+)\s+([^\s)]+)[^()]*\)\s*$"
+_AXES = ("lon", "lat")
+
+
 @dataclass(frozen=True)
 class _Finder:
     """Finds the columns of one table, role by role: names for messages, and expressions."""
@@ -224,6 +257,7 @@ class _Finder:
     source: Source
     columns: Columns
     has_pattern: bool
+    of_counts: bool
 
     @cached_property
     def sample(self) -> pl.DataFrame:
@@ -235,7 +269,9 @@ class _Finder:
         if role == "point":
             return self._point()
         found = self.source.columns
-        name = self.columns.require(role, found)
+        name = self.columns.require(role, found, of_counts=self.of_counts)
+        if role == "count":
+            return {role: (name, self._single(name))}
         return {role: (name, joined_ids(parts_of(name, found), self.source.schema))}
 
     def _name(self, role: str) -> str | None:
@@ -250,7 +286,11 @@ class _Finder:
         if lon is not None and lat is not None:
             return {"lon": (lon, self._single(lon)), "lat": (lat, self._single(lat))}
         name = self.source.points or guess("geometry", found)
-        if name is None or self.source.schema[name] != pl.Binary:
+        kind = None if name is None else self.source.schema[name]
+        if name is not None and kind == pl.String:
+            texts = self._single(name)
+            return {axis: (name, texts.str.extract(_WKT, i)) for i, axis in enumerate(_AXES, 1)}
+        if name is None or kind != pl.Binary:
             raise missing("lat" if lon is not None else "lon", found)
         return {"point": (name, self._single(name))}
 
@@ -261,7 +301,7 @@ class _Finder:
         date = None if self.columns.date is None else self._name("date")
         name = self._name("time") or date or self._name("date")
         if name is None:
-            raise missing("time", found)
+            raise missing("time", found, of_counts=self.of_counts)
         is_whole = isinstance(self.source.schema[name], pl.Datetime)
         if not is_whole and holds_clocks(self.sample[name]):
             date = date or self._name("date")
@@ -277,8 +317,10 @@ class _Finder:
             date, name = name, clock
         if date is None or date == name:
             raise RecordsError(
-                f"column {quote(name)} holds times of day without a date (found {listed(found)})",
-                fix="Say which column holds the date (`columns.date`)",
+                f"column {quote(name)} holds times of day without a date "
+                f"(found {listed(showable(found))})",
+                fix="Say which column holds the date (`columns.date`)"
+                + (", or which day it is (`date`)" if self.of_counts else ""),
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
 
@@ -299,9 +341,8 @@ class _Finder:
         if self.source.schema[clock] == pl.Time:
             text = self._single(clock).dt.to_string("%H:%M:%S%.6f")
         else:
-            text = self._single(clock).cast(pl.String).str.strip_chars()
-        hour_only = text.str.contains(r"^\d{1,2}$")
-        clocks = pl.when(hour_only).then(text + pl.lit(":00")).otherwise(text)
+            text = self._single(clock).cast(pl.String)
+        clocks = clock_text(text)
         dates = self._single(date).cast(pl.String).str.strip_chars()
         if not self.has_pattern:
             # A date in digits is no longer in doubt once a time of day follows it.
@@ -310,14 +351,41 @@ class _Finder:
 
 
 def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
-    """Return ids as an expression: one column, raw bytes in hexadecimal, or several joined by -."""
+    """Return ids as an expression: one column, or several joined by -.
+
+    Raw bytes become hexadecimal, and numbers are written as `plain_ids` does.
+    """
     parts = []
     for name in names:
-        values = single_values(name, schema)
-        parts.append(values.bin.encode("hex") if schema[name] == pl.Binary else values)
+        kind, values = schema[name], single_values(name, schema)
+        if kind == pl.Binary:
+            values = values.bin.encode("hex")
+        elif not kind.is_integer():
+            values = values.map_batches(plain_ids, return_dtype=pl.String(), is_elementwise=True)
+        parts.append(values)
     if len(parts) == 1:
         return parts[0]
     return pl.concat_str([part.cast(pl.String) for part in parts], separator="-")
+
+
+def plain_ids(ids: pl.Series) -> pl.Series:
+    """Return ids as text in which the same one is always written alike.
+
+    Whole numbers lose decimals (``7.0`` is ``7``), and `for_sheets` is undone.
+    """
+    # Named anew: polars would take some names for patterns.
+    texts = ids.cast(pl.String).alias("ids")
+    if ids.dtype == pl.Float32:
+        are_exact = (ids.abs() <= _EXACT_IN_32_BITS).fill_null(value=True)
+        texts = texts.zip_with(are_exact, texts + "E+0")
+    if not texts.str.contains(r"[.,']").any():
+        return texts
+    return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1"))
+
+
+def are_rounded(ids: pl.Series) -> pl.Series:
+    """Tell which ids a program wrote as numbers with too few digits: many people would be one."""
+    return ids.str.contains(_ROUNDED)
 
 
 def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
@@ -337,10 +405,7 @@ def find_forms(layouts: Sequence[Layout], given: str | None) -> list[str]:
     """
     if given is not None:
         return [given] * len(layouts)
-    forms = []
-    for layout in layouts:
-        with naming(f"{layout.source.path}, column {layout.names['time']!r}"):
-            forms.append(ISO if layout.times is None else shape_of(layout.times))
+    forms = [layout.time_shape() for layout in layouts]
     unclear = [layout for layout, form in zip(layouts, forms, strict=True) if form == DAY_OR_MONTH]
     if not unclear:
         return forms
@@ -369,14 +434,11 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
     the former where `thousands` says so, or where a number with two of them proves it, and refused
     otherwise.
     """
-    plain = _whole(text)
-    if plain.null_count() == text.null_count():
-        return plain
     spaced = text.str.replace_all(_SURE_MARKS, "")
     for mark in (",", "."):
         group = rf"^-?\d{{1,3}}(?:\{mark}\d{{3}})+$"
         grouped = spaced.str.contains(group).fill_null(value=False)
-        if not grouped.any() or (mark == "." and thousands is None and not _several(spaced, mark)):
+        if not grouped.any() or (mark == "." and thousands == ","):
             continue
         if thousands != mark and not _several(spaced, mark):
             raise RecordsError(

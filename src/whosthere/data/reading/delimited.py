@@ -23,8 +23,10 @@ from whosthere.data.reading.source import (
     GZIP,
     RAGGED,
     ZSTD,
+    FrameSource,
     Source,
     Stored,
+    distinct_names,
     empty,
     readable,
 )
@@ -110,7 +112,7 @@ class DelimitedSource(Source):
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         done = 0
         if self.by_polars:
-            with suppress(pl.exceptions.ComputeError):
+            with readable(self.path), suppress(pl.exceptions.ComputeError):
                 # With all columns: polars overlooks surplus fields where it reads only some.
                 whole = pl.QueryOptFlags(projection_pushdown=False)
                 wanted = self._scan().select(chosen)
@@ -129,7 +131,7 @@ class DelimitedSource(Source):
 
     def head(self, n: int) -> pl.DataFrame:
         if self.by_polars:
-            with suppress(pl.exceptions.ComputeError):
+            with readable(self.path), suppress(pl.exceptions.ComputeError):
                 return self._scan().head(n).collect()
         nothing = pl.DataFrame(schema={**self.schema, RAGGED: pl.String()})
         return next(self._careful_frames(), nothing).drop(RAGGED).head(n)
@@ -143,7 +145,10 @@ class DelimitedSource(Source):
         return super().place(index)
 
     def _scan(self) -> pl.LazyFrame:
-        frame = pl.scan_csv(self.path, separator=self.separator, infer_schema=False, glob=False)
+        names = [name for name in self.schema if name not in self.constants]
+        frame = pl.scan_csv(
+            self.path, separator=self.separator, infer_schema=False, glob=False, new_columns=names
+        )
         return frame.with_columns(self.literals)
 
     def _careful_frames(self) -> Iterator[pl.DataFrame]:
@@ -199,7 +204,7 @@ class DelimitedSource(Source):
         with self._open() as file:
             while block := file.read(1 << 20):
                 if not block.isascii():
-                    return "utf-8" if _is_utf8(block) else "latin-1"
+                    return "utf-8" if _is_utf8(block, is_cut=True) else "latin-1"
         return "utf-8"
 
     def _open(self) -> IO[bytes]:
@@ -217,7 +222,8 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
     path = stored.path
     head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-    found = encoding or bom or ("utf-8" if _is_utf8(head) else "latin-1")
+    is_cut = len(head) == _HEAD_BYTES
+    found = encoding or bom or ("utf-8" if _is_utf8(head, is_cut=is_cut) else "latin-1")
     if not head.strip():
         raise empty(path)
     try:
@@ -240,10 +246,9 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
     is_utf8 = found in {"utf-8", "utf-8-sig"}
     lines = text.count("\n")
     known_size = stored.member is None and not stored.magic.startswith((GZIP, ZSTD))
-    names = _names_by_polars(header, separator)
     return DelimitedSource(
         path=path,
-        schema=dict.fromkeys(names if len(names) == len(fields) else fields, pl.String()),
+        schema=dict.fromkeys(distinct_names(fields), pl.String()),
         about_rows=path.stat().st_size * lines // len(head) if known_size and lines else None,
         row_word="line",
         first_row=max(header.count("\n"), 1) + 1,
@@ -251,19 +256,42 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
         separator=separator,
         encoding=None if is_utf8 and encoding is None else found,
         by_polars=(
-            stored.member is None and is_utf8 and "\0" not in text and len(names) == len(fields)
+            stored.member is None
+            and is_utf8
+            and "\0" not in text
+            and _n_columns_by_polars(header, separator) == len(fields)
         ),
         notes=() if is_utf8 else (f"{path.name} was read as {_ENCODING_NAMES.get(found, found)}",),
     )
 
 
-def _names_by_polars(header: str, separator: str) -> list[str]:
-    """Return the columns as polars calls them, also those without or with the same name."""
+# The lines before the records of a GeoLife or OziExplorer track.
+_PLT_HEADER_LINES = 6
+
+
+def open_plt(stored: Stored) -> FrameSource:
+    """Open a GeoLife track: latitude, longitude, and the date and time of day in GMT."""
+    names = ("lat", "lon", "flag", "altitude", "days", "date", "clock")
+    frame = pl.scan_csv(
+        stored.for_polars, has_header=False, skip_lines=_PLT_HEADER_LINES,
+        schema=dict.fromkeys(names, pl.String()), encoding="utf8-lossy", glob=False,
+    )  # fmt: skip
+    time = pl.concat_str("date", pl.lit("T"), "clock", pl.lit("Z"))
+    return FrameSource(
+        path=stored.path,
+        schema=dict.fromkeys(("lat", "lon", "time"), pl.String()),
+        row_word="line",
+        first_row=_PLT_HEADER_LINES + 1,
+        frame=frame.select("lat", "lon", time=time),
+    )
+
+
+def _n_columns_by_polars(header: str, separator: str) -> int:
     try:
         line = header.rstrip("\r\n").encode("utf-8", "surrogatepass") + b"\n"
-        return pl.read_csv(line, separator=separator, infer_schema=False).columns
+        return pl.read_csv(line, separator=separator, infer_schema=False).width
     except pl.exceptions.PolarsError:
-        return []
+        return 0
 
 
 def _refuse_binary(text: str, stored: Stored) -> None:
@@ -298,10 +326,10 @@ def _head(stored: Stored) -> bytes:
     return "\n".join(lines.fill_null("").to_list()).encode()
 
 
-def _is_utf8(head: bytes) -> bool:
+def _is_utf8(head: bytes, *, is_cut: bool) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
         # The last character may be cut in two.
-        return error.start >= len(head) - 3 and error.reason == "unexpected end of data"
+        return is_cut and error.start >= len(head) - 3 and error.reason == "unexpected end of data"
     return True

@@ -12,16 +12,17 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import own
-from whosthere.data.cells import cell_at, region_of
+from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading.distinct import Labels, Visits, sorted_order
-from whosthere.data.reading.partition import NOWHERE, UNKNOWN, WORLD, Box, Locator, lon_lat
+from whosthere.data.reading.extent import WORLD, Box, lon_lat
+from whosthere.data.reading.partition import NOWHERE, UNKNOWN, Locator
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +60,8 @@ class Gathering:
     invalid, resolved, n_unknown
         Rows that were not valid, and local times of a clock change that were read, by reason;
         records in a region that is not known.
+    at_zero
+        Records in some region at longitude 0 and latitude 0.
     furthest, balance
         By user: the last `Fate` of a record, and records of the time window inside the regions
         less those outside.
@@ -74,6 +77,7 @@ class Gathering:
     invalid: Counter[str] = field(default_factory=Counter)
     resolved: Counter[str] = field(default_factory=Counter)
     n_unknown: int = 0
+    at_zero: int = 0
     furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     visits: Visits = field(default_factory=Visits)
@@ -110,17 +114,23 @@ class Gathering:
             at = np.flatnonzero(kept)[lost]
             unknown = region[lost] == UNKNOWN
             if unknown.any() and not self.drop:
-                index = int(at[np.argmax(unknown)])
-                raise RecordsError(
-                    f"region {batch.records['region'][index]!r} is not in the regions table",
-                    where=batch.place(index),
-                    fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
-                )
+                raise unknown_region(batch, int(at[np.argmax(unknown)]))
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
-            region, epoch = region[~lost], epoch[~lost]
+            region, epoch, places = region[~lost], epoch[~lost], places.filter(pl.Series(~lost))
+        if "lon" in places.columns:
+            self.at_zero += int(((places["lon"] == 0) & (places["lat"] == 0)).sum())
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
         return fates, cell_at(region, epoch, self.epochs.n)
+
+
+def unknown_region(batch: Batch, index: int) -> RecordsError:
+    """Say that the region of a record is not known."""
+    return RecordsError(
+        f"region {batch.records['region'][index]!r} is not in the regions table",
+        where=batch.place(index),
+        fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
+    )
 
 
 def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinteger]:
@@ -141,6 +151,7 @@ def assembled(
     only_visited: bool,
     notes: tuple[str, ...],
     not_read: tuple[str, ...],
+    bad_files: tuple[str, ...],
     columns: dict[str, str],
 ) -> Traces:
     """Make traces of all records, users sorted by id, with a ledger that adds notes on the ids."""
@@ -173,8 +184,14 @@ def assembled(
         entries=tuple(step for step in steps if step.records or step.users),
         visits=chosen.n_visits,
         users=chosen.n_users,
-        notes=(*notes, *_notes_on_ids("user", ids), *_notes_on_ids("region", regions.ids)),
+        notes=(
+            *notes,
+            *_notes_on_ids("user", ids),
+            *_notes_on_ids("region", regions.ids),
+            *_notes_on_gaps(rows),
+        ),
         not_read=not_read,
+        bad_files=bad_files,
         columns=columns,
     )
     return replace(chosen, ledger=ledger)
@@ -220,19 +237,65 @@ def _only_visited_regions(rows: Traces) -> Traces:
     return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
 
 
+_MOST_GAPS = 6
+_AROUND = r"""^[\s"']+|[\s"']+$"""
+# How ids of one person or place may differ between two files, and what to do if they are the same.
+_ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
+    "spaces or quotes around them": (
+        lambda ids: ids.str.replace_all(_AROUND, ""),
+        "remove these",
+    ),
+    "leading zeros or a plus": (
+        lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
+        "write them alike",
+    ),
+    "upper and lower case": (lambda ids: ids.str.to_lowercase(), "write them alike"),
+    "the Unicode form of letters": (lambda ids: ids.str.normalize("NFKC"), "write them in NFC"),
+}
+
+
 def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
     texts = pl.Series(ids, dtype=pl.String)
-    stripped = texts.str.strip_chars()
-    if (stripped.str.len_bytes() != texts.str.len_bytes()).any():
-        n = int(stripped.is_duplicated().sum())
+    for difference, (made_alike, fix) in _ALIKE.items():
+        alike = made_alike(texts)
+        n = 0 if alike.equals(texts) else int(alike.is_duplicated().sum())
         if n:
             yield (
-                f"{n:,} {role} ids differ from one another only by spaces around them, and count "
-                f"as different {role}s. If they are not, remove the spaces"
+                f"{n:,} {role} ids differ from one another only by {difference}, and count "
+                f"as different {role}s. If they are not, {fix}"
             )
     n = int(texts.str.contains(r"[\x00-\x1f\x7f]").sum())
     if n:
         yield f"{n:,} {role} ids hold control characters, such as line ends or NUL"
+
+
+def _notes_on_gaps(rows: Traces) -> Iterator[str]:
+    """Say when nobody was seen, for then records may be missing."""
+    epochs = rows.epochs
+    empty = np.bincount(epoch_of(rows.cells, epochs.n), minlength=epochs.n) == 0
+    day = epochs.days
+    days, first = np.unique(day, return_index=True)
+    empty_days = np.array([bool(empty[day == one].all()) for one in days])
+    if empty_days.any():
+        names = [epochs.local_starts[i].strftime("%Y-%m-%d") for i in first]
+        yield _gaps("days", names, empty_days, len(names))
+    others = empty & ~np.isin(day, days[empty_days])
+    if others.any():
+        names = [start.strftime("%Y-%m-%d %H:%M") for start in epochs.local_starts]
+        yield _gaps("epochs" if not empty_days.any() else "other epochs", names, others, epochs.n)
+
+
+def _gaps(what: str, names: list[str], empty: NDArray[np.bool_], n: int) -> str:
+    edges = np.diff(empty.astype(np.int8), prepend=0, append=0)
+    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    told = f"{int(empty.sum()):,} of {n:,} {what} have no visit"
+    if first.size > _MOST_GAPS:
+        longest = int(np.argmax(last - first))
+        first, last = first[longest : longest + 1], last[longest : longest + 1]
+        told += f", in {edges[edges == 1].size:,} gaps. The longest"
+    spans = zip(first.tolist(), last.tolist(), strict=True)
+    shown = (names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in spans)
+    return f"{told}: {', '.join(shown)}"
 
 
 def _nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import polars as pl
 
 from whosthere.data.files import existing
-from whosthere.data.reading.delimited import open_delimited
+from whosthere.data.reading.delimited import open_delimited, open_plt
 from whosthere.data.reading.formats import open_geojson, open_ndjson, open_parquet, open_workbook
-from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable
-from whosthere.errors import FileError, RecordsError
+from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable, skipping
+from whosthere.data.reading.times import looks_like_time
+from whosthere.errors import FileError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _TEXTS = (".csv", ".tsv", ".csv.gz", ".csv.zst")
 _ZIP = ".zip"
+USER_FROM_PATH = "(path)"
+"""The column with the user, where the path names it."""
 _OPENERS: dict[str, Callable[[Stored], FrameSource]] = {
     ".ndjson": open_ndjson,
     ".jsonl": open_ndjson,
@@ -30,6 +35,7 @@ _OPENERS: dict[str, Callable[[Stored], FrameSource]] = {
     ".parquet": open_parquet,
     ".xlsx": open_workbook,
     ".ods": open_workbook,
+    ".plt": open_plt,
 }
 _EXPECTED = ", ".join((*_TEXTS, *_OPENERS, _ZIP))
 # Files and folders that begin so are marks that other programs left for themselves.
@@ -37,37 +43,58 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: str | os.PathLike[str], *, encoding: str | None = None
+    path: str | os.PathLike[str] | Sequence[Path],
+    *,
+    encoding: str | None = None,
+    user_from_path: bool = False,
+    skipped: list[InputError] | None = None,
 ) -> tuple[list[Source], list[str]]:
-    """Open a file, or every readable file of a folder and its subfolders in name order.
+    """Open a file, or every readable file of a folder and its subfolders in name order; or several.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
+    With `user_from_path`, the first folder below (or the file's own name) is the column
+    `USER_FROM_PATH`. Files that cannot be opened are left out and `skipped` where that is a list.
 
     Returns
     -------
     The tables, and the names of the files in the folder whose extension is unknown.
     """
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
+        opened = [open_sources(one, **how) for one in path]
+        return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
     path = existing(Path(path))
-    if not path.is_dir():
-        return _open(path, encoding), []
+    is_folder = path.is_dir()
     sources: list[Source] = []
     not_read = []
-    for file in sorted(path.rglob("*")):
-        below = file.relative_to(path)
+    for file in _walk(path) if is_folder else [path]:
         known, hidden = _ending(file.name) is not None, file.name.startswith(_HIDDEN)
-        if any(part.startswith(_HIDDEN) for part in below.parts[:-1]) or not file.is_file():
-            continue
-        if known and not hidden:
-            sources += [_with_keys(source, below) for source in _open(file, encoding)]
+        # A folder here is one that may not be read.
+        if not is_folder or file.is_dir() or (known and not hidden):
+            with skipping(skipped):
+                sources += _open(file, encoding, skipped)
         elif known or not hidden:
-            not_read.append(str(below))
-    if not sources:
+            not_read.append(str(file.relative_to(path)))
+    if not sources and not skipped:
         raise FileError(
             "is a folder without files of records",
             where=path,
             fix=f"Expected extensions: {_EXPECTED}",
         )
+    top = path if is_folder or _ending(path.name) == _ZIP else path.parent
+    sources = [_with_keys(source, top, user_from_path=user_from_path) for source in sources]
+    if user_from_path:
+        _refuse_other_levels([source.constants[USER_FROM_PATH] for source in sources], path)
     return sources, not_read
+
+
+def _walk(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the files below a folder in name order, also links that lead nowhere."""
+    for entry in sorted(folder.iterdir()):
+        if not entry.is_dir() or not os.access(entry, os.R_OK):
+            yield entry
+        elif not entry.name.startswith(_HIDDEN) and (real := entry.resolve()) not in above:
+            yield from _walk(entry, above | {real})
 
 
 def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -75,7 +102,7 @@ def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
     path = existing(Path(path))
     if path.is_dir():
         raise FileError("is a folder", where=path, fix="Name a file")
-    return only_table(_open(path, None), path).whole()
+    return only_table(_open(path), path).whole()
 
 
 def only_table(sources: list[Source], path: Path) -> Source:
@@ -93,8 +120,10 @@ def _ending(name: str) -> str | None:
     return next((ending for ending in _OPENERS if lower.endswith(ending)), None)
 
 
-def _open(path: Path, encoding: str | None) -> list[Source]:
-    ending = _ending(path.name)
+def _open(
+    path: Path, encoding: str | None = None, skipped: list[InputError] | None = None
+) -> list[Source]:
+    ending = _ending(existing(path).name)
     if ending is None:
         raise FileError(
             f"has an unknown extension ({path.suffix or 'none'})",
@@ -105,32 +134,51 @@ def _open(path: Path, encoding: str | None) -> list[Source]:
         if path.stat().st_size == 0:
             raise empty(path)
         if ending == _ZIP:
-            return _open_zip(path, encoding)
+            return _open_zip(path, encoding, skipped)
         return [_open_one(Stored(path), ending, encoding)]
 
 
 def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
+    source: Source
     if ending == ".csv":
-        return open_delimited(stored, encoding=encoding)
-    return _OPENERS[ending](stored)
+        source = open_delimited(stored, encoding=encoding)
+    else:
+        source = _OPENERS[ending](stored)
+    if source.row_word != "line" or not stored.has_open_end:
+        return source
+    note = f"{stored.path.name} does not end with a line end: its last row may be cut"
+    return replace(source, notes=(*source.notes, note))
 
 
-def _open_zip(path: Path, encoding: str | None) -> list[Source]:
+def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None) -> list[Source]:
     """Open all tables in an archive."""
     with zipfile.ZipFile(path) as archive:
         members = [m for m in archive.infolist() if not m.is_dir()]
     if any(member.flag_bits & 1 for member in members):
         raise RecordsError("is locked by a password", where=path, fix="Unpack it first")
-    sources = []
+    sources: list[Source] = []
+    not_read = []
+    n_skipped = len(skipped or ())
     for member in sorted(members, key=lambda m: m.filename):
         name = member.filename
         ending = _ending(name)
-        hidden = PurePosixPath(name).name.startswith(_HIDDEN)
-        if ending is not None and ending != _ZIP and not hidden and member.file_size:
-            stored = Stored(path / name, partial(_open_member, path, name))
+        if PurePosixPath(name).name.startswith(_HIDDEN):
+            continue
+        if ending is None or ending == _ZIP:
+            not_read.append(name)
+            continue
+        # A member may be named like a file elsewhere.
+        shown = path / name.lstrip("/")
+        with skipping(skipped), readable(shown):
+            if not member.file_size:
+                raise empty(shown)
+            stored = Stored(shown, partial(_open_member, path, name))
             sources.append(_open_one(stored, ending, encoding))
-    if not sources:
+    if not sources and len(skipped or ()) == n_skipped:
         raise RecordsError("is a zip file without tables", where=path, fix=f"Expected: {_EXPECTED}")
+    if sources and not_read:
+        note = f"not read in {path.name}, for their extensions are unknown: {listed(not_read)}"
+        sources[0] = replace(sources[0], notes=(*sources[0].notes, note))
     return sources
 
 
@@ -138,14 +186,31 @@ def _open_member(path: Path, name: str) -> IO[bytes]:
     return zipfile.ZipFile(path).open(name)
 
 
-def _with_keys(source: Source, file: Path) -> Source:
+def _with_keys(source: Source, top: Path, *, user_from_path: bool) -> Source:
     """Add the columns that the names of folders give, as in ``day=2024-03-30``."""
     constants: dict[str, str | None] = {}
-    for folder in file.parts[:-1]:
+    below = source.path.relative_to(top).parts
+    for folder in below[:-1]:
         name, is_key, value = folder.partition("=")
         name = unquote(name)
         if is_key and name and name not in source.schema:
             missing = value == "__HIVE_DEFAULT_PARTITION__"
             constants[name] = None if missing else unquote(value)
+    if user_from_path:
+        constants[USER_FROM_PATH] = below[0] if len(below) > 1 else below[0].partition(".")[0]
     schema = {**source.schema, **dict.fromkeys(constants, pl.String())}
     return replace(source, schema=schema, constants=constants)
+
+
+def _refuse_other_levels(users: Sequence[str | None], path: Path) -> None:
+    """Refuse a folder below which not people are told apart, but all of them, or days."""
+    names = {str(user) for user in users}
+    wrong = "one name for all" if len(names) == 1 < len(users) else ""
+    if any(map(looks_like_time, names)):
+        wrong = "dates"
+    if wrong:
+        raise RecordsError(
+            f"the first folders or files below it are {wrong}, not one for each user",
+            where=path,
+            fix="Name the folder that holds one folder or file for each user",
+        )

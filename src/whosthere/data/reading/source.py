@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,6 +59,16 @@ class Stored:
     def for_polars(self) -> Path | io.BytesIO:
         """The file, or the member of an archive in memory."""
         return self.path if self.member is None else io.BytesIO(self.read())
+
+    @property
+    def has_open_end(self) -> bool:
+        """Whether the last line of a text has no line end, if that can be told without reading."""
+        if self.member is not None or self.magic.startswith((GZIP, ZSTD)):
+            return False
+        with self._packed() as file:
+            # Two bytes: each character of UTF-16 has as many.
+            file.seek(-min(2, self.path.stat().st_size), io.SEEK_END)
+            return not set(file.read()) & set(b"\r\n")
 
     def _packed(self) -> IO[bytes]:
         return self.path.open("rb") if self.member is None else self.member()
@@ -164,6 +175,20 @@ def column(name: str) -> pl.Expr:
     return pl.col(name)
 
 
+def distinct_names(header: Sequence[str]) -> list[str]:
+    """Return the names of a header; those that stand there several times, with their place."""
+    times = Counter(header)
+    return [
+        f"{name} (column {place})" if times[name] > 1 else name
+        for place, name in enumerate(header, start=1)
+    ]
+
+
+def name_in_file(name: str) -> str:
+    """Return what the file itself calls a column that `distinct_names` named."""
+    return re.sub(r" \(column \d+\)$", "", name)
+
+
 def empty(path: Path) -> EmptyError:
     """Say that a file holds nothing."""
     return EmptyError("is empty", where=path, fix="Check that it is the right file, copied whole")
@@ -178,6 +203,17 @@ def naming(where: object) -> Iterator[None]:
         if error.where is not None:
             raise
         raise RecordsError(error.problem, where=where, fix=error.fix) from error
+
+
+@contextmanager
+def skipping(skipped: list[InputError] | None) -> Iterator[None]:
+    """Note what is wrong with a file and go on without it, if there is a list to note it in."""
+    try:
+        yield
+    except InputError as error:
+        if skipped is None:
+            raise
+        skipped.append(error)
 
 
 @contextmanager

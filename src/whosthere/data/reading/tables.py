@@ -17,6 +17,7 @@ from whosthere.data.reading.columns import (
     joined_ids,
     parts_of,
     refuse_data_as_names,
+    showable,
     single_values,
 )
 from whosthere.data.reading.opening import read_single
@@ -49,7 +50,7 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
     if id_name is None:
         refuse_data_as_names(found, where=path, header="region,lon,lat")
         raise RecordsError(
-            f"has no region column (found {listed(found)})",
+            f"has no region column (found {listed(showable(found))})",
             where=path,
             fix="Name the column with the ids 'region'",
         )
@@ -86,7 +87,7 @@ def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
         refuse_data_as_names(table.columns, where=path, header=",".join(COLUMNS))
     if len(chosen) < len(COLUMNS):
         raise RecordsError(
-            f"has no two columns of user ids (found {listed(table.columns)})",
+            f"has no two columns of user ids (found {listed(showable(table.columns))})",
             where=path,
             fix="Give a table with the columns user and friend",
         )
