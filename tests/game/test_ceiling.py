@@ -50,9 +50,7 @@ def audited(city, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(audited):
-    return cache(
-        lambda mechanism: audited(mechanism, **(OF_USER if mechanism == USER else CHOSEN))
-    )
+    return cache(lambda mechanism: audited(mechanism, **(OF_USER if mechanism == USER else CHOSEN)))
 
 
 def aucs_of(result, attack):
