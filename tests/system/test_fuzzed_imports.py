@@ -78,9 +78,9 @@ class Table:
         self.regions = rng.sample(NAMES, rng.randint(1, 5))
         most = rng.choice([12, 40, 1_500, 20_000, 1_200_000 * (not self.hides)])
         self.counts = {
-            (region, moment): rng.choice([0, rng.randint(0, most), rng.randint(0, 20)])
+            (region, i): rng.choice([0, rng.randint(0, most), rng.randint(0, 20)])
             for region in self.regions
-            for moment in self.times
+            for i in range(n)
         }
         self.options = ["-m", max(*self.counts.values(), 50), "-M"]
         self.options += [f"suppress(k={self.hides}, shown=mark)" if self.hides else "raw"]
@@ -91,8 +91,10 @@ class Table:
     def truth(self, *, zeros_are_hidden=False):
         """Return what a reader must find: all counts but 0, None where they are withheld."""
         return {
-            (region, moment.astimezone(UTC)): None if self.hidden(count) or not count else count
-            for (region, moment), count in self.counts.items()
+            (region, self.times[i].astimezone(UTC)): None
+            if self.hidden(count) or not count
+            else count
+            for (region, i), count in self.counts.items()
             if count or zeros_are_hidden
         }
 
@@ -198,9 +200,9 @@ class Table:
         columns = ["region", *times, "count"]
         rng.shuffle(columns)
         rows = []
-        for region, moment in self.counts:
-            row = dict(zip(times, cells(moment), strict=True))
-            row |= {"region": region, "count": self._number(self.counts[region, moment])}
+        for (region, i), count in self.counts.items():
+            row = dict(zip(times, cells(self.times[i]), strict=True))
+            row |= {"region": region, "count": self._number(count)}
             rows.append([row[name] for name in columns])
         if rng.random() < 0.4 and self.day.month not in {3, 10}:
             rng.shuffle(rows)
@@ -230,7 +232,7 @@ class Table:
             self.tell("--wide", always=True)
         heads = [written(moment) for moment in self.times]
         rows = [
-            [region, *(self._number(self.counts[region, moment]) for moment in self.times)]
+            [region, *(self._number(self.counts[region, i]) for i in range(len(self.times)))]
             for region in self.regions
         ]
         head = [self.names["region"], *heads]
