@@ -81,7 +81,8 @@ def _bars(console: Console | None, *, one_bar: bool, lines_every: float) -> Iter
         disable=not sys.stderr.isatty(),
     )
     tasks: dict[str, Task] = {}
-    nothing_said: dict[str, Any] = {"tenth": -1, "said_at": -math.inf}
+    nothing_said: dict[str, Any] = {"tenth": -1}
+    said_at = -math.inf
 
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
@@ -100,10 +101,12 @@ def _bars(console: Console | None, *, one_bar: bool, lines_every: float) -> Iter
             _say(task, done, total or 1)
 
     def _say(task: Task, done: int, most: int) -> None:
+        nonlocal said_at
         tenth, now = 10 * done // most, task.get_time()
-        if tenth == task.fields["tenth"] or now - task.fields["said_at"] < lines_every:
+        if tenth == task.fields["tenth"] or now - said_at < lines_every:
             return
-        task.fields.update(tenth=tenth, said_at=now)
+        task.fields.update(tenth=tenth)
+        said_at = now
         left, first = "", task.fields["first"]
         if first < done < most:
             seconds = (task.elapsed or 0) / (done - first) * (most - done)

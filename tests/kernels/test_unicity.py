@@ -6,6 +6,7 @@ Every test of chance has a fixed seed and would, with a fresh one, fail with pro
 import itertools
 from collections import Counter
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,14 +15,7 @@ from scipy.stats import chi2_contingency, chisquare
 
 from whosthere.arrays import frozen
 from whosthere.kernels.drawing import put_smallest_first
-from whosthere.kernels.unicity import (
-    ANYWHERE,
-    CONNECTED,
-    SCATTERED,
-    People,
-    add_first_visits,
-    draw_traces,
-)
+from whosthere.kernels.unicity import People, add_first_visits, draw_traces
 
 FALSE_ALARMS = 1e-4
 # Two triangles that share region 2, and a pair of regions apart from them.
@@ -29,7 +23,7 @@ EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4), (5, 6)]
 SPACE = [4.0, 1.0, 2.0, 1.0, 0.5, 1.0, 0.5]
 
 
-def make(space=SPACE, time=(1.0,), *, edges=EDGES, places=CONNECTED, n_rois=3, original=False):
+def make(space=SPACE, time=(1.0,), *, edges=EDGES, connected=True, n_rois=3):
     both = sorted([*edges, *((b, a) for a, b in edges)])
     degrees = np.bincount([a for a, _ in both], minlength=len(space))
     # Read-only, as the classes hand them over: other flags would be compiled anew.
@@ -38,9 +32,8 @@ def make(space=SPACE, time=(1.0,), *, edges=EDGES, places=CONNECTED, n_rois=3, o
         frozen(time, np.float64),
         frozen(np.concatenate([[0], np.cumsum(degrees)]), np.int32),
         frozen([b for _, b in both], np.int32),
-        places,
+        connected,
         n_rois,
-        original,
     )
 
 
@@ -97,9 +90,8 @@ def drawn_by_weight(weights, n, first=()):
 # Which regions a person has: so many visits show all of them, but for a chance below 1e-6.
 
 
-@pytest.mark.parametrize("original", [False, True])
-def test_connected_regions_grow_by_a_uniform_choice_of_the_frontier(original):
-    people = make([1.0] * 7, original=original, time=[1.0] * 400)
+def test_connected_regions_grow_by_a_uniform_choice_of_the_frontier():
+    people = make([1.0] * 7, time=[1.0] * 400)
     expected = Counter()
     for origin in range(7):
         for outcome, p in grown(origin, 3).items():
@@ -108,12 +100,10 @@ def test_connected_regions_grow_by_a_uniform_choice_of_the_frontier(original):
     assert_follows(Counter(tuple(sorted({c // 400 for c in row})) for row in visited), expected)
 
 
-def test_the_first_region_follows_the_space_marginal_or_is_uniform():
+def test_the_first_region_follows_the_space_marginal():
     weights = np.array(SPACE) / sum(SPACE)
     alone = rows(make(n_rois=1), 5000, 1)
     assert_follows(Counter(alone), {(i,): p for i, p in enumerate(weights)})
-    uniform = rows(make(n_rois=1, original=True), 5000, 1)
-    assert_follows(Counter(uniform), {(i,): 1 / 7 for i in range(7)})
 
 
 def test_growth_ends_with_the_component():
@@ -124,24 +114,13 @@ def test_growth_ends_with_the_component():
 
 def test_scattered_regions_are_drawn_by_weight_without_replacement():
     weights = [4.0, 1.0, 0.0, 2.0, 1.0]
-    people = make(weights, [1.0] * 50, edges=[], places=SCATTERED, n_rois=2)
+    people = make(weights, [1.0] * 50, edges=[], connected=False, n_rois=2)
     visited = Counter(tuple(sorted({c // 50 for c in row})) for row in rows(people, 5000, 200))
     assert_follows(visited, drawn_by_weight(weights, 2))
 
 
-def test_scattered_regions_of_the_original_variant_hold_the_uniform_first_one():
-    weights = [4.0, 1.0, 2.0]
-    people = make(weights, [1.0] * 200, edges=[], places=SCATTERED, n_rois=2, original=True)
-    visited = Counter(tuple(sorted({c // 200 for c in row})) for row in rows(people, 5000, 200))
-    expected = Counter()
-    for origin in range(3):
-        for outcome, p in drawn_by_weight(weights, 2, first=[origin]).items():
-            expected[outcome] += p / 3
-    assert_follows(visited, expected)
-
-
 def test_fewer_regions_with_weight_than_wanted_are_all_taken():
-    people = make([1.0, 0.0, 3.0], [1.0] * 50, edges=[], places=SCATTERED, n_rois=10)
+    people = make([1.0, 0.0, 3.0], [1.0] * 50, edges=[], connected=False, n_rois=10)
     assert {c // 50 for row in rows(people, 50, 100) for c in row} == {0, 2}
 
 
@@ -156,53 +135,31 @@ def test_visits_follow_the_space_marginal_within_the_persons_regions():
     assert_follows(found, dict(enumerate(weights / weights.sum())))
 
 
-def test_regions_without_any_weight_are_visited_evenly():
-    """The uniform first region of the original variant may lie where nobody is ever seen."""
-    space = [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
-    people = make(space, original=True, n_rois=10)
-    found = Counter(row[0] for row in rows(people, 8000, 1))
-    assert_follows(found, {**dict.fromkeys(range(5), 1 / 7), 5: 1 / 7, 6: 1 / 7})
-
-
-@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
-@pytest.mark.parametrize("original", [False, True])
-def test_the_time_marginal_is_reproduced_exactly(places, original):
+@pytest.mark.parametrize("connected", [True, False])
+def test_the_time_marginal_is_reproduced_exactly(connected):
     """One visit a person, so that no cell can be drawn twice."""
     time = np.array([5.0, 0.0, 1.0, 2.0, 8.0, 0.5])
-    people = make(time=time, places=places, original=original)
+    people = make(time=time, connected=connected)
     found = Counter(row[0] % 6 for row in rows(people, 6000, 1))
     assert_follows(found, dict(enumerate(time / time.sum())))
 
 
-def test_anywhere_reproduces_the_space_marginal():
-    found = Counter(row[0] for row in rows(make(places=ANYWHERE), 6000, 1))
-    assert_follows(found, dict(enumerate(np.array(SPACE) / sum(SPACE))))
-
-
 def test_space_and_time_of_a_visit_are_independent():
-    people = make(time=[1.0, 3.0, 2.0], places=ANYWHERE)
+    people = make(time=[1.0, 3.0, 2.0], connected=False)
     table = np.zeros((7, 3))
     for row in rows(people, 6000, 1):
         table[row[0] // 3, row[0] % 3] += 1
     assert chi2_contingency(table).pvalue > FALSE_ALARMS
 
 
-def test_epochs_of_the_original_variant_are_drawn_by_weight_without_replacement():
-    time = [5.0, 1.0, 0.0, 2.0, 1.0]
-    people = make([1.0], time, edges=[], original=True)
-    assert_follows(Counter(rows(people, 6000, 2)), drawn_by_weight(time, 2))
-    assert set(rows(people, 20, 99)) == {(0, 1, 3, 4)}
-
-
 # Rows, counts and seeds
 
 
-@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
-@pytest.mark.parametrize("original", [False, True])
+@pytest.mark.parametrize("connected", [True, False])
 @pytest.mark.parametrize("n_epochs", [8, 130])
-def test_first_visits_add_up_to_the_very_traces(places, original, n_epochs):
+def test_first_visits_add_up_to_the_very_traces(connected, n_epochs):
     """Of few visits and of many, which are sorted in different ways."""
-    people = make(time=np.arange(1.0, n_epochs + 1), places=places, original=original)
+    people = make(time=np.arange(1.0, n_epochs + 1), connected=connected)
     n_cells = 7 * n_epochs
     n_visits = np.random.default_rng(3).integers(0, 60, 200)
     indptr, cells = draw_traces(people, n_visits, np.uint64(5), in_order=False)
@@ -218,9 +175,7 @@ def test_first_visits_add_up_to_the_very_traces(places, original, n_epochs):
 
 
 def test_counts_are_added_to_what_is_there():
-    bounds, visits = draw_traces(
-        make(places=ANYWHERE), np.array([1, 0, 1]), np.uint64(0), in_order=True
-    )
+    bounds, visits = draw_traces(make(), np.array([1, 0, 1]), np.uint64(0), in_order=True)
     counts = np.full(8, 10, np.int32)
     add_first_visits(bounds, visits, np.array([1, 0, 1]), counts)
     assert counts.sum() == 82
@@ -232,10 +187,9 @@ def test_the_seed_decides_everything():
     assert rows(people, 50, 9, seed=4) != rows(people, 50, 9, seed=5)
 
 
-@pytest.mark.parametrize("places", [ANYWHERE, CONNECTED, SCATTERED])
-@pytest.mark.parametrize("original", [False, True])
-def test_whoever_visits_more_visits_the_same_cells_and_others(places, original):
-    people = make(time=np.arange(1.0, 100.0), places=places, original=original)
+@pytest.mark.parametrize("connected", [True, False])
+def test_whoever_visits_more_visits_the_same_cells_and_others(connected):
+    people = make(time=np.arange(1.0, 100.0), connected=connected)
     few, many = rows(people, 100, 5), rows(people, 100, 25)
     assert all(set(a) <= set(b) for a, b in zip(few, many, strict=True))
     assert sum(map(len, few)) < sum(map(len, many))
@@ -249,7 +203,6 @@ def test_a_trace_belongs_to_its_number():
 def test_nobody_and_no_visits():
     assert rows(make(), 0, 5) == []
     assert rows(make(), 3, 0) == [(), (), ()]
-    assert rows(make(original=True), 3, 0) == [(), (), ()]
     bounds, visits = draw_traces(make(), np.empty(0, np.int64), np.uint64(0), in_order=True)
     assert (bounds.tolist(), visits.size) == ([0], 0)
 
@@ -266,10 +219,15 @@ def test_other_labels_change_labels_only():
     assert chi2_contingency(table).pvalue > FALSE_ALARMS
 
 
+@numba.njit
+def smallest_first(keys, values, n):
+    put_smallest_first(keys, values, n)
+
+
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.data())
 def test_selection_puts_the_smallest_first(keys, data):
     n = data.draw(st.integers(0, len(keys) - 1))
     sorted_keys, values = np.array(keys, np.float64), np.arange(len(keys))
-    put_smallest_first(sorted_keys, values, n)
+    smallest_first(sorted_keys, values, n)
     assert sorted(sorted_keys[:n]) == sorted(keys)[:n]
     assert [keys[v] for v in values] == sorted_keys.tolist()

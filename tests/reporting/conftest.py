@@ -112,6 +112,17 @@ def _audit(
             "targets_chosen": choice.to_json(),
             "cautions": [],
             "traces": "ab" * 32,
+            "data": {
+                "people": 2000,
+                "visits": 9000,
+                "regions": 9,
+                "epochs": {
+                    "start": "2026-03-01T23:00:00+00:00",
+                    "length": "1h",
+                    "n": 168,
+                    "timezone": "Europe/Rome",
+                },
+            },
             "begun": "2026-01-01T00:00:00+00:00",
             "versions": {"whosthere": "0.1.0", "numpy": "2"},
             "python": "3.11",

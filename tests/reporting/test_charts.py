@@ -20,7 +20,7 @@ from whosthere.reporting.charts.people import (
     shade,
 )
 from whosthere.reporting.charts.risk import (
-    DECISIONS,
+    OUTCOMES,
     Dot,
     DotChart,
     Protection,
@@ -54,10 +54,10 @@ CHARTS = {
         "risk",
         (
             Protection(
-                EVIL, (Dot(DECISIONS["accept"], 0.5, 0.4, 0.6, EVIL),), {"ceiling": 0.6}, 1, 0.9
+                EVIL, (Dot(OUTCOMES["accept"], 0.5, 0.4, 0.6, EVIL),), {"ceiling": 0.6}, 1, 0.9
             ),
             Protection(
-                "b", (Dot(DECISIONS["reject"], 0.9, None, None, "b"),), {"guarantee": 1.0}, 2, 0.0
+                "b", (Dot(OUTCOMES["reject"], 0.9, None, None, "b"),), {"guarantee": 1.0}, 2, 0.0
             ),
         ),
         0.6,

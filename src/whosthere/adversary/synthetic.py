@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from whosthere.data.regions import Regions
     from whosthere.kernels.unicity import People
 
-# Places of a person, as the kernel numbers them.
-_CONNECTED, _SCATTERED = 1, 2
 # How many regions a person has at most, as in the paper.
 _MOST_REGIONS = 10
 # Visits drawn for each one that is needed, where it is not known yet how many will be.
@@ -176,11 +174,10 @@ class UnicityModel:
     @cached_property
     def people(self) -> People:
         """The model as the kernel takes it."""
-        places, graph = _SCATTERED, _NO_GRAPH
-        if self.regions.have_positions:
-            neighbours = self.regions.neighbours
-            places, graph = _CONNECTED, (neighbours.indptr, neighbours.indices)
-        return kernels.People(self.space, self.time, *graph, places, _MOST_REGIONS, original=False)
+        graph, connected = _NO_GRAPH, self.regions.have_positions
+        if connected:
+            graph = self.regions.neighbours.indptr, self.regions.neighbours.indices
+        return kernels.People(self.space, self.time, *graph, connected, _MOST_REGIONS)
 
 
 class SamePeople:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class CountMatrix(NamedTuple):
         return by_group
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def cell_sums(counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sum and the sum of squares of each cell, exactly for counts."""
     base = counts.base
@@ -89,7 +90,7 @@ def cell_sums(counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.floa
     return total, squares
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def standardised_sums(
     counts: CountMatrix,
     weights: NDArray[np.float64],
@@ -136,7 +137,7 @@ def standardised_sums(
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def standardised_cells(
     counts: CountMatrix,
     cells: NDArray[np.int64],

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     Keys = NDArray[np.float64] | NDArray[np.uint64] | NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
-def random_word(key: np.uint64, position: int) -> np.uint64:
+@kernel()
+def random_word(key: np.uint64, position: int | np.int64) -> np.uint64:
     """Return output number `position` of the SplitMix64 generator seeded with `key`: 64 bits."""
     z = key + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -26,13 +27,13 @@ def random_word(key: np.uint64, position: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
-def random_share(key: np.uint64, position: int) -> float:
+@part()
+def random_share(key: np.uint64, position: int | np.int64) -> float:
     """Return a number from 0 to just below 1 that belongs to a key and a position."""
     return float((random_word(key, position) >> np.uint64(11)) * (1.0 / 9007199254740992.0))
 
 
-@njit(cache=True, nogil=True)
+@part()
 def put_smallest_first(keys: Keys, values: NDArray[np.integer], n: int) -> None:
     """Reorder both arrays so that the `n` smallest keys come first (Hoare's selection)."""
     low, high = 0, keys.size - 1
@@ -57,7 +58,7 @@ def put_smallest_first(keys: Keys, values: NDArray[np.integer], n: int) -> None:
             return
 
 
-@njit(cache=True, nogil=True)
+@part()
 def sort_both(keys: Keys, values: NDArray[np.integer]) -> None:
     """Sort both arrays by the keys (Shell's sort)."""
     gap = 1

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +28,7 @@ _TOLERANCE = 1e-4
 _BELOW = 8.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fit_rank_one(
     row_excess: NDArray[np.float64],
     column_excess: NDArray[np.float64],
@@ -44,13 +45,12 @@ def fit_rank_one(
     solved for in turn until they stand still. The sums given are of published counts, less those of
     empty cells; positive, with the same total.
     """
-    highest = np.log(max(row_excess.max(), column_excess.max())) + 2.0
+    x, y = _first_guess(row_excess, column_excess)
+    highest = np.log(max(_range(row_excess)[1], _range(column_excess)[1])) + 2.0
     below = int(_BELOW / step)
     size = below + max(int((highest - first) / step) + 2, table.size)
     expected = _extended(table, first, step, below, size)
     start = first - below * step
-    x = np.log(row_excess / column_excess.size)
-    y = np.log(column_excess / row_excess.sum() * column_excess.size)
     for _ in range(rounds):
         change = max(
             _solve(x, y, row_excess, expected, start, step),
@@ -61,7 +61,30 @@ def fit_rank_one(
     return x, y
 
 
-@njit(cache=True, nogil=True)
+@part()
+def _first_guess(
+    row_excess: NDArray[np.float64], column_excess: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of rows and columns where nothing is lost or added."""
+    x, y, total = np.empty(row_excess.size), np.empty(column_excess.size), 0.0
+    for s in range(x.size):
+        total += row_excess[s]
+        x[s] = np.log(row_excess[s] / y.size)
+    for t in range(y.size):
+        y[t] = np.log(column_excess[t] / total * y.size)
+    return x, y
+
+
+@part()
+def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the smallest and the largest value."""
+    low = high = values[0]
+    for i in range(values.size):
+        low, high = min(low, values[i]), max(high, values[i])
+    return low, high
+
+
+@part()
 def _extended(
     table: NDArray[np.float64], first: float, step: float, below: int, size: int
 ) -> NDArray[np.float64]:
@@ -80,7 +103,7 @@ def _extended(
     return made
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _solve(
     own: NDArray[np.float64],
     others: NDArray[np.float64],
@@ -90,8 +113,8 @@ def _solve(
     step: float,
 ) -> float:
     """Move each of `own` to where its expected sum is the wanted one; return the longest move."""
-    lowest = others.min()
-    n_bins = int((others.max() - lowest) / step) + 2
+    lowest, highest = _range(others)
+    n_bins = int((highest - lowest) / step) + 2
     bins = np.zeros(n_bins)
     for i in range(others.size):
         place = (others[i] - lowest) / step
@@ -108,7 +131,13 @@ def _solve(
         sums[i] = max(sums[i], sums[i - 1])
     longest = 0.0
     for i in range(own.size):
-        high = min(max(np.searchsorted(sums, wanted[i]), 1), sums.size - 1)
+        low, high = 0, sums.size - 1
+        while low < high - 1:
+            middle = (low + high) // 2
+            if sums[middle] < wanted[i]:
+                low = middle
+            else:
+                high = middle
         place = float(high)
         if sums[high - 1] > 0.0 and sums[high] > sums[high - 1]:
             part = np.log(wanted[i] / sums[high - 1]) / np.log(sums[high] / sums[high - 1])
@@ -119,7 +148,7 @@ def _solve(
     return longest
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fit_shaped(
     row_excess: NDArray[np.float64],
     column_excess: NDArray[np.float64],
@@ -136,9 +165,7 @@ def fit_shaped(
     the expectation is a power of the rate.
     """
     n_rows, n_columns = row_excess.size, column_excess.size
-    total = row_excess.sum()
-    x = np.log(row_excess / n_columns)
-    y = np.log(column_excess / total * n_columns)
+    x, y = _first_guess(row_excess, column_excess)
     offsets = np.empty(max(n_rows, n_columns))
     for round_ in range(rounds):
         repeats = 2 if round_ == 0 else 1
@@ -155,7 +182,7 @@ def fit_shaped(
     return x, y
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _log_step(
     x: float,
     offsets: NDArray[np.float64],
@@ -193,7 +220,7 @@ def _log_step(
     return float(min(max(change, -_LONGEST_STEP), _LONGEST_STEP))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def standardised_residuals(
     symbols: NDArray[np.int32],
     rows: NDArray[np.float64],
@@ -257,7 +284,7 @@ def standardised_residuals(
     return made, by_row, by_column
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def relative_deviations(
     rows: NDArray[np.float64],
     columns: NDArray[np.float64],

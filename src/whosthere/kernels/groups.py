@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from whosthere.kernels.compiling import kernel
 from whosthere.kernels.drawing import random_share, random_word
 from whosthere.kernels.stages import Stages, publish_cell, publish_lanes
 
@@ -26,9 +26,10 @@ LINE = 64
 _WORDS = LINE // 8
 # Cells counted together: their lanes stay in the processor's second cache.
 _TILE = 20_480
+# The word of a key that noise is drawn by: no group has this number.
+_NOISE = np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
 def publish_groups(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -67,43 +68,30 @@ def publish_groups(
         Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
         `changes` says; filled in. There must be room for target and longest row in each pair.
     """
-    n_cells, paired = published.shape[0], bounds.size > 0
-    counts = np.empty((min(_TILE, n_cells), lanes.shape[1]), lanes.dtype)
-    people, order = np.empty(lanes.shape[0], np.int32), np.arange(lanes.shape[0], dtype=np.int32)
-    noise_key = random_word(key, -1)
+    (n_people, n_lanes), n_cells = lanes.shape, published.shape[0]
+    paired = bounds.size > 0
+    counts = np.empty((min(_TILE, n_cells), n_lanes), lanes.dtype)
+    people, last = np.empty(n_people, np.int32), np.empty(n_lanes, np.int32)
+    noise_key = np.uint64(random_word(key, _NOISE))
     most = np.iinfo(published.dtype).max
-    done = np.zeros(lanes.shape[1], np.int64)
-    for begin in range(first, stop, lanes.shape[1]):
-        end = min(begin + lanes.shape[1], stop)
-        lanes[:] = 0
-        for group in range(begin, end):
-            drawn = m if paired or group % 2 else m - 1
-            people[:] = order
-            _choose(people, drawn, random_word(key, group), lanes, group - begin)
-            if paired:
-                last, i = people[m - 1], group - first
-                done[group - begin] = bounds[i]
-                bounds[i + 1] = _replace(
-                    target, cells, indptr[last], indptr[last + 1], changed, changes, bounds[i]
-                )
+    for begin in range(first, stop, n_lanes):
+        end = min(begin + n_lanes, stop)
+        own_bounds = bounds[begin - first : end - first + 1]
+        lanes.fill(0)
+        _choose(people, m, paired, key, begin, end, lanes, last)
+        if paired:
+            _replace(target, indptr, cells, last, own_bounds, changed, changes)
         at = indptr[:-1].copy()
-        of_target = 0
         for start in range(0, n_cells, _TILE):
-            tile = counts[: min(_TILE, n_cells - start)]
-            beyond = start + tile.shape[0]
-            _count(cells, at, indptr, lanes, start, tile)
+            tile = counts[: n_cells - start]
+            tile.fill(0)
+            # Whole words are added: no lane runs over.
+            _count(indptr, cells, at, lanes.view(np.uint64), start, tile.view(np.uint64))
             if paired:
-                for lane in range(end - begin):
-                    i = done[lane]
-                    while i < bounds[begin + lane - first + 1] and changed[i] < beyond:
-                        changes[i] += np.int32(tile[changed[i] - start, lane])
-                        i += 1
-                    done[lane] = i
+                _count_changed(tile, start, own_bounds, changed, changes)
             else:
-                while of_target < target.size and target[of_target] < beyond:
-                    for lane in range(begin % 2, end - begin, 2):
-                        tile[target[of_target] - start, lane] += 1
-                    of_target += 1
+                here = target[(target >= start) & (target < start + _TILE)]
+                tile[here - start, : end - begin : 2] += 1
             if publish_lanes(tile, stages, noise_key, start, begin, end, published) > most:
                 return False
     if paired:
@@ -111,42 +99,48 @@ def publish_groups(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _choose(
     people: NDArray[np.int32],
-    n: int,
+    m: int,
+    paired: bool,  # noqa: FBT001 - compiled functions have no keyword-only parameters
     key: np.uint64,
+    begin: int,
+    end: int,
     lanes: NDArray[np.unsignedinteger],
-    lane: int,
+    last: NDArray[np.int32],
 ) -> None:
-    """Put `n` people in random order first, and a one into the given lane of each of them."""
-    for i in range(n):
-        j = i + int(random_share(key, i) * (people.size - i))
-        person = people[j]
-        people[j] = people[i]
-        people[i] = person
-        lanes[person, lane] = 1
+    """Put a one into the lane of each group that a person is in, and note its last person."""
+    for group in range(begin, end):
+        lane, own_key = group - begin, random_word(key, group)
+        for i in range(people.size):
+            people[i] = i
+        # Where groups are single, the target has the last place of each second one.
+        for i in range(m if paired or group % 2 else m - 1):
+            j = i + int(random_share(own_key, i) * (people.size - i))
+            person = people[j]
+            people[j] = people[i]
+            people[i] = person
+            lanes[person, lane] = 1
+        last[lane] = people[m - 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _count(
+    indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
     at: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    lanes: NDArray[np.unsignedinteger],
+    ones: NDArray[np.uint64],
     start: int,
-    counts: NDArray[np.unsignedinteger],
+    sums: NDArray[np.uint64],
 ) -> None:
-    """Count the people in some cells from `start` on, in all lanes.
+    """Count the people in some cells from `start` on, in all lanes, which are words here.
 
     Everybody's cells before ``at[person]`` were counted already; it moves on to the first one
     beyond.
     """
-    counts[:] = 0
-    # Whole words are added: no lane runs over.
-    sums, ones = counts.view(np.uint64), lanes.view(np.uint64)
-    stop = start + counts.shape[0]
-    for person in range(lanes.shape[0]):
+    stop = start + sums.shape[0]
+    for person in range(ones.shape[0]):
         i, end = at[person], indptr[person + 1]
         while i < end and cells[i] < stop:
             cell = np.uint32(cells[i] - start)
@@ -156,38 +150,55 @@ def _count(
         at[person] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _replace(
     joins: NDArray[np.int32],
+    indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
-    j: int,
-    stop: int,
+    leaves: NDArray[np.int32],
+    bounds: NDArray[np.int64],
     changed: NDArray[np.int32],
     changes: NDArray[np.int32],
-    end: int,
-) -> int:
-    """Note how true counts change if one person replaces another, from `end` on.
+) -> None:
+    """Note how true counts change if one person replaces the one who leaves each group.
 
-    Returns where that ends. The cells of who leaves are ``cells[j:stop]``; both persons' cells are
-    sorted.
+    Fills in the bounds from the second one on. Everybody's cells are sorted.
     """
-    i = 0
-    while i < joins.size or j < stop:
-        if j == stop or (i < joins.size and joins[i] < cells[j]):
-            changed[end], changes[end] = joins[i], 1
-            i += 1
-            end += 1
-        elif i == joins.size or cells[j] < joins[i]:
-            changed[end], changes[end] = cells[j], -1
-            j += 1
-            end += 1
-        else:
-            i += 1
-            j += 1
-    return end
+    for group in range(bounds.size - 1):
+        end, i = bounds[group], 0
+        j, stop = indptr[leaves[group]], indptr[leaves[group] + 1]
+        while i < joins.size or j < stop:
+            if j == stop or (i < joins.size and joins[i] < cells[j]):
+                changed[end], changes[end] = joins[i], 1
+                i += 1
+                end += 1
+            elif i == joins.size or cells[j] < joins[i]:
+                changed[end], changes[end] = cells[j], -1
+                j += 1
+                end += 1
+            else:
+                i += 1
+                j += 1
+        bounds[group + 1] = end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
+def _count_changed(
+    counts: NDArray[np.unsignedinteger],
+    start: int,
+    bounds: NDArray[np.int64],
+    changed: NDArray[np.int32],
+    changes: NDArray[np.int32],
+) -> None:
+    """Turn changes in some cells from `start` on into true counts after them."""
+    for lane in range(bounds.size - 1):
+        for i in range(bounds[lane], bounds[lane + 1]):
+            cell = changed[i] - start
+            if 0 <= cell < counts.shape[0]:
+                changes[i] += np.int32(counts[cell, lane])
+
+
+@kernel()
 def _keep_changes(
     stages: Stages,
     noise_key: np.uint64,
@@ -204,7 +215,7 @@ def _keep_changes(
         end = bounds[pair - first + 1]
         for i in range(begin, end):
             cell = changed[i]
-            after = publish_cell(changes[i], cell, pair, stages, noise_key)
+            after = publish_cell(changes[i], np.int64(cell), pair, stages, noise_key)
             change = after - np.int64(published[cell, pair])
             if change != 0:
                 changed[kept], changes[kept] = cell, change

@@ -1,11 +1,15 @@
-"""L1-penalised logistic regression on a few features."""
+"""L1-penalised logistic regression on a few features.
+
+Loops are written out: numba takes seconds to compile whole arrays added, chosen from or assigned.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,17 +21,23 @@ _DIRECT_SWEEPS = 16
 _MOSTLY = 0.8
 
 
-@njit(cache=True, nogil=True)
-def _loss(margins: NDArray[np.float64], signs: NDArray[np.float64], c: float) -> float:
-    """Return c times the sum of log(1 + exp(-sign * margin)), without overflow."""
+@part()
+def _loss(
+    margins: NDArray[np.float64],
+    length: float,
+    moved: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    c: float,
+) -> float:
+    """Return c times the sum of log(1 + exp(-sign * margin)) after a move, without overflow."""
     total = 0.0
     for i in range(margins.size):
-        t = -signs[i] * margins[i]
+        t = -signs[i] * (margins[i] + length * moved[i])
         total += max(t, 0.0) + np.log1p(np.exp(-abs(t)))
     return c * total
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _slopes(
     margins: NDArray[np.float64],
     signs: NDArray[np.float64],
@@ -42,7 +52,7 @@ def _slopes(
         curvature[i] = max(c * chance * (1.0 - chance), 1e-12)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _worst_violation(w: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
     """Return how far the weights are from optimal; 0 at the optimum."""
     worst = 0.0
@@ -54,7 +64,39 @@ def _worst_violation(w: NDArray[np.float64], gradient: NDArray[np.float64]) -> f
     return worst
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@part()
+def _size(start: NDArray[np.float64], length: float, step: NDArray[np.float64]) -> float:
+    """Return the sum of the absolute weights after a step."""
+    total = 0.0
+    for j in range(start.size):
+        total += abs(start[j] + length * step[j])
+    return total
+
+
+@part()
+def _combined(weights: NDArray[np.float64], x: NDArray[np.floating], n: int) -> NDArray[np.float64]:
+    """Return the sum of the features by their weights, shape (n,)."""
+    total = np.zeros(n)
+    for j in range(weights.size):
+        weight, feature = weights[j], x[j]
+        if weight != 0.0:
+            for i in range(n):
+                total[i] += weight * feature[i]
+    return total
+
+
+@part()
+def _rows(x: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Copy the chosen rows."""
+    rows = np.empty((chosen.size, x.shape[1]), x.dtype)
+    for j in range(chosen.size):
+        feature, copy = x[chosen[j]], rows[j]
+        for i in range(copy.size):
+            copy[i] = feature[i]
+    return rows
+
+
+@part(fastmath=True)
 def _dot(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     # Written out, so that no library wakes its threads for so little.
     total = a.dtype.type(0)
@@ -63,14 +105,16 @@ def _dot(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     return float(total)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@part(fastmath=True)
 def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the weighted products of all pairs of rows."""
     k, n = x.shape
-    products = np.empty((k, k), x.dtype)
+    products, weighted = np.empty((k, k), x.dtype), np.empty(n, x.dtype)
     zero = x.dtype.type(0)
     for j in range(k):
-        weighted = x[j] * weights
+        feature = x[j]
+        for t in range(n):
+            weighted[t] = feature[t] * weights[t]
         # Four at a time, so that each number is fetched less often.
         in_fours = (j + 1) - (j + 1) % 4
         for i in range(0, in_fours, 4):
@@ -90,7 +134,7 @@ def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray
     return products
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _shrunk(weight: float, slope: float, radius: float) -> float:
     """Return the best weight of a feature; `radius` is one over the curvature of the loss."""
     free = weight - slope * radius
@@ -99,7 +143,7 @@ def _shrunk(weight: float, slope: float, radius: float) -> float:
     return free + radius if free < -radius else 0.0
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _descend(
     x: NDArray[np.floating],
     w: NDArray[np.float64],
@@ -113,9 +157,12 @@ def _descend(
     within the tolerance if the model is at its minimum.
     """
     n = slope.size
-    radii = np.empty(w.size)
+    radii, curved = np.empty(w.size), np.empty(n, x.dtype)
     for j in range(w.size):
-        radii[j] = 1.0 / (_dot(x[j] * curvature, x[j]) + 1e-12)
+        feature = x[j]
+        for i in range(n):
+            curved[i] = feature[i] * curvature[i]
+        radii[j] = 1.0 / (_dot(curved, feature) + 1e-12)
     largest = np.inf
     for _ in range(_DIRECT_SWEEPS):
         largest = 0.0
@@ -134,7 +181,7 @@ def _descend(
     return largest
 
 
-@njit(cache=True, nogil=True)
+@part(once=True)
 def _descend_by_products(
     x: NDArray[np.floating],
     w: NDArray[np.float64],
@@ -164,7 +211,7 @@ def _descend_by_products(
             break
 
 
-@njit(cache=True, nogil=True)
+@part(once=True)
 def _newton_target(
     x: NDArray[np.floating],
     w: NDArray[np.float64],
@@ -177,18 +224,30 @@ def _newton_target(
     A few sweeps over all features show which ones get a weight; if that is not enough, these
     alone go on, for which all products are worth having. If most had a weight before, all do.
     """
-    new, slopes = w.copy(), slope.copy()
-    if np.count_nonzero(w) > _MOSTLY * w.size:
-        _descend_by_products(x, new, slopes, curvature, tolerance)
-    elif _descend(x, new, slopes, curvature, tolerance) > tolerance:
-        in_use = np.flatnonzero(new)
-        few = new[in_use]
-        _descend_by_products(x[in_use], few, slopes, curvature, tolerance)
-        new[in_use] = few
+    new, slopes, in_use = w.copy(), slope.copy(), np.empty(w.size, np.int64)
+    k = 0
+    for j in range(w.size):
+        in_use[j] = j
+        k += w[j] != 0.0
+    if k > _MOSTLY * w.size:
+        k = w.size
+    elif _descend(x, new, slopes, curvature, tolerance) <= tolerance:
+        return new
+    else:
+        k = 0
+        for j in range(w.size):
+            in_use[k] = j
+            k += new[j] != 0.0
+    few = np.empty(k)
+    for j in range(k):
+        few[j] = new[in_use[j]]
+    _descend_by_products(_rows(x, in_use[:k]), few, slopes, curvature, tolerance)
+    for j in range(k):
+        new[in_use[j]] = few[j]
     return new
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def minimise(
     x: NDArray[np.floating],
     signs: NDArray[np.float64],
@@ -214,12 +273,9 @@ def minimise(
         Largest violation of the optimality conditions, which are about 1 in size.
     """
     n = signs.size
-    margins = np.zeros(n)
-    for j in range(w.size):
-        if w[j] != 0.0:
-            margins += w[j] * x[j]
+    margins = _combined(w, x, n)
     slope, curvature = np.empty(n, x.dtype), np.empty(n, x.dtype)
-    gradient = np.empty(w.size)
+    gradient, active = np.empty(w.size), np.empty(w.size, np.int64)
     for _ in range(_MOST_STEPS):
         _slopes(margins, signs, c, slope, curvature)
         for j in range(w.size):
@@ -228,24 +284,33 @@ def minimise(
         if worst <= tolerance:
             break
         # Features that are far from getting a weight stay out of this step.
-        active = np.flatnonzero((w != 0.0) | (np.abs(gradient) > 1.0 - 0.5 * min(worst, 1.0)))
-        features, start = x[active], w[active]
+        k = 0
+        for j in range(w.size):
+            if w[j] != 0.0 or abs(gradient[j]) > 1.0 - 0.5 * min(worst, 1.0):
+                active[k] = j
+                k += 1
+        start = np.empty(k)
+        for j in range(k):
+            start[j] = w[active[j]]
+        features = _rows(x, active[:k])
         enough = max(0.1 * min(worst, worst**2), 0.4 * tolerance)
-        step = _newton_target(features, start, slope, curvature, enough) - start
-        moved = np.zeros(n)
-        for j in range(step.size):
-            if step[j] != 0.0:
-                moved += step[j] * features[j]
+        step = _newton_target(features, start, slope, curvature, enough)
+        gain = 0.0
+        for j in range(k):
+            step[j] -= start[j]
+            gain += gradient[active[j]] * step[j]
+        moved = _combined(step, features, n)
 
-        before = np.abs(start).sum() + _loss(margins, signs, c)
-        promised = (gradient[active] * step).sum()
-        promised += np.abs(start + step).sum() - np.abs(start).sum()
+        before = _size(start, 0.0, step) + _loss(margins, 0.0, moved, signs, c)
+        promised = gain + (_size(start, 1.0, step) - _size(start, 0.0, step))
         length = 1.0
         for _halving in range(_MOST_HALVINGS):
-            after = np.abs(start + length * step).sum() + _loss(margins + length * moved, signs, c)
+            after = _size(start, length, step) + _loss(margins, length, moved, signs, c)
             if after <= before + 1e-4 * length * promised + 1e-13 * abs(before):
                 break
             length *= 0.5
-        w[active] = start + length * step
-        margins += length * moved
+        for j in range(k):
+            w[active[j]] = start[j] + length * step[j]
+        for i in range(n):
+            margins[i] += length * moved[i]
     return margins

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class Scales(NamedTuple):
     marks: int
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sum_log_chances(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -72,7 +73,7 @@ def sum_log_chances(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_ratios_at_nodes(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -108,7 +109,7 @@ def log_ratios_at_nodes(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scores_of_draws(
     symbols: NDArray[np.int32],
     log_rates: NDArray[np.float64],
@@ -134,8 +135,8 @@ def scores_of_draws(
     last = log_chance.shape[1] - 1
     for draw in range(n_draws):
         for line in range(starts.size - 1):
-            without[:] = log_weight[line]
-            within[:] = log_weight[line]
+            for q in range(n_nodes):
+                without[q] = within[q] = log_weight[line, q]
             for i in range(starts[line], starts[line + 1]):
                 symbol = symbols[draw, i]
                 bin_ = bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]
@@ -165,8 +166,14 @@ def scores_of_draws(
     return scores
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _log_sum(logs: NDArray[np.float64]) -> float:
     """Return the logarithm of a sum of numbers that are given as logarithms."""
-    top = logs.max()
-    return float(top if np.isinf(top) else top + np.log(np.exp(logs - top).sum()))
+    top, total = logs[0], 0.0
+    for log in logs:
+        top = max(top, log)
+    if np.isinf(top):
+        return float(top)
+    for log in logs:
+        total += np.exp(log - top)
+    return float(top + np.log(total))

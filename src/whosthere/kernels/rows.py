@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from whosthere.kernels.compiling import kernel, part
 from whosthere.kernels.drawing import put_smallest_first, random_word
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _WORDS = 3
 _SMALLEST = 1 << 10
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_cells(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -37,7 +37,7 @@ def count_cells(
             counts[np.uint32(cells[i])] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sum_cells(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -59,7 +59,7 @@ def sum_cells(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_periods(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -76,7 +76,7 @@ def count_periods(
             counts[row, period_of_epoch[np.uint32(cells[i]) % n_epochs]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def take_rows(
     indptr: NDArray[np.int64], cells: NDArray[np.int32], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -87,11 +87,13 @@ def take_rows(
     taken = np.empty(taken_indptr[-1], np.int32)
     for j in range(rows.size):
         own = cells[indptr[rows[j]] : indptr[rows[j] + 1]]
-        taken[taken_indptr[j] : taken_indptr[j + 1]] = own
+        copy = taken[taken_indptr[j] : taken_indptr[j + 1]]
+        for i in range(copy.size):
+            copy[i] = own[i]
     return taken_indptr, taken
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def take_marked(
     indptr: NDArray[np.int64], cells: NDArray[np.int32], keep: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -144,7 +146,7 @@ def group_by_row(
     return np.concatenate([indptr, beyond]), cells[: indptr[-1]].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int64]:
     """Turn sorted keys ``row << 32 | cell`` with repetitions into compressed rows.
 
@@ -169,7 +171,7 @@ def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.
     return indptr
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def merge_rows(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -207,7 +209,7 @@ def merge_rows(
     return merged_indptr
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sample_within_periods(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -266,7 +268,7 @@ def sample_within_periods(
     return keep
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def most_shared(
     indptr: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -310,7 +312,7 @@ def empty_key_table() -> NDArray[np.uint64]:
     return np.zeros((_SMALLEST, _WORDS), np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _slot_of(table: NDArray[np.uint64], first: np.uint64, second: np.uint64) -> np.uint64:
     """Return the row of the table that holds a key, or that it would be put into."""
     mixed = first * np.uint64(0x9E3779B97F4A7C15) + second * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -322,7 +324,7 @@ def _slot_of(table: NDArray[np.uint64], first: np.uint64, second: np.uint64) -> 
     return slot
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _twice_as_large(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
     larger = np.zeros((2 * table.shape[0], table.shape[1]), np.uint64)
     for row in range(table.shape[0]):
@@ -334,7 +336,7 @@ def _twice_as_large(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def look_up_keys(
     table: NDArray[np.uint64], first: NDArray[np.uint64], second: NDArray[np.uint64]
 ) -> NDArray[np.int32]:
@@ -345,7 +347,7 @@ def look_up_keys(
     return numbers
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def number_keys(
     table: NDArray[np.uint64], known: int, first: NDArray[np.uint64], second: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
@@ -375,7 +377,7 @@ def number_keys(
     return table, numbers, new[:n_new].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_fates(
     users: NDArray[np.int32],
     fates: NDArray[np.int8],

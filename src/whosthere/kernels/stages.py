@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from whosthere.kernels.compiling import kernel, part
 from whosthere.kernels.drawing import random_word
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Stages(NamedTuple):
     looks_up: NDArray[np.bool_]
 
 
-@njit(cache=True, nogil=True)
 def publish_lanes(
     counts: NDArray[np.unsignedinteger],
     stages: Stages,
@@ -65,7 +64,21 @@ def publish_lanes(
     which that number shows.
     """
     if stages.n == 0 or (stages.n == 1 and not stages.is_random[0]):
-        return _publish_surely(counts, stages, start, first, stop, published)
+        least = _least_kept(stages)
+        return _publish_surely(counts, stages.results, least, start, first, stop, published)
+    return _publish_by_chance(counts, stages, key, start, first, stop, published)
+
+
+@kernel()
+def _publish_by_chance(
+    counts: NDArray[np.unsignedinteger],
+    stages: Stages,
+    key: np.uint64,
+    start: int,
+    first: int,
+    stop: int,
+    published: NDArray[np.unsignedinteger],
+) -> int:
     # Whole words of random bits, which are for four groups each.
     width = (stop - first + 3) // 4 * 4
     room = _CELLS * width
@@ -79,11 +92,13 @@ def publish_lanes(
         for stage in range(stages.n):
             results = stages.results[stages.results_start[stage] : stages.results_start[stage + 1]]
             lowest, last = np.int32(0), np.int32(results.size - 1)
-            places[:] = 0
             if stages.is_random[stage]:
                 lowest = np.int32(stages.lowest[stage])
                 own_key = random_word(key, stage)
                 _draw(n, width, stages, stage, own_key, start + begin, first, words, sums, places)
+            else:
+                for j in range(n):
+                    places[j] = 0
             # Short loops that do one thing each: the compiler makes much faster code of them.
             for j in range(n):
                 total = values[j] + places[j] + lowest
@@ -102,7 +117,7 @@ def publish_lanes(
     return int(largest)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _copy_counts(
     counts: NDArray[np.unsignedinteger], width: int, values: NDArray[np.int32]
 ) -> None:
@@ -112,17 +127,16 @@ def _copy_counts(
             own[lane] = given[lane]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _publish_surely(
     counts: NDArray[np.unsignedinteger],
-    stages: Stages,
+    results: NDArray[np.int32],
+    least: int,
     start: int,
     first: int,
     stop: int,
     published: NDArray[np.unsignedinteger],
 ) -> int:
-    """Do the same where there is no chance."""
-    least = _least_kept(stages)
     largest = np.uint32(0)
     for c in range(counts.shape[0]):
         given, out = counts[c, : stop - first], published[start + c, first:stop]
@@ -135,29 +149,25 @@ def _publish_surely(
                 out[lane] = out[lane] if given[lane] >= least else 0
         else:
             for lane in range(given.size):
-                value = np.uint32(stages.results[given[lane]])
+                value = np.uint32(results[given[lane]])
                 largest = max(largest, value)
                 out[lane] = value
     return int(largest) if largest >= least else 0
 
 
-@njit(cache=True, nogil=True)
 def _least_kept(stages: Stages) -> int:
     """Return the count from which on all are published as they are and below as 0; else -1."""
     if stages.n == 0:
         return 0
-    results = stages.results
-    least = results.size
-    while least > 0 and results[least - 1] == least - 1:
-        least -= 1
-    for count in range(least):
-        if results[count] != 0:
-            return -1
-    return least
+    changed = np.flatnonzero(stages.results != np.arange(stages.results.size))
+    least = int(changed.max(initial=-1)) + 1
+    return -1 if stages.results[:least].any() else least
 
 
-@njit(cache=True, nogil=True)
-def publish_cell(count: int, cell: int, group: int, stages: Stages, key: np.uint64) -> int:
+@part()
+def publish_cell(
+    count: int, cell: int | np.int64, group: int, stages: Stages, key: np.uint64
+) -> int:
     """Return what `publish_lanes` makes of one count, with the same random numbers."""
     value = count
     for stage in range(stages.n):
@@ -175,7 +185,7 @@ def publish_cell(count: int, cell: int, group: int, stages: Stages, key: np.uint
     return value
 
 
-@njit(cache=True, nogil=True)
+@part(once=True)
 def _draw(
     n: int,
     width: int,
@@ -219,7 +229,7 @@ def _draw(
                     )
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _decided(first: int, place: int, stages: Stages, stage: int, key: np.uint64, group: int) -> int:
     """Return the number of the value of Z where the guide leaves a choice."""
     rest = random_word(key, _FURTHER + group)

@@ -9,9 +9,12 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from whosthere.errors import SpecError
 from whosthere.inference.vocabulary import METRICS
+from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
+    from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
 LONGEST_NAME = 120
@@ -27,6 +30,24 @@ def texts() -> dict[str, Any]:
 def words_of(metric: str) -> str:
     """Return what a metric is called in sentences."""
     return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
+
+
+def outcome(verdict: Verdict) -> str:
+    """Return what a verdict is shown as: its decision, unless what is accepted leaves too little.
+
+    Nobody should take what leaves nothing for advice to publish.
+    """
+    return "useless" if verdict.decision == "accept" and verdict.useless else verdict.decision
+
+
+@cache
+def plain_words(setting: str) -> str:
+    """Say what is done to the counts; nothing where the protection is not of our own kinds."""
+    spec = setting.rpartition(", m=")[0] or setting
+    try:
+        return Mechanism.parse(spec).describe_steps()
+    except SpecError:
+        return ""
 
 
 def visible(text: str) -> str:

@@ -360,7 +360,7 @@ def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Ex
         kind, values = schema[name], single_values(name, schema)
         if kind == pl.Binary:
             values = values.bin.encode("hex")
-        elif kind == pl.String or kind.is_float() or kind.is_decimal():
+        elif not kind.is_integer():
             values = values.map_batches(plain_ids, return_dtype=pl.String(), is_elementwise=True)
         parts.append(values)
     if len(parts) == 1:

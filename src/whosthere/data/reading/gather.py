@@ -19,7 +19,7 @@ from whosthere.data.reading.distinct import Labels, Visits, sorted_order
 from whosthere.data.reading.extent import WORLD, Box, lon_lat
 from whosthere.data.reading.partition import NOWHERE, UNKNOWN, Locator
 from whosthere.data.traces import Traces, check_cell_space
-from whosthere.errors import EmptyError, RecordsError, listed
+from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -237,9 +237,14 @@ def _only_visited_regions(rows: Traces) -> Traces:
     return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
 
 
+_MOST_GAPS = 6
+_AROUND = r"""^[\s"']+|[\s"']+$"""
 # How ids of one person or place may differ between two files, and what to do if they are the same.
 _ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
-    "spaces around them": (lambda ids: ids.str.strip_chars(), "remove the spaces"),
+    "spaces or quotes around them": (
+        lambda ids: ids.str.replace_all(_AROUND, ""),
+        "remove these",
+    ),
     "leading zeros or a plus": (
         lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
         "write them alike",
@@ -282,9 +287,15 @@ def _notes_on_gaps(rows: Traces) -> Iterator[str]:
 
 def _gaps(what: str, names: list[str], empty: NDArray[np.bool_], n: int) -> str:
     edges = np.diff(empty.astype(np.int8), prepend=0, append=0)
-    runs = zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1, strict=True)
-    spans = (names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in runs)
-    return f"{int(empty.sum()):,} of {n:,} {what} have no visit: {listed(spans)}"
+    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    told = f"{int(empty.sum()):,} of {n:,} {what} have no visit"
+    if first.size > _MOST_GAPS:
+        longest = int(np.argmax(last - first))
+        first, last = first[longest : longest + 1], last[longest : longest + 1]
+        told += f", in {edges[edges == 1].size:,} gaps. The longest"
+    spans = zip(first.tolist(), last.tolist(), strict=True)
+    shown = (names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in spans)
+    return f"{told}: {', '.join(shown)}"
 
 
 def _nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:

@@ -21,7 +21,16 @@ from whosthere.data.reading.partition import UNKNOWN, Partition
 from whosthere.data.reading.queries import ZONE, Query, QuerySource
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.times import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    time_form,
+)
 from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
@@ -150,7 +159,7 @@ class Filters:
 
 
 def read_records(
-    path: str | os.PathLike[str] | Query,
+    path: str | os.PathLike[str] | Sequence[Path] | Query,
     *,
     partition: Partition,
     epoch_length: timedelta = timedelta(hours=1),
@@ -171,8 +180,8 @@ def read_records(
     Parameters
     ----------
     path
-        A file, or a folder of files: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or zip files
-        of these. Or a `Query` of a database.
+        A file, a folder of files, or several: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or
+        zip files of these. Or a `Query` of a database.
     partition
         How places become regions.
     epoch_length
@@ -275,6 +284,7 @@ def read_records(
         notes=(
             *(note for layout in layouts for note in layout.source.notes),
             *_notes_on_files(layouts, rows),
+            *(() if time_format is not None else _notes_on_forms(tables)),
             *_notes_on_times(gathering.resolved, times),
             *_notes_on_zone(layouts, timezone),
             *_notes_on_users(gathering, names["user"]),
@@ -295,13 +305,15 @@ def _sound(
 
     `known` locates the only regions that records may name.
     """
-    sound = []
+    sound, n_rows = [], 0
     for table in tables:
         noted: dict[str, RecordsError] = {}
         invalid: Counter[str] = Counter()
         found: list[InputError] = []
+        rows = 0
         with skipping(found):
             for batch in _batches([replace(table, noted=noted)], "Checking records", progress):
+                rows += batch.rows_read
                 invalid.update(batch.invalid)
                 if known is not None:
                     region = known.locate(batch.records)
@@ -309,11 +321,12 @@ def _sound(
                     if strange.size:
                         noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0])))
                         invalid[_STRANGE] += strange.size
-        found[:0] = [_with_number(error, invalid[reason]) for reason, error in noted.items()]
+        skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
         skipped += found
-        if not found:
+        if not (noted or found):
             sound.append(table)
-    if not sound:
+            n_rows += rows
+    if skipped and not n_rows:
         raise EmptyError(
             "no file can be read", fix="List what is wrong with them (`check`), and correct it"
         )
@@ -407,6 +420,13 @@ def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[
     empty = [layout.source.path.name for layout in layouts if not rows[layout.source.path]]
     if empty:
         yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
+
+
+def _notes_on_forms(tables: Sequence[RecordTable]) -> Iterator[str]:
+    found = {table.times.form for table in tables}
+    for form, words in ((DAY_FIRST, "the day first"), (MONTH_FIRST, "the month first")):
+        if form in found:
+            yield f"dates such as 01/02/2024 were read with {words}, as other dates show"
 
 
 def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:

@@ -1,0 +1,37 @@
+"""How loops are compiled: for Python to call, or as parts of other loops.
+
+Whoever waits for the compiler sees nothing of the product, so kernels leave out what it takes long
+for: whole arrays that are added, chosen from or assigned, most functions of numpy, and whole
+numbers written out where another kernel takes them, for each of which that one is compiled anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Loop = TypeVar("_Loop", bound="Callable[..., Any]")
+_njit: Any = numba.njit
+
+
+def kernel(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
+    """Compile what Python calls: once, kept on the disk, and without the interpreter's lock."""
+    made: Callable[[_Loop], _Loop]
+    made = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
+    return made
+
+
+def part(*, once: bool = False, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
+    """Compile what only kernels call; it is kept with them.
+
+    What is called `once` is written into its caller, which saves compiling it twice. Only there
+    would `fastmath` get lost.
+    """
+    made: Callable[[_Loop], _Loop]
+    inline = "always" if once else "never"
+    made = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline=inline, fastmath=fastmath)
+    return made
