@@ -126,7 +126,8 @@ def ingest(
     ),
     regions: Path | None = _regions(
         metavar="FILE",
-        help="The records name their regions; this table lists them: region, lon, lat.",
+        help="The records name their regions; this table lists them: region, lon, lat. Or GeoJSON "
+        "of areas.",
     ),
     grid_km: float | None = _regions(help="Squares of this many km over the data."),
     grid: str | None = _regions(

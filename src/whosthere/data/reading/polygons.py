@@ -103,6 +103,12 @@ class Polygons(Partition):
         return str(properties[self.id_property])
 
 
+def holds_areas(path: Path) -> bool:
+    """Tell whether a GeoJSON file begins with an area, not with a point."""
+    geometry = geojson_features(Stored(existing(path)))[0].get("geometry")
+    return isinstance(geometry, dict) and geometry.get("type") in _AREAS
+
+
 def _module() -> Any:  # noqa: ANN401 - untyped
     try:
         import shapely  # noqa: PLC0415 - optional
