@@ -184,6 +184,9 @@ def test_areas_may_be_geoparquet(ingested, refused, points, folder):
     table.drop("geometry").write_parquet("none.parquet")
     message = refused("ingest", "points.csv", "--polygons", "none.parquet", "-o", "new.parquet")
     assert "no column of polygons" in message
+    table.clear().write_parquet("none.parquet")
+    message = refused("ingest", "points.csv", "--polygons", "none.parquet", "-o", "new.parquet")
+    assert "none.parquet: has no areas" in message
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_titles_notes_and_a_second_sheet(imported, refused, workbook, folder):
         )
     assert "no sheet 'Mai'" in refused(*command("t.xlsx", "--sheet", "Mai"))
     assert "Known: About, May" in refused(*command("t.xlsx", "--sheet", "3"))
+    assert "fewer than 99 rows" in refused(*command("t.xlsx", "--header-row", "99"))
     table[6] = ("North", None, "many")
     workbook("bad.xlsx", {"May": table})
     message = refused(*command("bad.xlsx", "--header-row", "4"))

@@ -15,7 +15,7 @@ from whosthere.data.reading.formats import geojson_features, point_column
 from whosthere.data.reading.partition import NOWHERE, Locator, Partition
 from whosthere.data.reading.source import Stored, naming, readable
 from whosthere.data.regions import MOST_OUTLINES, Regions, refuse_position
-from whosthere.errors import MissingExtraError, RecordsError, listed
+from whosthere.errors import EmptyError, MissingExtraError, RecordsError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +60,10 @@ class Polygons(Partition):
         shapely = _module()
         path = existing(Path(self.path))
         is_parquet = path.suffix.lower() == ".parquet"
-        features = list((_of_parquet if is_parquet else _of_geojson)(shapely, path))
+        with np.errstate(invalid="ignore"):
+            features = list((_of_parquet if is_parquet else _of_geojson)(shapely, path))
+        if not features:
+            raise EmptyError("has no areas", where=path)
         ids = [self._id(feature, number) for number, feature in enumerate(features, start=1)]
         shapes = [_sound(shapely, feature) for feature in features]
         repaired = [i for i, feature, shape in zip(ids, features, shapes, strict=True)
