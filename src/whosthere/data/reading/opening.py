@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -20,7 +22,7 @@ from whosthere.data.reading.times import looks_like_time
 from whosthere.errors import FileError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 _TEXTS = (".csv", ".tsv", ".csv.gz", ".csv.zst")
 _ZIP = ".zip"
@@ -41,13 +43,13 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[Path],
     *,
     encoding: str | None = None,
     user_from_path: bool = False,
     skipped: list[InputError] | None = None,
 ) -> tuple[list[Source], list[str]]:
-    """Open a file, or every readable file of a folder and its subfolders in name order.
+    """Open a file, or every readable file of a folder and its subfolders in name order; or several.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
     With `user_from_path`, the first folder below (or the file's own name) is the column
@@ -57,6 +59,10 @@ def open_sources(
     -------
     The tables, and the names of the files in the folder whose extension is unknown.
     """
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
+        opened = [open_sources(one, **how) for one in path]
+        return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
     path = existing(Path(path))
     is_folder = path.is_dir()
     sources: list[Source] = []
