@@ -81,15 +81,15 @@ def test_what_cannot_be_told_says_how_far_it_may_reach_and_why():
 @pytest.mark.parametrize(
     ("decision", "useless", "name", "why"),
     [
-        ("accept", False, "x", ()),
-        ("accept", True, "x (safe, but useless)", ("Because.",)),
-        ("reject", True, "x (useless)", ()),
+        ("accept", False, ("ACCEPT", "x"), ()),
+        ("accept", True, ("USELESS", "x"), ("Because.",)),
+        ("reject", True, ("REJECT", "x (useless)"), ()),
     ],
 )
 def test_what_is_useless_is_not_taken_for_a_yes(decision, useless, name, why):
     verdict = replace(REJECTED, decision=decision, useless=useless)
     line = Line(verdict, FOUND, POLICY, "x")
-    assert line.cells[1] == name
+    assert line.cells[:2] == name
     assert line.below == (verdict.protection, *why)
 
 

@@ -53,9 +53,12 @@ class Line:
     @property
     def cells(self) -> tuple[str, ...]:
         """The decision and the protection, whom it leaves to be found, and what it leaves."""
-        said = (*self.verdict.remark, self.note)
+        from whosthere.reporting.words import outcome
+
+        label = outcome(self.verdict)
+        said = (*(() if label == "useless" else self.verdict.remark), self.note)
         name = " ".join((self.name, *(f"({one})" for one in said if one)))
-        return self.verdict.decision.upper(), name, self._found, self._risk, self._left
+        return label.upper(), name, self._found, self._risk, self._left
 
     @property
     def below(self) -> tuple[str, ...]:
@@ -128,13 +131,12 @@ def show_lines(lines: Sequence[Line]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     fits = not console.out.is_terminal or sum(widths) + 2 * len(widths) <= console.out.width
     console.say("")
-    for line, (_, *cells) in zip(lines, rows, strict=True):
-        verdict, (place, *others) = line.verdict, widths
-        about = cells if fits else cells[:1]
-        padded = (cell.ljust(width) for cell, width in zip(about, others, strict=False))
-        console.verdict(
-            verdict.decision, "  ".join(padded).rstrip(), useless=verdict.useless, width=place
-        )
+    for line, (label, *cells) in zip(lines, rows, strict=True):
+        place, *others = widths
+        shown = cells if fits else cells[:1]
+        padded = (cell.ljust(width) for cell, width in zip(shown, others, strict=False))
+        about = "  ".join(padded).rstrip()
+        console.verdict(label, about, useless=line.verdict.useless, width=place)
         indent = place + 4 if fits else 4
         if not fits:
             console.side_by_side([cell for cell in cells[1:] if cell], indent=indent)
@@ -208,9 +210,11 @@ def _rests_on(result: AuditResult) -> Iterable[str]:
 
 def _show_details(result: AuditResult) -> None:
     """Print tables, reasons and guarantees for each setting, and what would help."""
+    from whosthere.reporting.words import outcome
+
     for verdict in result.verdicts:
         console.say("")
-        console.verdict(verdict.decision, verdict.headline, useless=verdict.useless)
+        console.verdict(outcome(verdict), verdict.headline, useless=verdict.useless)
         if verdict.protection:
             console.beneath(verdict.protection, indent=4)
         _show_findings([one for one in result.findings if one.setting == verdict.setting])
