@@ -16,6 +16,7 @@ from whosthere.privacy.noise import (
     Laplace as Laplace,
     PrivateNoise as PrivateNoise,
 )
+from whosthere.privacy.own import own as own
 from whosthere.privacy.publish import Publication as Publication
 from whosthere.privacy.rounding import (
     RandomRound as RandomRound,

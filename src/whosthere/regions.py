@@ -5,8 +5,8 @@ from whosthere.data.reading.partition import (
     GridShape as GridShape,
     H3Cells as H3Cells,
     NearestAntenna as NearestAntenna,
-    Polygons as Polygons,
     RegionIds as RegionIds,
     ThroughAntennas as ThroughAntennas,
 )
+from whosthere.data.reading.polygons import Polygons as Polygons
 from whosthere.data.reading.tables import read_regions as read_regions

@@ -203,7 +203,8 @@ def parameters_of(kind: type) -> tuple[Parameter, ...]:
         return ()
     found = []
     for field in dataclasses.fields(kind):
-        if not field.init:
+        # What two equal values may differ in does not say what they are.
+        if not (field.init and field.compare):
             continue
         declared = field.metadata.get(_METADATA, _UNDECLARED)
         # By type: a class that was sent to another process has another MISSING than we do.

@@ -1,5 +1,8 @@
 """A whole study, small: what it writes, that it resumes, and what it refuses."""
 
+import shutil
+from functools import cache
+
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -8,6 +11,7 @@ import whosthere as wt
 from whosthere.auditing.manifest import only_one
 from whosthere.auditing.work import Outcome, ThisProcess
 from whosthere.errors import FileError, InputError
+from whosthere.paper import description, figures
 from whosthere.paper.results import published
 from whosthere.paper.study import prepare_study
 
@@ -15,13 +19,37 @@ from whosthere.paper.study import prepare_study
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory):
     path = tmp_path_factory.mktemp("city") / "a|b<i>.parquet"
-    wt.simulate("milan-like", seed=5, users=2000, regions=16, days=2).traces().save(path)
+    wt.simulate("milan-like", seed=5, users=750, regions=9, days=1).traces().save(path)
     return path
 
 
+@pytest.fixture(scope="module", autouse=True)
+def the_theorem_is_checked_once():
+    """It has nothing to do with the traces, and takes as long as a small study."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(description, "_convergence", cache(description._convergence))
+        yield
+
+
 def prepared(traces, out, *names, **chosen):
-    usual = {"scale": "smoke", "targets": 3, "group_size": 100, "min_visits": 2}
+    usual = {"scale": "smoke", "targets": 2, "group_size": 100, "min_visits": 2}
     return prepare_study(names, out, dataset=str(traces), **usual | chosen)
+
+
+@pytest.fixture(scope="module")
+def whole(traces, tmp_path_factory):
+    """Give the folder of a whole study, its result, and what was reported meanwhile."""
+    made, seen = tmp_path_factory.mktemp("study"), []
+    result = prepared(traces, made, "ssc").run(
+        workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0])
+    )
+    return made, result, seen
+
+
+@pytest.fixture(scope="module")
+def folder(whole):
+    """Give a study that is not to be changed."""
+    return whole[0]
 
 
 class Interrupted(ThisProcess):
@@ -34,33 +62,34 @@ class Interrupted(ThisProcess):
             yield outcome
 
 
-def test_nobody_looks_closer_at_the_smallest_scale(traces, tmp_path):
-    seen = []
-    prepared(traces, tmp_path, "ssc").run(
-        workers=ThisProcess(), figures=False, on_progress=lambda *step: seen.append(step[0])
-    )
+def test_nobody_looks_closer_at_the_smallest_scale(whole):
+    folder, _, seen = whole
     assert set(seen) == {"tasks"}
-    assert not (tmp_path / "ssc" / "leaks.parquet").exists()
-    assert (tmp_path / "ssc" / "report.html").exists()
+    assert not (folder / "ssc" / "leaks.parquet").exists()
+    assert (folder / "ssc" / "report.html").exists()
 
 
-def test_what_is_written(traces, tmp_path):
+def test_what_is_written(traces, tmp_path, full, monkeypatch):
+    if not full:
+        # All of them are drawn where every experiment runs.
+        some = {name: figures.DATA_FIGURES[name] for name in ("time-marginal", "generator-inputs")}
+        monkeypatch.setattr(figures, "DATA_FIGURES", some)
     seen = []
     looking = {"scale": "quick", "releases": 2}
     result = prepared(traces, tmp_path, "ssc", "no-positions", **looking).run(
         workers=ThisProcess(), on_progress=lambda *step: seen.append(step)
     )
     tasks = [step[1:] for step in seen if step[0] == "tasks"]
-    assert (tasks[0], tasks[-1]) == ((0, 30), (30, 30))
-    assert ("leaks", 18, 18) in seen
+    assert (tasks[0], tasks[-1]) == ((0, 20), (20, 20))
+    assert ("leaks", 12, 12) in seen
     written = pl.read_csv(tmp_path / "results.csv", schema_overrides={"value": pl.String})
     assert written.columns[:8] == published().columns
     assert set(written["experiment"]) == {"ssc", "no-positions"}
     assert set(written["metric"]) == {"auc", "accuracy"}
     assert "ceiling" in set(written["attack"])
-    assert set(written["targets"]) == {3}
+    assert set(written["targets"]) == {2}
     by_target = pl.read_parquet(tmp_path / "targets.parquet")
-    assert by_target["target"].unique().sort().to_list() == [1, 2, 3]
+    assert by_target["target"].unique().sort().to_list() == [1, 2]
     page = (tmp_path / "README.md").read_text()
     assert r"on a\|b\<i\>" in page
     assert "figures/ssc.svg" in page
@@ -74,28 +103,24 @@ def test_what_is_written(traces, tmp_path):
     assert [file.read_bytes() for file in files] == before
 
 
-def test_an_interrupted_study_resumes_to_the_same(traces, tmp_path):
-    whole = prepared(traces, tmp_path / "a", "ssc").run(workers=ThisProcess(), figures=False)
+def test_an_interrupted_study_resumes_to_the_same(traces, whole, tmp_path):
+    folder, result, _ = whole
     with pytest.raises(KeyboardInterrupt):
-        prepared(traces, tmp_path / "b", "ssc").run(workers=Interrupted(), figures=False)
-    again = prepared(traces, tmp_path / "b", "ssc")
-    assert again.n_left == 18 - 4
+        prepared(traces, tmp_path, "ssc").run(workers=Interrupted(), figures=False)
+    again = prepared(traces, tmp_path, "ssc")
+    assert again.n_left == 12 - 4
     resumed = again.run(workers=ThisProcess(), figures=False)
-    assert resumed.targets.equals(whole.targets)
-    pages = [(tmp_path / name / "README.md").read_text() for name in "ab"]
+    assert resumed.targets.equals(result.targets)
+    pages = [(path / "README.md").read_text() for path in (folder, tmp_path)]
     assert pages[0] == pages[1]
-    assert prepared(traces, tmp_path / "b", "ssc").n_left == 0
+    assert prepared(traces, tmp_path, "ssc").n_left == 0
 
 
-def test_experiments_join_those_that_are_there(traces, tmp_path):
-    prepared(traces, tmp_path, "ssc").run(workers=ThisProcess(), figures=False)
-    both = prepared(traces, tmp_path, "no-positions").run(workers=ThisProcess(), figures=False)
-    assert set(both.results["experiment"]) == {"ssc", "no-positions"}
-
-
-def test_two_studies_do_not_work_in_one_folder(traces, tmp_path):
-    """They would write the same results, of one another's experiments."""
-    first, second = prepared(traces, tmp_path, "ssc"), prepared(traces, tmp_path, "no-positions")
+def test_experiments_join_those_that_are_there(traces, folder, tmp_path):
+    """But two studies do not work in one folder: they would write the same results, of one
+    another's experiments."""
+    there = shutil.copytree(folder, tmp_path / "study")
+    first, second = prepared(traces, there, "synthetic-size"), prepared(traces, there, "ssc")
 
     class Joined(ThisProcess):
         def do(self, job, tasks):
@@ -103,9 +128,10 @@ def test_two_studies_do_not_work_in_one_folder(traces, tmp_path):
                 second.run(workers=ThisProcess(), figures=False)
             return super().do(job, tasks)
 
-    first.run(workers=Joined(), figures=False)
+    joined = first.run(workers=Joined(), figures=False)
     both = second.run(workers=ThisProcess(), figures=False)
-    assert set(both.results["experiment"]) == {"ssc", "no-positions"}
+    for found in (joined, both):
+        assert set(found.results["experiment"]) == {"ssc", "synthetic-size"}
 
 
 def test_traces_are_made_by_one_study_at_a_time(tmp_path, monkeypatch):
@@ -129,16 +155,17 @@ def test_a_study_grows(traces, tmp_path):
             **how,
         )
 
-    study(2, "grown")
+    study(1, "grown")
     with pytest.raises(InputError, match="`extend`"):
-        study(3, "grown")
-    grown = study(3, "grown", extend=True)
-    assert_frame_equal(grown.targets, study(3, "at once").targets)
+        study(2, "grown")
+    grown = study(2, "grown", extend=True)
+    assert_frame_equal(grown.targets, study(2, "at once").targets)
 
 
 def test_from_python(traces, tmp_path):
     result = wt.reproduce(
         "synthetic-size",
+        targets=1,
         dataset=str(traces),
         out=tmp_path,
         scale="smoke",
@@ -170,11 +197,12 @@ class TestTasksThatFail:
         result = prepared(traces, tmp_path, "ssc").run(
             workers=Failing(lambda i: i in {4, 9}),
             on_failure=lambda name, task, why: failed.append((name, why)),
+            figures=False,
         )
         assert failed == [("ssc", "broken")] * 2
-        assert sorted(set(result.results["targets"])) == [2, 3]
+        assert sorted(set(result.results["targets"])) == [1, 2]
         page = (tmp_path / "README.md").read_text()
-        assert "| 3 (2 tasks **failed**) | 2 |" in page
+        assert "| 2 (2 tasks **failed**) | 2 |" in page
 
     def test_nothing_is_written_of_nothing(self, traces, tmp_path):
         with pytest.raises(InputError, match="every task failed"):
@@ -182,10 +210,10 @@ class TestTasksThatFail:
         assert not (tmp_path / "results.csv").exists()
 
     def test_one_that_failed_altogether_does_not_stop_the_next(self, traces, tmp_path):
-        result = prepared(traces, tmp_path, "ssc", "no-positions").run(
+        result = prepared(traces, tmp_path, "ssc", "synthetic-size", targets=1).run(
             workers=FailingFirst(), figures=False
         )
-        assert set(result.results["experiment"]) == {"no-positions"}
+        assert set(result.results["experiment"]) == {"synthetic-size"}
 
 
 class FailingFirst(Failing):
@@ -213,17 +241,12 @@ class InterruptedLater(ThisProcess):
 
 def test_what_is_finished_is_written_before_the_next_begins(traces, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        prepared(traces, tmp_path, "ssc", "no-positions").run(workers=InterruptedLater())
+        prepared(traces, tmp_path, "synthetic-size", "no-positions", targets=1).run(
+            workers=InterruptedLater(), figures=False
+        )
     page = (tmp_path / "README.md").read_text()
-    assert "### ssc: " in page
+    assert "### synthetic-size: " in page
     assert "### no-positions: " not in page
-
-
-@pytest.fixture(scope="module")
-def folder(traces, tmp_path_factory):
-    made = tmp_path_factory.mktemp("study")
-    prepared(traces, made, "ssc").run(workers=ThisProcess(), figures=False)
-    return made
 
 
 class TestOneFolderIsOfOneStudy:

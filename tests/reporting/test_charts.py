@@ -20,7 +20,7 @@ from whosthere.reporting.charts.people import (
     shade,
 )
 from whosthere.reporting.charts.risk import (
-    DECISIONS,
+    OUTCOMES,
     Dot,
     DotChart,
     Protection,
@@ -54,10 +54,10 @@ CHARTS = {
         "risk",
         (
             Protection(
-                EVIL, (Dot(DECISIONS["accept"], 0.5, 0.4, 0.6, EVIL),), {"ceiling": 0.6}, 1, 0.9
+                EVIL, (Dot(OUTCOMES["accept"], 0.5, 0.4, 0.6, EVIL),), {"ceiling": 0.6}, 1, 0.9
             ),
             Protection(
-                "b", (Dot(DECISIONS["reject"], 0.9, None, None, "b"),), {"guarantee": 1.0}, 2, 0.0
+                "b", (Dot(OUTCOMES["reject"], 0.9, None, None, "b"),), {"guarantee": 1.0}, 2, 0.0
             ),
         ),
         0.6,
@@ -74,6 +74,19 @@ CHARTS = {
     "no point": Scatter("t", "visits", "AUC", ()),
     "diagonal": Scatter("t", "true", "estimated", ((0.1, 0.2, "a"),), diagonal=True),
     "map": RegionMap(EVIL, (Place(9.0, 45.0, "q4", EVIL), Place(9.1, 45.1, "none", "b"))),
+    "outlines": RegionMap(
+        "t",
+        (
+            Place(
+                9.5,
+                45.5,
+                "q4",
+                EVIL,
+                [[9, 45, 10, 45, 10, 46, 9, 46], [9.4, 45.4, 9.6, 45.4, 9.5, 45.6]],
+            ),
+            Place(10.5, 45.5, "none", "b", [[10, 45, 11, 45, 11, 46, 10, 46]]),
+        ),
+    ),
     "one place": RegionMap("t", (Place(9.0, 45.0, "q0", "a"),)),
     "week": Week(EVIL, tuple((f"q{i % 5}", EVIL) for i in range(168))),
 }
@@ -142,6 +155,25 @@ def test_a_week_has_168_hours():
 def test_north_is_up():
     south, north = parsed(CHARTS["map"]).findall("circle")
     assert float(north.get("cy")) < float(south.get("cy"))
+
+
+def test_outlines_are_drawn_where_they_are_known():
+    """Two squares of a degree that touch, the first with a hole; wider than high in the south."""
+    with_hole, square, bar = (node for node in parsed(CHARTS["outlines"]).iter("path"))
+    assert with_hole.get("fill-rule") == "evenodd"
+    assert with_hole.get("d").count("M") == with_hole.get("d").count("Z") == 2
+    west, east = (
+        np.reshape([float(v) for v in re.findall(r"[\d.]+", node.get("d"))], (-1, 2))
+        for node in (with_hole, square)
+    )
+    assert west[:, 0].max() == east[:, 0].min()
+    wide, high = np.ptp(east, axis=0)
+    assert wide / high == pytest.approx(np.cos(np.radians(45.5)), abs=0.01)
+    assert not parsed(CHARTS["outlines"]).findall("circle")
+    # The bar is as long as it says: a degree of latitude is 111.2 km.
+    ends = [float(v) for v in re.findall(r"[\d.]+", bar.get("d"))][::2]
+    [said] = [node.text for node in parsed(CHARTS["outlines"]).iter("text") if "km" in node.text]
+    assert (max(ends) - min(ends)) / high * 111.2 == pytest.approx(float(said[:-3]), rel=0.01)
 
 
 @given(st.floats(-1, 2), st.floats(0.01, 5))

@@ -146,6 +146,50 @@ def test_ink_differs_from_paper_in_both_schemes(opened):
         assert (light[0] < light[1]) == (scheme == "light")
 
 
+class TestFirstScreen:
+    @pytest.mark.parametrize("device", WIDTHS)
+    def test_what_is_left_is_seen_without_scrolling_sideways(self, opened, device):
+        page = opened(width=WIDTHS[device])
+        box = page.locator("#verdicts .scroll").bounding_box()
+        for said in ("pattern correlation", "cells kept", "people with AUC \u2265 0.9"):
+            cell = page.locator(f"#verdicts td[data-head='{said}']").first.bounding_box()
+            assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1, said
+
+    def test_heads_are_not_broken(self, opened):
+        page = opened()
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        broken = page.evaluate(
+            """[...document.querySelectorAll("thead th")].filter(e => {
+              if (!e.checkVisibility()) return false;
+              const lines = [...e.querySelectorAll('.unbroken')];
+              const [what, last] = [e.querySelector('.what'), lines.at(-1)];
+              const beside = !what || what.getBoundingClientRect().top
+                < last.getBoundingClientRect().bottom;
+              return lines.some(line => line.getClientRects().length > 1) || !beside;
+            }).map(e => e.textContent)"""
+        )
+        assert broken == []
+
+    def test_what_only_some_read_is_closed_and_opened_by_links(self, opened):
+        page = opened()
+        for card in page.locator(".card summary").all():
+            card.click()
+        assert page.evaluate("document.documentElement.scrollHeight") <= 6000
+        for folded in ("method", "policy", "repeat", "glossary"):
+            assert page.locator(f"#{folded}").get_attribute("open") is None
+            page.locator(f"nav a[href='#{folded}']").click()
+            assert page.locator(f"#{folded} > :not(summary)").first.is_visible()
+
+    def test_what_is_signed_is_on_the_first_sheet_of_paper(self, opened):
+        page = opened(width=PAPER)
+        assert shown(page, ".subject").count() == 1
+        assert shown(page, ".signing").count() == 0
+        page.emulate_media(media="print")
+        box = page.locator(".signing").bounding_box()
+        assert box["y"] + box["height"] < 1030  # A4 less margins
+        assert shown(page, ".signing .blank").count() == 6
+
+
 class TestControls:
     def test_choose_what_is_shown(self, opened):
         page = opened()
@@ -169,18 +213,19 @@ class TestControls:
 
     def test_sort_by_mouse(self, opened):
         page = opened()
-        table = page.locator("#choose table")
+        table = page.locator("#verdicts table")
         button = table.get_by_role("button", name="mean AUC", exact=True).first
         button.click()
-        assert "mean AUC" in page.locator("#choose th[aria-sort=ascending]").inner_text()
+        assert "mean AUC" in page.locator("#verdicts th[aria-sort=ascending]").inner_text()
         first = table.locator("tbody tr").first
         assert "laplace" in first.inner_text()
         button.click()
-        assert "mean AUC" in page.locator("#choose th[aria-sort=descending]").inner_text()
+        assert "mean AUC" in page.locator("#verdicts th[aria-sort=descending]").inner_text()
         assert "raw" in first.inner_text()
 
     def test_filter(self, opened):
         page = opened()
+        page.locator("#who summary").first.click()
         box = page.locator("#who .filter input")
         box.fill("suppress likelihood")
         assert shown(page, "#who tbody tr").count() == 1
@@ -202,22 +247,21 @@ class TestControls:
         assert page.evaluate("document.activeElement.className") == "skip"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        page.locator("summary").first.focus()
         before = page.locator("details[open]").count()
         page.keyboard.press("Enter")
         assert page.locator("details[open]").count() == before - 1
         page.locator("#choose-setting").focus()
         page.keyboard.press("ArrowDown")
         assert "suppress" in shown(page, "#who .panel h3").inner_text()
-        button = page.locator("#choose table").get_by_role("button", name="mean AUC", exact=True)
+        button = page.locator("#verdicts table").get_by_role("button", name="mean AUC", exact=True)
         button.first.focus()
         page.keyboard.press("Space")
-        assert page.locator("#choose th[aria-sort=ascending]").count() == 1
+        assert page.locator("#verdicts th[aria-sort=ascending]").count() == 1
 
     def test_focus_can_be_seen(self, opened):
         page = opened()
-        for selector in ("nav a", "#choose-setting", "#choose th button", "summary", ".what"):
+        for selector in ("nav a", "#choose-setting", "#verdicts th button", "summary", ".what"):
             page.locator(f"{selector}:visible").first.focus()
             page.keyboard.press("Shift")
             style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
@@ -225,13 +269,15 @@ class TestControls:
 
     def test_words_are_explained_where_they_stand(self, opened):
         page = opened()
-        page.locator("#choose .what").first.click()
+        page.locator("#verdicts .what").first.click()
         assert page.evaluate("location.hash").startswith("#word-")
         assert page.locator(":target dd").is_visible()
 
 
 def test_is_complete_without_a_script(opened):
     page = opened(script=False)
+    assert shown(page, ".panel").count() == 12
+    page.get_by_text("What an attacker estimates of everybody").click()
     assert shown(page, ".panel").count() == 15
     assert shown(page, ".picture").count() == 4
     assert shown(page, ".chooser").count() == 0
@@ -297,6 +343,7 @@ def cut_from_pictures(page):
 )
 def test_axe_finds_nothing_serious(opened, name, scheme):
     page = opened(name, scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     found = axe.Axe().run(page, options=None).response
     serious = {
         f"{one['impact']}: {one['id']} {one['nodes'][0]['html'][:200]}"

@@ -302,6 +302,23 @@ class TestRecommendation:
         page = recommendation_report(nothing).html
         assert "Nothing that was tried passes" in page
 
+    def test_says_on_which_data_it_rests(self, pages, recommendation):
+        text = " ".join("".join(Reader(pages["recommendation"]).text).split())
+        assert "people, " in text
+        assert f"SHA-256 {recommendation.about['traces']}" in text
+
+    def test_what_leaves_nothing_is_no_green_accept(self, recommendation):
+        def emptied(one):
+            emptied = replace(one.last_verdict, decision="accept", useless=True)
+            return replace(one, verdict=emptied, confirmation=None)
+
+        candidates = tuple(map(emptied, recommendation.candidates))
+        page = recommendation_report(replace(recommendation, candidates=candidates, best=())).html
+        shown, explained = page.count('class="badge accept"'), 1
+        assert shown == explained
+        assert page.count('class="badge useless"') == len(candidates) + explained
+        assert '<g class="accept"' not in page
+
     def test_is_a_report_from_python(self, recommendation):
         assert wt.report(recommendation).title == "Recommendation"
 
@@ -313,6 +330,11 @@ def result():
         people, mechanisms="raw", group_size=20, attacks="likelihood-ratio", targets=3,
         releases=4, workers=1,
     )  # fmt: skip
+
+
+def test_the_manifest_says_what_the_data_cover(result):
+    people = result.manifest["data"]["people"]
+    assert f"{people} people, " in audit_report(result).html
 
 
 class TestNotebook:

@@ -6,14 +6,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from whosthere.auditing.follow_up import MeanOverTargets
+from whosthere.auditing.follow_up import FollowUp, MeanOverTargets
 from whosthere.auditing.policy import Policy
 from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.data.regions import Regions
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.charts.risk import DotChart, TradeOff
-from whosthere.reporting.sections.about import about_section, command_of, glossary_of
+from whosthere.reporting.charts.risk import OUTCOMES, DotChart, TradeOff
+from whosthere.reporting.sections.about import about_section, command_of, glossary_of, subject_of
 from whosthere.reporting.sections.comparison import (
     comparison_json,
     comparison_page,
@@ -99,10 +100,10 @@ class TestOverview:
         left = {"pattern_correlation": 0.16, "relative_error": 3.6}
         useless = replace(first, decision="accept", useless=True, left=left, knows="their homes")
         screen = overview(replace(audit, verdicts=(useless, *others)))
-        assert [card.verdict.remark for card in screen.cards] == [("safe, but useless",), (), ()]
+        assert [card.shown_as for card in screen.cards] == ["useless", "reject", "cannot tell"]
         assert "pattern correlation 0.16, relative error 3.60" in screen.cards[0].headline
         assert "who knows their homes" in screen.cards[0].headline
-        assert ("accept", 1, 1) in screen.tally
+        assert screen.cards[1].done == "Counts of 1 are published as 0."
 
     def test_headlines_say_what_is_guaranteed(self, audit):
         said = [card.headline for card in overview(audit).cards]
@@ -141,8 +142,36 @@ class TestOverview:
                 found.find(setting, attack, "auc").estimate for attack in found.attacks
             )
             assert len(row) == len(heads)
-        assert [row[-1].text for row in table.rows][:2] == ["no guarantee"] * 2
-        assert table.rows[2][-1].text.endswith("2.3")
+
+    def test_what_bounds_attacks_has_a_table_of_its_own(self, audit):
+        table = overview(audit).bounds
+        odds = [head.words for head in table.heads].index("odds factor")
+        assert [row[odds].text for row in table.rows][:2] == ["no guarantee"] * 2
+        assert table.rows[2][odds].text.endswith("2.3")
+
+    def test_the_table_says_what_is_done_and_what_is_left_before_the_risk(self, full_audit):
+        table = overview(full_audit).table
+        terms = [head.term for head in table.heads]
+        assert terms[2:6] == [
+            *("tpr_at_fpr_1pct", "pattern_correlation", "relative_error", "cells_kept")
+        ]
+        assert [head.asked for head in table.heads][2:4] == ["\u2264 0.1 of them", "\u2265 0.5"]
+        assert table.rows[0][0].detail == "The true counts are published unchanged."
+
+    def test_what_leaves_nothing_is_no_accept_anywhere(self, full_audit):
+        accepted = replace(full_audit.verdicts[0], decision="accept")
+        for useless, shown in ((True, "useless"), (False, "accept")):
+            one = replace(accepted, useless=useless, alone="likelihood-ratio")
+            screen = overview(replace(full_audit, verdicts=(one, *full_audit.verdicts[1:])))
+            cell = screen.table.rows[0][1]
+            assert (cell.decision, cell.text) == (shown, shown.upper())
+            assert screen.cards[0].shown_as == shown
+            for chart in screen.pictures.values():
+                assert chart.rows[0].dots[0].key == OUTCOMES[shown]
+        assert "not shown to be safe" in screen.table.rows[2][1].detail
+        for said in ("useless", "cannot tell"):
+            assert texts()["decisions"][said]["meaning"].startswith("This is not a yes.")
+            assert texts()["decisions"][said]["class"] != "accept"
 
     def test_the_table_has_every_limited_metric(self, made_audit):
         own = Policy("strict", {"pooled_auc": 0.6, "auc_p90": 0.7})
@@ -370,6 +399,20 @@ class TestPlaces:
         assert "map" not in panel.figures
         assert panel.table is not None
 
+    def test_outlines_are_on_the_map_and_may_take_only_so_much_room(self, full_audit):
+        """The regions of an audit have their outlines, of which a page shows only so many."""
+        squares = Regions(
+            list(full_audit.regions["id"]), full_audit.regions["lon"], full_audit.regions["lat"],
+            [[[-0.05, -0.05, 0.05, -0.05, 0.05, 0.05, -0.05, 0.05]]],
+        )  # fmt: skip
+        regions = FollowUp((), squares, None, {})._table_of_regions()
+        places = where_section(replace(full_audit, regions=regions)).panels[0].figures["map"].places
+        assert [list(map(list, place.outline)) for place in places] == [
+            [list(ring) for ring in squares.outline(row)] for row in range(len(squares))
+        ]
+        many = regions.with_columns(outline=pl.lit([[0.0] * 100_000]))
+        assert len(where_section(replace(full_audit, regions=many)).panels) == 1
+
     def test_hours_that_no_target_touched(self, full_audit):
         few = full_audit.leaks.filter((pl.col("axis") == "region") | (pl.col("index") < 24))
         week = where_section(replace(full_audit, leaks=few)).panels[0].figures["week"]
@@ -421,6 +464,18 @@ class TestCertainty:
 
 
 class TestAbout:
+    def test_what_is_signed_for(self, audit):
+        said = subject_of(audit.manifest, audit.policy)
+        assert said["Data"] == (
+            "2,000 people, 9,000 visits, 9 regions, 2026-03-02 to 2026-03-08 (Europe/Rome) "
+            "in 168 epochs of 1h"
+        )
+        assert said["Traces"] == f"SHA-256 {'ab' * 32}"
+        assert (said["Audited"], said["By"]) == ("2026-01-01 00:00 UTC", "whosthere 0.1.0")
+        assert said["Policy"].startswith("whosthere default: mean AUC at most 0.6; ")
+        # Folders of former audits say less.
+        assert subject_of({}, audit.policy).keys() == {"By", "Policy"}
+
     def test_every_measure_is_explained(self, audit):
         assert {one.metric for one in audit.findings} <= glossary_of(audit.findings).keys()
 

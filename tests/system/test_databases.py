@@ -1,12 +1,14 @@
 """Records of databases and workbooks give the same traces as the same records in a file."""
 
+import contextlib
 import itertools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import zipfile
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -217,50 +219,64 @@ def test_a_missing_extension_is_named(whosthere, folder, monkeypatch):
     assert "INSTALL postgres" in err
 
 
+@pytest.mark.parametrize(
+    ("query", "extension"),
+    [
+        ("SELECT * FROM sqlite_scan('calls.sqlite', 'calls')", "sqlite_scanner"),
+        ("SELECT * FROM 's3://bucket/calls.parquet'", "httpfs"),
+        ("SELECT ST_Point(1, 2)", "spatial"),
+    ],
+)
+def test_a_query_that_needs_an_extension_names_it(refused, folder, monkeypatch, query, extension):
+    monkeypatch.setenv("HOME", str(folder))
+    message = refused("ingest", "--sql", query, "-o", "out.parquet")
+    assert f"needs its extension {extension}" in message
+    assert f"INSTALL {extension}" in message
+
+
+def test_a_file_of_sqlite_names_the_extension(refused, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    with contextlib.closing(sqlite3.connect("calls.sqlite")) as connection:
+        connection.execute("CREATE TABLE calls (user TEXT)")
+        connection.commit()
+    message = refused(
+        *("ingest", "--sql", "SELECT * FROM calls", "--database", "calls.sqlite"),
+        *("-o", "out.parquet"),
+    )
+    assert "calls.sqlite" in message
+    assert "INSTALL sqlite" in message
+
+
+def test_a_database_says_that_it_keeps_no_zone(ingested, folder):
+    """A day of Rome is not one of UTC, and a database says nothing of either."""
+    moments = [START + timedelta(hours=h) for h in range(48)]
+    frame = pl.DataFrame({"user": ["u", "v"] * 24, "time": moments, "region": ["a", "b"] * 24})
+    frame.with_columns(pl.col("time").dt.convert_time_zone("Europe/Rome")).write_parquet(
+        "r.parquet"
+    )
+    of_file, said = ingested("r.parquet", "--epoch", "1d")
+    assert of_file.epochs.timezone == "Europe/Rome"
+    assert "time zone" not in said
+    query = ("--sql", "SELECT * FROM 'r.parquet'", "--epoch", "1d")
+    of_query, said = ingested(*query)
+    assert of_query.epochs.timezone == "UTC"
+    assert "midnight UTC. Say which zone is local (--timezone)" in said
+    same_days, said = ingested(*query, "--timezone", "Europe/Rome")
+    assert same(same_days, of_file)
+    assert "time zone" not in said
+
+
 # Workbooks
 
 
-def _cell(value, kind):
-    if kind == "ods":
-        text = f"<text:p>{value}</text:p>"
-        return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
-    if isinstance(value, str):
-        return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
-    return f"<c><v>{value}</v></c>"
-
-
-def _xlsx(path, rows):
-    body = "".join(f"<row>{''.join(_cell(v, 'xlsx') for v in row)}</row>" for row in rows)
-    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    package = "http://schemas.openxmlformats.org/package/2006"
-    kinds = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
-        f'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
-        f'PartName="/xl/workbook.xml" ContentType="{kinds}.sheet.main+xml"/><Override '
-        f'PartName="/xl/worksheets/sheet1.xml" ContentType="{kinds}.worksheet+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
-        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="S" '
-        'sheetId="1" r:id="r1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
-        "</Relationships>",
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData>'
-        "</worksheet>",
-    }
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{text}')
+def _cell(value):
+    text = f"<text:p>{value}</text:p>"
+    return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
 
 
 def _ods(path, rows):
     names = "urn:oasis:names:tc:opendocument:xmlns"
-    body = "".join(
-        f"<table:table-row>{''.join(_cell(v, 'ods') for v in row)}</table:table-row>"
-        for row in rows
-    )
+    body = "".join(f"<table:table-row>{''.join(map(_cell, row))}</table:table-row>" for row in rows)
     content = (
         f'<?xml version="1.0" encoding="UTF-8"?><office:document-content '
         f'xmlns:office="{names}:office:1.0" xmlns:table="{names}:table:1.0" '
@@ -281,21 +297,33 @@ def _ods(path, rows):
         archive.writestr("content.xml", content)
 
 
-@pytest.mark.parametrize(("ending", "write"), [("xlsx", _xlsx), ("ods", _ods)])
-def test_workbooks_are_read(ingested, whosthere, folder, ending, write):
+@pytest.mark.parametrize("ending", ["xlsx", "ods"])
+def test_workbooks_are_read(ingested, whosthere, folder, workbook, ending):
     pytest.importorskip("fastexcel", reason="the extra sheets is not installed")
-    number = 7 if ending == "xlsx" else "7"
-    write(
-        folder / f"r.{ending}",
-        [
-            ("user", "time", "region"),
-            (number, "2024-04-05T10:00Z", "a"),
-            (8, "2024-04-05T10:00Z", "a"),
-        ],
-    )
+    rows = [
+        ("user", "time", "region"),
+        (7, "2024-04-05T10:00Z", "a"),
+        (8, "2024-04-05T10:00Z", "a"),
+    ]
+    if ending == "xlsx":
+        workbook(folder / "r.xlsx", {"S": rows})
+    else:
+        _ods(folder / "r.ods", rows)
     traces, _ = ingested(f"r.{ending}")
     assert traces.users == ("7", "8")
     (folder / f"bad.{ending}").write_bytes(b"PK\x03\x04 nothing")
     code, _, err = whosthere("ingest", f"bad.{ending}", "-o", "new.parquet")
     assert code == 2
     assert "is no workbook" in err
+
+
+def test_dates_and_times_of_day_are_cells_of_their_own(ingested, folder, workbook):
+    """A time of day is a fraction of a day to a workbook, and a date a time at midnight."""
+    pytest.importorskip("fastexcel", reason="the extra sheets is not installed")
+    days = [(date(2024, 4, 5), time(0, 0)), (date(2024, 4, 5), time(13, 30)),
+            (date(2024, 4, 6), time(23, 59))]  # fmt: skip
+    rows = [("u", day, clock, "a") for day, clock in days]
+    workbook("r.xlsx", {"S": [("user", "date", "time", "region"), *rows]})
+    found, _ = ingested("r.xlsx", "--timezone", "UTC")
+    assert found.epochs.n == 48
+    assert found.cells.tolist() == [0, 13, 47]

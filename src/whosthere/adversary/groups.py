@@ -122,7 +122,8 @@ class GroupSampler:
         people and the same noise draw: they differ in the target and one other person alone.
         Independent aggregates share nothing.
         """
-        people = self._people(cells)
+        has_law = self.mechanism.has_law
+        people = self._people(cells if has_law else None)
         make = _pairs if sampling == "paired" else _singles
         key = rng.integers(0, 2**64, dtype=np.uint64)
         stages = self.mechanism.tabulated(self.group_size)
@@ -131,8 +132,29 @@ class GroupSampler:
         else:
             as_they_are = cast("Stages", Mechanism().tabulated(self.group_size))
             true = make(people, n, self.group_size, as_they_are, key)
-            counts = _published(true, self.mechanism, self.group_size, rng)
+            if has_law:
+                counts = _published(true, self.mechanism, self.group_size, rng)
+            else:
+                counts = self._published_whole(true, cells, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
+
+    def _published_whole(
+        self, true: CountMatrix, cells: NDArray[np.int64] | None, rng: np.random.Generator
+    ) -> CountMatrix:
+        """Publish true counts by a function of whole tables; some cells of them are kept, or all.
+
+        Groups are single afterwards: any cell may differ between those of a pair.
+        """
+        mechanism, m, shape = self.mechanism, self.group_size, self.reference.shape
+        alphabet, groups = mechanism.alphabet(m), true.dense()
+        wanted = np.arange(true.shape[1]) if cells is None else cells
+        counts = np.empty((wanted.size, len(groups)), np.min_scalar_type(alphabet.size - 1))
+        for i, group in enumerate(groups):
+            if i % true.copies == 0:
+                noise = mechanism.draw(shape, rng)
+            made = alphabet.symbols(mechanism.publish(group.reshape(shape), noise, m))
+            counts[:, i] = made.reshape(-1)[wanted]
+        return kernels.CountMatrix.single(counts)
 
     @property
     def features(self) -> Features:

@@ -21,6 +21,7 @@ from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.data.epochs import format_length
+from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.leaks import (
     REGIONS,
     add_up,
@@ -130,14 +131,18 @@ class FollowUp:
     ) -> dict[str, pl.DataFrame]:
         """Return regions, leaks and marginals, as fields of an `AuditResult`.
 
-        They are read from the folder if they are there; leaks are empty if a task failed.
+        They are read from the folder if they are there; leaks are empty if a task failed, and have
+        nothing of mechanisms without a law.
         """
         regions = self._table_of_regions()
         folder.write_results("regions", regions)
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return {"regions": regions, "leaks": leaks, "marginals": marginals}
-        tasks = TARGET_GAME.tasks(job.plan)
+        plan = _with_law(job.plan)
+        tasks = TARGET_GAME.tasks(plan)
+        if not tasks:
+            return {"regions": regions}
         found: dict[Task, pl.DataFrame] = {}
         for outcome in workers.do(replace(job, others=self.others), tasks):
             if outcome.scores is None:
@@ -145,7 +150,7 @@ class FollowUp:
                 return {"regions": regions}
             found[outcome.task] = outcome.scores
             on_progress("leaks", len(found), len(tasks))
-        leaks, marginals = add_up(job.plan, found, self.hidden)
+        leaks, marginals = add_up(plan, found, self.hidden)
         folder.write_results("leaks", leaks)
         folder.write_results("marginals", marginals)
         folder.log(f"leaks found of {self.n_people(job.plan)} people")
@@ -182,9 +187,17 @@ class FollowUp:
                 "id": self.regions.ids,
                 "lon": [None] * n if self.regions.lon is None else self.regions.lon,
                 "lat": [None] * n if self.regions.lat is None else self.regions.lat,
+                "outline": [
+                    self.regions.outline(row) if n <= MOST_OUTLINES else None for row in range(n)
+                ],
             },
             schema=REGIONS,
         )
+
+
+def _with_law(plan: Plan) -> Plan:
+    """Return the part of a plan where the likelihood ratio, which finds leaks, applies."""
+    return replace(plan, contests=tuple(one for one in plan.contests if one.setting.scheme.has_law))
 
 
 def riskiest(

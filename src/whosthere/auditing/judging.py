@@ -8,7 +8,8 @@ broken limit is enough, so the lower ends are taken at a level that holds for al
 of a setting together. Both kinds of error have a chance of at most 2.5 % over all looks at an audit
 (`whosthere.inference.looks`).
 
-An acceptance also needs the strongest attack known, no failed task, all controls, and targets that
+An acceptance also needs the strongest attack known (so that a mechanism of a user's own, whose law
+nobody knows, is never accepted), no failed task, all controls, and targets that
 were drawn at random: people named by hand do not represent others. A rejection needs no sample: a
 protection that fails some people fails. The ceiling of the game and the guarantee of the mechanism
 are no attacks: they decide nothing, but are reported. Nor does what is left to publish decide: what
@@ -72,6 +73,11 @@ _WEAK = (
     f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
     "weak attacks."
 )
+_OWN = (
+    "The mechanism is a function of your own, whose law is not known. It is never accepted: only "
+    f"attacks weaker than {STRONGEST} can be tried, no ceiling is known, and published values "
+    "cannot be checked against their law."
+)
 _NO_SAMPLE = (
     "The targets were named by hand. They do not represent other people, so nothing can be "
     "accepted. Let targets be drawn at random."
@@ -128,8 +134,10 @@ def judge_scores(
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
         knows={str(one): one.knowledge.words for one in plan.settings},
+        protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
         together=plan.together,
+        without_law={str(one) for one in plan.settings if not one.scheme.has_law},
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
@@ -143,25 +151,34 @@ def judge(
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
     knows: Mapping[str, str] | None = None,
+    protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
+    without_law: Collection[str] = (),
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
     Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
-    were none). Settings are `incomplete` if some of their tasks failed; these are not accepted. If
+    were none). Settings are `incomplete` if some of their tasks failed; these are not accepted, and
+    neither are those `without_law`, whose mechanism is a function of a user's own. If
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
-    sizes, known = group_sizes or {}, knows or {}
+    sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     sharing = () if together is None else together.in_words()
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = tuple(finding for finding in findings if finding.setting == setting)
-        case = _Case(own, by_hand=by_hand, incomplete=setting in incomplete, look=look)
+        case = _Case(
+            own,
+            by_hand=by_hand,
+            incomplete=setting in incomplete,
+            without_law=setting in without_law,
+            look=look,
+        )
         decision, said = case.judged(policy) if trusted else _undecided(untrusted)
         useless = reasons.below_floors(case.left, policy.keep)
         if useless and decision == "accept":
@@ -186,6 +203,8 @@ def judge(
                 knows=known.get(setting),
                 group_size=sizes.get(setting),
                 look=look.number,
+                own_mechanism=case.without_law,
+                protection=done.get(setting, ""),
             )
         )
     return verdicts
@@ -238,6 +257,7 @@ class _Case:
     everything: tuple[Finding, ...]
     by_hand: bool
     incomplete: bool
+    without_law: bool
     look: Look
 
     @cached_property
@@ -282,6 +302,8 @@ class _Case:
                 f"{reasons.each_auc(self._compared)}."
             )
         said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
+        if self.without_law:
+            said.append(_OWN)
         if self.by_hand and decision == "reject":
             said.append(_FAILS_THEM)
         elif self.by_hand:
@@ -301,10 +323,10 @@ class _Case:
         kept = ["No attack exceeds a limit."]
         kept += [reasons.kept(self.on(limit.metric), limit) for limit in policy.limits]
         kept += ceiling
-        held_back = [] if STRONGEST in self.attacks else [_WEAK]
+        held_back = [] if STRONGEST in self.attacks or self.without_law else [_WEAK]
         if self.incomplete and not self.by_hand:
             held_back = held_back or [_FAILED]
-        if held_back or self.by_hand:
+        if held_back or self.by_hand or self.without_law:
             return _undecided(*held_back, *kept)
         return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept
 

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from whosthere.adversary.attacks import Attack, attack
 from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
 from whosthere.errors import GroupError, InputError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.own import refuse_two_of_a_name
 from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ class Block:
 
     def __post_init__(self) -> None:
         for name, kind in IN_BLOCKS.items():
-            values = dict.fromkeys(kind.read(one) for one in several(getattr(self, name)))
-            object.__setattr__(self, name, tuple(values))
+            values = [kind.read(one) for one in several(getattr(self, name))]
+            if name == "mechanisms":
+                refuse_two_of_a_name(cast("list[Mechanism]", values))
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
 
     def contests(self) -> Iterator[Contest]:
         """Return what is measured, in order."""
@@ -237,6 +240,7 @@ class AuditOptions:
 
     def contests(self) -> tuple[Contest, ...]:
         """Return what is measured, each once, setting by setting."""
+        refuse_two_of_a_name(one for block in self.blocks for one in block.mechanisms)
         wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from whosthere.game.plan import Contest, Setting
 
 
+_APPLIES = {True: "likelihood-ratio", False: "zero-knowledge"}
+"""Which attack applies to mechanisms with a law, and without."""
+
+
 def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     """Check what a user chose against the data, and fill in what was left open.
 
@@ -40,6 +44,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     reference_size = _reference_size(options, attacks, traces)
     _check_groups(contests, attacks, options, reference_size, traces)
     _check_past(attacks, options, population, first_epoch)
+    _check_functions(contests, population)
     plan = Plan(
         contests=contests,
         targets=_targets(options, population.tested),
@@ -82,7 +87,7 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
         if all(obstacles):
             raise InputError(
                 f"none of the attacks applies to {setting}: {obstacles[0]}",
-                fix="Add another, such as likelihood-ratio",
+                fix=f"Add another, such as {_APPLIES[setting.scheme.has_law]}",
             )
     for attack in plan.attacks:
         own = [one for one in plan.contests if one.attack == attack]
@@ -231,6 +236,17 @@ def _check_groups(
         fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")
     fix = _either(fixes or ["look for larger data"])
     raise GroupError(f"groups of {largest} are too large: {problem}", fix=fix)
+
+
+def _check_functions(contests: Sequence[Contest], population: Population) -> None:
+    """Try mechanisms of a user's own on the first people, so that a slip is found at once."""
+    for scheme in dict.fromkeys(one.setting.scheme for one in contests):
+        if not scheme.has_law:
+            rng, rows = generator(0, "try"), np.arange(scheme.group_size)
+            for table in scheme.tables:
+                traces = population.under(table.layout).tested
+                facts = Facts.of(traces, scheme.group_size, table.mechanism)
+                table.mechanism.apply(traces.counts(rows), facts.most_count, rng)
 
 
 def _check_past(

@@ -67,7 +67,7 @@ def prospects(
     """Return what a plan can decide about one of its settings by a policy, at a look."""
     attacks, n_targets = plan.attacks_in(setting), len(plan.targets)
     releases = [plan.releases_by(attack) for attack in attacks]
-    why_not = obstacles(plan, attacks, policy, look=look)
+    why_not = obstacles(plan, attacks, policy, look=look, has_law=setting.scheme.has_law)
     sample = policy, len(attacks), n_targets
     accept = 0.0 if why_not else _how_often("accept", *sample, min(releases), look=look)
     reject = 0.0
@@ -87,14 +87,23 @@ def prospects(
 
 
 def obstacles(
-    plan: Plan, attacks: Sequence[Attack], policy: Policy, *, look: Look = FIRST_LOOK
+    plan: Plan,
+    attacks: Sequence[Attack],
+    policy: Policy,
+    *,
+    look: Look = FIRST_LOOK,
+    has_law: bool = True,
 ) -> list[str]:
     """Return why some attacks cannot show that a policy is kept, and what would help."""
     said, targets = [], len(plan.targets)
     without = targets * (min(map(plan.releases_by, attacks)) // 2)
     if plan.choice is not None and plan.choice.by_hand:
         said.append("The targets are named by hand. Let them be drawn at random.")
-    if STRONGEST not in {attack.name for attack in attacks}:
+    if not has_law:
+        said.append(
+            "A mechanism of your own is never accepted: the strongest attack needs its law."
+        )
+    elif STRONGEST not in {attack.name for attack in attacks}:
         said.append(f"{STRONGEST}, the strongest attack known, is not among the attacks. Add it.")
     if not plan.control_releases:
         said.append(

@@ -60,7 +60,8 @@ class AuditResult:
     folder
         Where all of it is kept; None if it was kept nowhere.
     regions
-        The regions that leaks and marginals are about: index, id, and position where it is known.
+        The regions that leaks and marginals are about: index, id, and position
+        and outline where these are known.
     leaks, marginals
         Where and when people are found, and what an attacker sees of where and when people are;
         the columns are described in `whosthere.game.leaks`. Empty where it was not measured, or a

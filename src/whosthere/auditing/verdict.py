@@ -40,8 +40,13 @@ class Verdict:
         Whom it is about, such as ``people with 20 or more visits``; None if about everybody.
     knows
         What the attacker knows of people, such as ``all their visits``; None if nobody says.
+    protection
+        What is done to the counts in one short sentence, such as ``counts of 1 are published as
+        0``; empty if nobody says.
     group_size, look
         How many people a release holds, and which look at the audit it is, from 1.
+    own_mechanism
+        Whether the mechanism is a function of a user's own: only weaker attacks were tried then.
     """
 
     setting: str
@@ -57,6 +62,8 @@ class Verdict:
     knows: str | None = None
     group_size: int | None = None
     look: int = 1
+    own_mechanism: bool = False
+    protection: str = ""
 
     @property
     def headline(self) -> str:
@@ -74,9 +81,10 @@ class Verdict:
     def _how_far(self) -> tuple[str, ...]:
         """By whom and about whom, if not by several attacks about everybody; which look it is."""
         by = () if self.alone is None else (f"by {self.alone} alone",)
+        weak = ("own mechanism: only weaker attacks tried",) if self.own_mechanism else ()
         about = () if self.who is None else (f"about {self.who}",)
         again = (f"look {self.look}",) if self.look > 1 else ()
-        return by + about + again
+        return by + weak + about + again
 
     @property
     def remark(self) -> tuple[str, ...]:

@@ -19,13 +19,36 @@ from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
+
+Outline = tuple[tuple[float, ...], ...]
+"""Closed lines around a region: longitude, latitude, longitude, ... of their corners."""
+MOST_OUTLINES = 20_000
+"""More regions have no outlines of their own; no map shows so many."""
+MOST_DEGREES = 360.0
+"""Larger coordinates are not in degrees at all."""
+PROJECTED_FIX = "Convert them to longitudes and latitudes in degrees (WGS 84, EPSG:4326)"
+# A hundred-thousandth of a degree is a metre.
+_DIGITS = 6
+
+
+def refuse_position(what: str, lon: float, lat: float) -> None:
+    """Refuse a position that is not on Earth."""
+    if abs(lon) <= 180.0 and abs(lat) <= 90.0:
+        return
+    found = f"{what} has no valid position (lon {lon:g}, lat {lat:g})"
+    if max(abs(lon), abs(lat)) > MOST_DEGREES:
+        raise InputError(f"{found}: the coordinates look projected", fix=PROJECTED_FIX)
+    raise InputError(found, fix="Give degrees, -180 to 180 and -90 to 90; are lon and lat swapped?")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Regions(Shown):
-    """Places with an id each and, where known, a position.
+    """Places with an id each and, where known, a position and an outline.
+
+    Two are equal whatever their outlines, which are for maps only.
 
     Parameters
     ----------
@@ -33,21 +56,27 @@ class Regions(Shown):
         A distinct text for each region.
     lon, lat
         Degrees (WGS 84), one per region; both or neither.
+    outlines
+        Around the position of each region, the corners of its parts: degrees east and north of the
+        position. A single outline is that of all regions.
     """
 
     ids: tuple[str, ...]
     lon: NDArray[np.float64] | None
     lat: NDArray[np.float64] | None
+    outlines: tuple[Outline, ...] | None
 
     def __init__(
         self,
         ids: list[str] | tuple[str, ...],
         lon: ArrayLike | None = None,
         lat: ArrayLike | None = None,
+        outlines: Iterable[Iterable[Iterable[float]]] | None = None,
     ) -> None:
         object.__setattr__(self, "ids", tuple(ids))
         object.__setattr__(self, "lon", None if lon is None else frozen(lon, np.float64))
         object.__setattr__(self, "lat", None if lat is None else frozen(lat, np.float64))
+        object.__setattr__(self, "outlines", None if outlines is None else _rounded(outlines))
         self._check()
 
     def _check(self) -> None:
@@ -59,19 +88,21 @@ class Regions(Shown):
         if (self.lon is None) != (self.lat is None):
             raise InputError("regions need both longitude and latitude, or neither")
         if self.lon is None or self.lat is None:
+            if self.outlines is not None:
+                raise InputError("regions with outlines need positions")
             return
         if not len(self.ids) == self.lon.size == self.lat.size:
             raise InputError(
                 f"{len(self.ids)} region ids do not match "
                 f"{self.lon.size} longitudes and {self.lat.size} latitudes"
             )
+        if self.outlines is not None and len(self.outlines) not in {1, len(self.ids)}:
+            raise InputError(f"{len(self.outlines)} outlines do not fit {len(self.ids)} regions")
         outside = ~((np.abs(self.lon) <= 180.0) & (np.abs(self.lat) <= 90.0))
         if outside.any():
             first = int(np.flatnonzero(outside)[0])
-            raise InputError(
-                f"region {self.ids[first]!r} has no valid position "
-                f"(lon {self.lon[first]:g}, lat {self.lat[first]:g})",
-                fix="Give degrees, -180 to 180 and -90 to 90; are lon and lat swapped?",
+            refuse_position(
+                f"region {self.ids[first]!r}", float(self.lon[first]), float(self.lat[first])
             )
 
     def __len__(self) -> int:
@@ -80,7 +111,12 @@ class Regions(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Regions):
             return NotImplemented
-        return self.to_json() == other.to_json()
+        return self.ids == other.ids and all(
+            np.array_equal(mine, theirs)
+            if mine is not None and theirs is not None
+            else mine is theirs
+            for mine, theirs in ((self.lon, other.lon), (self.lat, other.lat))
+        )
 
     def __hash__(self) -> int:
         return hash(self.ids)
@@ -118,20 +154,35 @@ class Regions(Shown):
         """Delaunay neighbours; defined for any positions, also collinear or coinciding ones."""
         return delaunay(self.positions_km)
 
+    def outline(self, row: int) -> Outline | None:
+        """Return the outline of a region in degrees, None where it is not known."""
+        if self.outlines is None or self.lon is None or self.lat is None:
+            return None
+        at = float(self.lon[row]), float(self.lat[row])
+        around = self.outlines[row if len(self.outlines) > 1 else 0]
+        return tuple(
+            tuple(round(at[i % 2] + shift, _DIGITS) for i, shift in enumerate(ring))
+            for ring in around
+        )
+
     def select(self, rows: ArrayLike) -> Regions:
         """Return the given regions, in the given order."""
         chosen = np.asarray(rows, dtype=np.int64)
+        outlines = self.outlines
+        if outlines is not None and len(outlines) > 1:
+            outlines = tuple(outlines[i] for i in chosen)
         return Regions(
             [self.ids[i] for i in chosen],
             None if self.lon is None else own(self.lon[chosen], np.float64),
             None if self.lat is None else own(self.lat[chosen], np.float64),
+            outlines,
         )
 
     def merged(self, new: ArrayLike) -> Regions:
         """Return larger regions, given the number of the new region that each becomes a part of.
 
         They are numbered from 0 without gaps. A region of several has their ids, joined by ``+``,
-        and the mean of their positions.
+        the mean of their positions, and no outline.
         """
         number = np.asarray(new, dtype=np.int64)
         if number.shape != (len(self),):
@@ -159,13 +210,31 @@ class Regions(Shown):
 
     def to_json(self) -> dict[str, Any]:
         """Describe the regions in plain values."""
-        return {
+        described = {
             "ids": list(self.ids),
             "lon": None if self.lon is None else self.lon.tolist(),
             "lat": None if self.lat is None else self.lat.tolist(),
         }
+        if self.outlines is None:
+            return described
+        # As text, which takes the least space, and one line where JSON is indented.
+        texts = [[" ".join(map(str, ring)) for ring in outline] for outline in self.outlines]
+        return {**described, "outlines": texts}
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Self:
         """Make the regions that `to_json` described."""
-        return cls(described["ids"], described["lon"], described["lat"])
+        texts = described.get("outlines")
+        outlines = texts and [[map(float, ring.split()) for ring in outline] for outline in texts]
+        return cls(described["ids"], described["lon"], described["lat"], outlines)
+
+
+def _rounded(outlines: Iterable[Iterable[Iterable[float]]]) -> tuple[Outline, ...]:
+    rounded = tuple(
+        tuple(tuple(round(float(v), _DIGITS) for v in ring) for ring in outline)
+        for outline in outlines
+    )
+    rings = [ring for outline in rounded for ring in outline]
+    if not all(len(ring) % 2 == 0 and np.isfinite(ring).all() for ring in rings):
+        raise InputError("an outline has a corner that is no place")
+    return rounded

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -99,6 +99,15 @@ class Traces(Shown):
             **({} if self.friends is None else {"friendships": self.friends.n_edges}),
             "regions": len(self.regions),
             "epochs": str(self.epochs),
+        }
+
+    def about_json(self) -> dict[str, Any]:
+        """Return how much the traces cover, as a JSON object that names nobody."""
+        return {
+            "people": self.n_users,
+            "visits": self.n_visits,
+            "regions": len(self.regions),
+            "epochs": self.epochs.to_json(),
         }
 
     @property

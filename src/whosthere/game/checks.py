@@ -85,9 +85,10 @@ class Checks:
         fault = self._fault(publication, counts, holds_target=holds_target)
         published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
-        everywhere, within, without = self._tallies
-        everywhere.add(counts, published)
-        (within if holds_target else without).add(counts[own], published[own])
+        if self._mechanism.has_law:
+            everywhere, within, without = self._tallies
+            everywhere.add(counts, published)
+            (within if holds_target else without).add(counts[own], published[own])
         # Not the noise that the same people must get again.
         drawn_for = zip(self._mechanism.random_steps, publication.noise, strict=False)
         of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
@@ -105,9 +106,11 @@ class Checks:
         """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
 
         For each of `ROLES`: how many values there were and how many of them are impossible, the sum
-        of each polynomial, and of its square.
+        of each polynomial, and of its square. Nothing where there is no law.
         """
         found: list[float] = []
+        if not self._mechanism.has_law:
+            return found
         for tally in self._tallies:
             true, published, times = tally.counted()
             most = self._table.facts.most_count
@@ -157,10 +160,10 @@ class Checks:
             return "other visits were counted than the bound allows"
         if not np.array_equal(counts, publication.counts.reshape(-1)):
             return "the true counts are not those of the group"
-        noise = tuple(draw.reshape(-1) for draw in publication.noise)
+        noise, whole = publication.noise, counts.reshape(publication.counts.shape)
         if len(noise) == len(mechanism.random_steps):
-            made = mechanism.publish(counts, noise, self._table.facts.most_count)
-            if np.array_equal(publication.release.values.reshape(-1), made):
+            made = mechanism.publish(whole, noise, self._table.facts.most_count)
+            if np.array_equal(publication.release.values, made):
                 return None
         return "the published counts do not follow from the true ones"
 

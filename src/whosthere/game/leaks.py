@@ -58,8 +58,17 @@ LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
 of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_PEOPLE`, or
 where the sum would tell that of so few.
 """
-REGIONS = {"index": pl.Int32(), "id": pl.String(), "lon": pl.Float64(), "lat": pl.Float64()}
-"""Columns of `regions.parquet`: the regions that the others name by their rows."""
+REGIONS = {
+    "index": pl.Int32(),
+    "id": pl.String(),
+    "lon": pl.Float64(),
+    "lat": pl.Float64(),
+    "outline": pl.List(pl.List(pl.Float64())),
+}
+"""Columns of `regions.parquet`: the regions that the others name by their rows.
+
+Positions and outlines are null where they are not known; an outline is an `Outline` of regions.
+"""
 _OF_ONE = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
 
 

@@ -145,8 +145,11 @@ class Rounds(ABC):
         """Prepare those of some attacks that apply to anybody who is asked, one after the other."""
 
     @abstractmethod
-    def optimum(self, i: int, drawn: GameRound) -> Mapping[int, float]:
-        """Return what the best test of the game says about test round number i, by row."""
+    def optimum(self, i: int, drawn: GameRound) -> Mapping[int, float | None]:
+        """Return what the best test of the game says about test round number i, by row.
+
+        None where a mechanism without a law leaves nobody able to tell.
+        """
 
     @abstractmethod
     def checks(self) -> Sequence[Checks]:

@@ -109,7 +109,7 @@ def score_task(
                 rows += made
                 # A round is checked once, whoever is asked about.
                 about = {}
-    for row in with_law:
+    for row in with_law if task.scheme.has_law else ():
         row["law"] = [sum(parts) for parts in zip(*(one.sums() for one in checks), strict=True)]
     for i in plan.game.controls(plan, task)[done.controls :]:
         drawn = rounds.control(i)
@@ -178,7 +178,7 @@ def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dic
             }
 
 
-def _row(drawn: GameRound, i: int, person: int, attack: str, score: float) -> dict[str, Any]:
+def _row(drawn: GameRound, i: int, person: int, attack: str, score: float | None) -> dict[str, Any]:
     """Return the row of a test round; by default scores mean the same for everybody."""
     return {
         "attack": attack,

@@ -145,7 +145,9 @@ class TargetRounds(Rounds):
                 continue
             yield Player(contest, {self.target: fitted})
 
-    def optimum(self, i: int, drawn: GameRound) -> dict[int, float]:
+    def optimum(self, i: int, drawn: GameRound) -> dict[int, float | None]:
+        if not self.task.scheme.has_law:
+            return {self.target: None}
         candidates = [table.candidates(i) for table in self.tables]
         return {self.target: optimal_score(drawn.publication.tables, candidates)}
 

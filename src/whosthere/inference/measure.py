@@ -68,7 +68,12 @@ def measure(
     shared_parts = _by_setting_and_attack(shared_releases(tests))
     uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
     control_parts = _by_setting_and_attack(controls)
-    ceilings = {setting: rows for (setting, name), rows in parts.items() if name == CEILING}
+    # Of a mechanism without a law, no ceiling is known: its rows only hold checks and utility.
+    ceilings = {
+        setting: rows
+        for (setting, name), rows in parts.items()
+        if name == CEILING and not rows["score"].null_count()
+    }
     # Each attack has a control and is compared with the ceiling, which has that of the law.
     n_controls = n_controls or len(control_parts) + sum(place[0] in ceilings for place in parts)
     found: list[Finding] = []
@@ -76,11 +81,15 @@ def measure(
         here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
         n_judged = max((n_attacks or here) * n_limits, 1)
         measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
-        found += measured.findings()
         if attack == CEILING:
+            found += measured.findings() if setting in ceilings else ()
             found += _left_to_publish(measured)
             own = pl.col("setting") == setting
             found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
+            if setting not in ceilings:
+                continue
+        else:
+            found += measured.findings()
         if setting in uneven:
             shared = replace(measured, rows=shared_parts[setting, attack])
             found.append(shared.finding(SHARED_AUC, shared.mean(shared.aucs)))
@@ -98,7 +107,10 @@ def per_target(tests: pl.DataFrame) -> pl.DataFrame:
         .len("releases")
         .sort("target")
         .with_columns(auc=measured.aucs, accuracy=measured.accuracies)
-        for measured in (_Measured(rows, 0) for rows in _by_setting_and_attack(tests).values())
+        for measured in (
+            _Measured(rows, 0)
+            for rows in _by_setting_and_attack(tests.drop_nulls("score")).values()
+        )
     ]
     return pl.concat(parts) if parts else pl.DataFrame()
 
@@ -149,14 +161,19 @@ def _checked(
 ) -> Iterator[Finding]:
     """Say whether the releases of a setting are what they claim to be."""
     rows = ceiling.rows
-    if "law" not in rows.columns or not (laws := rows["law"].drop_nulls().to_list()):
+    if "law" not in rows.columns:
         return
-    sums = np.sum(laws, axis=0)
-    yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+    laws, impossible = rows["law"].drop_nulls().to_list(), 0
+    if laws:
+        sums = np.sum(laws, axis=0)
+        impossible = int(impossible_values(sums) > 0)
+        yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+    elif not rows["score"].null_count():
+        return
     # Each attack has a row of its own for a control release.
     of_controls = controls.unique(["target", "release"])["fault"].drop_nulls()
     faults = Counter([*rows["fault"].drop_nulls(), *of_controls])
-    faults["a published value is impossible"] = int(impossible_values(sums) > 0)
+    faults["a published value is impossible"] = impossible
     repeated = {"noise": "noise was used before", "others": "the same people were counted before"}
     for name, what in repeated.items():
         faults[what] = int(rows[name].drop_nulls().is_duplicated().sum())
@@ -164,7 +181,9 @@ def _checked(
     faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
     n = sum(faults.values())
     note = ", ".join(f"{what} ({times:,} times)" for what, times in faults.items() if times)
-    yield ceiling.finding(FAULTS, metrics.Estimate(float(n), float(n), float(n), note or None))
+    found = ceiling.finding(FAULTS, metrics.Estimate(float(n), float(n), float(n), note or None))
+    # Without a ceiling, it stands with what else is said of the releases themselves.
+    yield found if laws else replace(found, attack=UTILITY)
 
 
 def _left_to_publish(measured: _Measured) -> Iterator[Finding]:

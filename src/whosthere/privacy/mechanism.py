@@ -141,6 +141,11 @@ class Mechanism:
         return tuple(step for step in self.steps if step.is_random)
 
     @property
+    def has_law(self) -> bool:
+        """Whether the chance of a published count is known, given the true count of its cell."""
+        return all(step.has_law for step in self.steps)
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """The distinct units that steps protect, in order."""
         found = (step.unit for step in self.steps if step.unit is not None)
@@ -173,7 +178,8 @@ class Mechanism:
         step with a wider unit, where one visit more can push another one out.
         """
         given = self.steps[0].guarantee if self.steps else None
-        if given is None:
+        # Nobody can check what else a function of a user's own looks at.
+        if given is None or not self.has_law:
             return None
         width = list(UNITS).index
         too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
@@ -274,11 +280,20 @@ class Mechanism:
             sentences.append("The true counts are published unchanged.")
         return " ".join(filter(None, sentences))
 
+    @property
+    def in_words(self) -> str:
+        """What is done to the counts in short, such as ``counts of 1 are published as 0``."""
+        sentences = self.describe_steps().rstrip(".").split(". ")
+        clauses = (one.partition(",")[0] for one in sentences)
+        return "; ".join(one[:1].lower() + one[1:] for one in clauses)
+
     def describe_guarantee(self) -> str:
         """Say in public words what noise that cannot be predicted would guarantee."""
         if self.guarantee is not None:
             return describe_guarantee(self, self.guarantee)
-        if not self.random_steps:
+        if not self.has_law:
+            reason = "What the publisher's own function does cannot be checked"
+        elif not self.random_steps:
             reason = "Nothing is left to chance"
         elif not any(step.guarantee for step in self.steps):
             reason = "What is left to chance follows no privacy budget"

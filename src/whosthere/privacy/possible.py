@@ -27,8 +27,11 @@ _MOST_FITTING = 4
 def impossible(values: NDArray[np.int32], mechanism: Mechanism, m: int) -> NDArray[np.int64]:
     """Return the distinct published values that no true count in 0..m can give, sorted.
 
-    `WITHHELD` may be among them. Numbers beyond the mechanism's range are left to `Release`.
+    `WITHHELD` may be among them. Numbers beyond the mechanism's range are left to `Release`. None
+    where no law is known.
     """
+    if not mechanism.has_law:
+        return np.empty(0, np.int64)
     distinct = np.unique(values).astype(np.int64)
     return distinct[[not _can_be(int(value), mechanism, m) for value in distinct]]
 

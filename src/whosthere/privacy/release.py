@@ -274,6 +274,12 @@ class Release:
             table = _read_csv(path)
         else:
             raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
+        if head.get("own_mechanism"):
+            raise FileError(
+                "was made by a mechanism of its publisher's own, whose code is not in the file",
+                where=path,
+                fix="Attack it where it was made, before it is saved",
+            )
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
@@ -288,7 +294,7 @@ class Release:
             release = cls(values.reshape(facts.shape), facts, ledger, audited)
             release._check_rows(table)
         except _DAMAGES as error:
-            unfit = isinstance(error, KeyError | TypeError)
+            unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
         return release
@@ -308,6 +314,7 @@ class Release:
         return {
             "group_size": self.group_size,
             "mechanism": str(self.mechanism),
+            **({} if self.mechanism.has_law else {"own_mechanism": True}),
             "description": self.describe(),
             "guarantee": None if self.ledger is None else self.ledger.to_json(),
             "audit": None if self.audited is None else asdict(self.audited),

@@ -2,7 +2,8 @@
 
 A step takes a whole number within a range to one within a range of its own, or withholds it, each
 cell by itself. Whatever else needs to know about a step asks it here, so that a new kind of step is
-one new class of one of the three shapes in `whosthere.privacy.shapes`.
+one new class of one of the three shapes in `whosthere.privacy.shapes`. Only a function of a user's
+own (`whosthere.privacy.own`) changes a table as a whole, and has no law.
 """
 
 from __future__ import annotations
@@ -138,6 +139,8 @@ class Step(ABC):
 
     is_random: ClassVar[bool]
     """Whether anything is left to chance."""
+    has_law: ClassVar[bool] = True
+    """Whether a result depends on the count of its own cell alone, with chances that are known."""
     noise_of: ClassVar[Literal["cell", "people"]] = "cell"
     """Whether each cell draws its own noise, or the same people in a cell get the same noise."""
     unit: Unit | None = None
@@ -186,7 +189,7 @@ class Step(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
+        """Say in one public sentence what this step does, in short before its first comma."""
 
     @property
     def changes_counts(self) -> bool:

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import date as Date  # noqa: N812 - a field has that name
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import (
-    Columns,
-    arrange,
-    find_forms,
-    joined_ids,
-    letters,
-    missing,
-    parts_of,
-    whole_numbers_of,
-)
-from whosthere.data.reading.opening import only_table, open_sources
+from whosthere.data.reading.columns import Columns, whole_numbers_of
+from whosthere.data.reading.published import open_published
 from whosthere.data.reading.source import naming
-from whosthere.data.reading.times import (
-    DAY_OR_MONTH,
-    SKIPPED,
-    TWICE,
-    UNIX,
-    ClockChange,
-    TimeReader,
-    decided,
-    looks_like_time,
-    shape_of,
-    time_form,
-)
+from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import EmptyError, RecordsError, listed, quote
+from whosthere.display import counted
+from whosthere.errors import RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
 from whosthere.privacy.step import WITHHELD
+from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
     import os
@@ -53,10 +36,10 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
-USUAL_MARKERS = ("*", "-", ".", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
+_DASHES = ("-", "\u2013", "\u2014", ".")
+USUAL_MARKERS = ("*", *_DASHES, "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
 _BELOW = re.compile(r"<\s*(\d+)")
-_TOTALS = ("total", "totals", "grandtotal", "sum", "subtotal", "all", "overall", "gesamt", "summe",
-           "totale", "totaal", "insgesamt", "ensemble")  # fmt: skip
+_A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 
@@ -100,8 +83,18 @@ class TableReader:
 
     An empty text stands for empty cells, which are 0 otherwise.
     """
+    zeros: tuple[str, ...] = ()
+    """What stands for a count of 0, such as a dash."""
     thousands: str | None = None
     """The mark between thousands, where a comma or point could also stand before decimals."""
+    sheet: str | None = None
+    """Which sheet of a workbook, by its name or its number from 1; by default the first."""
+    header_row: int | None = None
+    """The row that names the columns, where titles stand above it; by default the first."""
+    date: Date | None = None
+    """The day that the table is of, where it has times of day only."""
+    encoding: str | None = None
+    """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
     def read(
         self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
@@ -111,36 +104,40 @@ class TableReader:
         Counts and marks that the mechanism cannot have published are refused.
         """
         with naming(Path(path)):
-            source = only_table(open_sources(path)[0], Path(path))
+            source = open_published(
+                path, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
+            )
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = self._rows(source, form)
+            rows = RowReader(self.columns, self.wide, form, self.date, self.regions).read(source)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             if self.timezone is not None:
                 zone(self.timezone)
-            cells = self._cells(rows, source)
-            epochs = self._epochs(cells["micros"], local)
+            cells, notes = self._cells(rows, source)
+            notes += self._about_dashes(cells)
+            epochs = self._epochs(cells["micros"], local, rows.span)
             regions = self.regions or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
-        return Imported(release, n_withheld, (*source.notes, *rows.notes))
+        return Imported(release, n_withheld, (*source.notes, *rows.notes, *notes))
 
-    def _rows(self, source: Source, form: str | None) -> _Rows:
-        wide = self.wide
-        if wide is None:
-            named = self.columns.time is not None or self.columns.count is not None
-            wide = not named and sum(map(looks_like_time, source.columns)) >= 2
-        rows = (_wide if wide else _long)(source, self.columns, form)
-        if not rows.frame.height:
-            raise EmptyError("has no counts")
-        return rows
+    def _cells(self, rows: Rows, source: Source) -> tuple[pl.DataFrame, tuple[str, ...]]:
+        """Return a row for each published count: region, micros (UTC), count, withheld, row.
 
-    def _cells(self, rows: _Rows, source: Source) -> pl.DataFrame:
-        """Return a row for each published count: region, micros (UTC), count, withheld, row."""
-        table, micros = rows.frame, self._micros(rows, source)
-        withheld = self._withheld(table["count"])
-        counts = self._counts(table["count"], withheld)
+        And what was left out.
+        """
+        table = rows.frame.with_columns(self._micros(rows, source).alias("micros"))
+        table = table.with_columns(self._withheld(table["count"]).alias("withheld"))
+        table = table.with_columns(self._counts(table["count"], table["withheld"]).alias("number"))
+        # Notes between the counts have neither a time nor a count; those below, none to be read.
+        empty = is_empty(table["count"])
+        unread = table["micros"].is_null() & (table["number"].is_null() | empty)
+        below = unread.reverse().cast(pl.Int8).cum_min().reverse() == 1
+        noted = unread & (empty | (below & (not unread.all())))
+        notes = left_out(table.filter(noted))
+        table = table.filter(~noted)
+        micros, withheld, counts = table["micros"], table["withheld"], table["number"]
         for column, bad, problem in (
             ("region", table["region"].is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
@@ -149,7 +146,7 @@ class TableReader:
             if bad.any():
                 first = bad.arg_max() or 0
                 value = table[column][first]
-                found = quote(value) if isinstance(value, str) else value
+                found = quote(value) if isinstance(value, str) else value or "an empty cell"
                 raise RecordsError(
                     f"{found} {problem}",
                     where=source.place(table["row"][first]),
@@ -173,9 +170,9 @@ class TableReader:
                 f"{table['time'][first]}",
                 fix="Sum or remove the repeated rows",
             )
-        return cells
+        return cells, notes
 
-    def _micros(self, rows: _Rows, source: Source) -> pl.Series:
+    def _micros(self, rows: Rows, source: Source) -> pl.Series:
         """Return when each count is of, null where that cannot be understood."""
         table = rows.frame
         reader = TimeReader(
@@ -205,17 +202,47 @@ class TableReader:
                 )
         return moments.micros
 
+    def _marks(self, text: pl.Series) -> list[str]:
+        """Return what stands for a withheld count: what was named, and such as <10."""
+        found = text.drop_nulls().unique().to_list()
+        below = [one for one in found if _BELOW.fullmatch(one) or _FEWER.fullmatch(one)]
+        return [*(one.strip() for one in self.markers), *below]
+
     def _withheld(self, column: pl.Series) -> pl.Series:
-        # A mark such as <1 stands for 0 alone, and empty cells do unless they are named as marks.
-        markers = [one.strip() for one in self.markers if _largest_behind(one) > 0]
         text = column.cast(pl.String).str.strip_chars()
-        return text.is_in([*USUAL_MARKERS, *markers]).fill_null(value="" in markers)
+        # A mark such as <1 stands for 0 alone, and empty cells do unless they are named as marks.
+        named = [one for one in self._marks(text) if _largest_behind(one) > 0]
+        markers = [one for one in (*USUAL_MARKERS, *named) if one not in self.zeros]
+        self._refuse_doubtful_dash(text.filter(text.is_in(markers)).unique().to_list())
+        return text.is_in(markers).fill_null(value="" in markers)
+
+    def _refuse_doubtful_dash(self, found: list[str]) -> None:
+        """Refuse a dash beside another mark, where it mostly stands for nobody."""
+        dash = next((one for one in found if one in _DASHES and one not in self.markers), None)
+        if dash is not None and len(found) > 1:
+            other = next(one for one in found if one != dash)
+            raise RecordsError(
+                f"{dash!r} can stand for a withheld count or for 0, beside {quote(other)}",
+                fix="Say what stands for a withheld count (`markers`) and for 0 (`zeros`)",
+            )
+
+    def _about_dashes(self, cells: pl.DataFrame) -> tuple[str, ...]:
+        """Say that dashes were taken for withheld counts, if nobody said so."""
+        marks = cells.filter("withheld")["marker"].str.strip_chars()
+        dashes = marks.filter(marks.is_in(_DASHES) & ~marks.is_in(list(self.markers)))
+        if dashes.is_empty():
+            return ()
+        times = counted(len(dashes), "time")
+        return (
+            f"{dashes[0]!r} was read as a withheld count {times}. If it stands for 0, say so "
+            "(`zeros`)",
+        )
 
     def _counts(self, column: pl.Series, withheld: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
             return column.fill_null(0).cast(pl.Int64, strict=False)
         text = column.cast(pl.String).str.strip_chars()
-        zeros = ["", *(one.strip() for one in self.markers)]
+        zeros = ["", *self._marks(text), *self.zeros]
         empty = withheld | text.is_in(zeros).fill_null(value=True)
         numbers = text.zip_with(~empty, pl.repeat("0", len(text), eager=True))
         return whole_numbers_of(numbers, self.thousands)
@@ -239,15 +266,21 @@ class TableReader:
         values[row.to_numpy(), column] = np.where(cells["withheld"].to_numpy(), WITHHELD, given)
         return values
 
-    def _epochs(self, micros: pl.Series, timezone: str) -> Epochs:
+    def _epochs(self, micros: pl.Series, timezone: str, span: timedelta | None) -> Epochs:
         times = micros.unique().sort()
-        length = self.epoch_length
+        length = self.epoch_length or span
         if length is None:
             if len(times) < 2:
                 raise RecordsError(
                     "has a single time", fix="Give the length of an epoch (`epoch_length`)"
                 )
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
+            beyond = length % _A_DAY
+            if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
+                raise RecordsError(
+                    f"its times are {length} apart: the clocks were changed",
+                    fix="Days of 23 or 25 hours cannot be read. Import the other days",
+                )
         first, last = from_micros(times[0]), from_micros(times[-1])
         epochs = Epochs(first, length, (last - first) // length + 1, timezone)
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
@@ -292,10 +325,13 @@ def _check_mechanism(
     hidden = marked["marker"].unique(maintain_order=True).to_list()
     largest = max(map(_largest_behind, hidden), default=0)
     strange = [int(value) for value in impossible(values, mechanism, m)]
-    fits = fitting(values, m, hidden=largest) if strange or hidden else []
-    fix = "Say which mechanism was really used (`mechanism`)" + (
-        f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
-    )
+
+    def fix() -> str:
+        fits = fitting(values, m, hidden=largest)
+        return "Say which mechanism was really used (`mechanism`)" + (
+            f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
+        )
+
     numbers = [value for value in strange if value != WITHHELD]
     if numbers:
         bad = cells.filter(pl.col("count").is_in(numbers) & ~pl.col("withheld"))
@@ -303,7 +339,7 @@ def _check_mechanism(
         raise RecordsError(
             f"{said(bad['count'][0])} cannot come from {mechanism}{others}",
             where=source.place(bad["row"][0]),
-            fix=fix,
+            fix=fix(),
         )
     if hidden and not withholds(mechanism, largest, m):
         marker = next(one for one in hidden if _largest_behind(one) == largest)
@@ -311,73 +347,5 @@ def _check_mechanism(
         raise RecordsError(
             f"{quote(marker.strip())} stands for a withheld count, and {mechanism} {would}",
             where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
-            fix=fix,
+            fix=fix(),
         )
-
-
-class _Rows(NamedTuple):
-    """Published counts as the table has them.
-
-    The frame has the columns region (text), time and count as written, and row, its index in the
-    file. The form says how times are written, see `TimeReader`; the notes, what was left out.
-    """
-
-    frame: pl.DataFrame
-    form: str
-    notes: tuple[str, ...]
-
-
-def _long(source: Source, columns: Columns, time_format: str | None) -> _Rows:
-    layout = arrange(source, columns, ("region", "count", "time"), time_format=time_format)
-    [form] = find_forms([layout], time_format)
-    table = source.whole().select(layout.chosen).with_row_index("row")
-    table = table.with_columns(pl.col("region").cast(pl.String))
-    nothing = pl.all_horizontal(pl.col("region", "time", "count").is_null())
-    table = table.filter(~nothing)
-    total = _is_total(table["region"])
-    if table["time"].dtype == pl.String:
-        total |= _is_total(table["time"])
-    notes = _said(int(total.sum()), "row")
-    return _Rows(table.filter(~total), form, notes)
-
-
-def _wide(source: Source, columns: Columns, time_format: str | None) -> _Rows:
-    found = source.columns
-    named = columns.find("region", found)
-    region = named or next((name for name in found if not looks_like_time(name)), found[0])
-    others = [name for name in found if name not in parts_of(region, found)]
-    totals = [name for name in others if letters(name) in _TOTALS]
-    times, left = [name for name in others if name not in totals], []
-    if time_format is None and any(map(looks_like_time, times)):
-        left = [name for name in times if not looks_like_time(name)]
-        times = [name for name in times if looks_like_time(name)]
-    if not times:
-        raise missing("time", found) if others else EmptyError("has no counts")
-    table = source.whole()
-    expr = joined_ids(parts_of(region, found), table.schema).cast(pl.String)
-    ids = table.select(expr.alias("region")).with_row_index("row")
-    total = _is_total(ids["region"])
-    by_time = (
-        ids.with_columns(
-            pl.lit(time).alias("time"), table[time].cast(pl.String).alias("count")
-        ).filter(~total)
-        for time in times
-    )
-    notes = (*_said(int(total.sum()), "row"), *_said(len(totals), "column"))
-    if left:
-        notes = (*notes, f"left out columns that are no times: {listed(left)}")
-    if time_format is None:
-        names = pl.Series(times)
-        time_format = shape_of(names)
-        if time_format == DAY_OR_MONTH:
-            time_format = decided([names])
-    return _Rows(pl.concat(by_time), time_format, notes)
-
-
-def _is_total(texts: pl.Series) -> pl.Series:
-    names = texts.str.replace_all(r"[\W_]", "").str.to_lowercase()
-    return names.is_in(_TOTALS).fill_null(value=False)
-
-
-def _said(n: int, what: str) -> tuple[str, ...]:
-    return (f"left out {n} {what}{'s' if n > 1 else ''} of totals",) if n else ()

@@ -26,7 +26,12 @@ from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
-from whosthere.reporting.sections.about import about_section, glossary_of, policy_table
+from whosthere.reporting.sections.about import (
+    about_section,
+    glossary_of,
+    policy_table,
+    subject_of,
+)
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.overview import ladders, overview, search_overview
 from whosthere.reporting.sections.parts import Lookup
@@ -97,6 +102,7 @@ def audit_report(audit: AuditResult) -> Report:
         "audit",
         title=title,
         audit=audit,
+        subject=subject_of(audit.manifest, audit.policy),
         attacks=Lookup(audit.findings).attacks,
         overview=overview(audit),
         who=who_section(audit),
@@ -123,6 +129,7 @@ def recommendation_report(found: Recommendation) -> Report:
     html = _render(
         "recommend",
         title="Recommendation",
+        subject=subject_of(found.about, found.policy),
         overview=search_overview(found),
         ladders=ladders(found),
         policy_name=found.policy.name,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from whosthere.inference.vocabulary import METRICS
 
 if TYPE_CHECKING:
+    from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
 LONGEST_NAME = 120
@@ -27,6 +28,20 @@ def texts() -> dict[str, Any]:
 def words_of(metric: str) -> str:
     """Return what a metric is called in sentences."""
     return METRICS[metric].words if metric in METRICS else metric.replace("_", " ")
+
+
+def outcome(verdict: Verdict) -> str:
+    """Return what a verdict is shown as: its decision, unless what is accepted leaves too little.
+
+    Nobody should take what leaves nothing for advice to publish.
+    """
+    return "useless" if verdict.decision == "accept" and verdict.useless else verdict.decision
+
+
+def plain_words(verdict: Verdict) -> str:
+    """Say what is done to the counts in a sentence; nothing if the verdict does not say it."""
+    done = verdict.protection
+    return f"{done[0].upper()}{done[1:]}." if done else ""
 
 
 def visible(text: str) -> str:

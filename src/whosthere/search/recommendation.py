@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from whosthere.adversary.attacks import LikelihoodRatio
@@ -11,7 +11,7 @@ from whosthere.display import paragraph, stacked, table
 from whosthere.inference.vocabulary import METRICS, UTILITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
@@ -121,12 +121,15 @@ class Recommendation:
         The weakest of each family that passes the policy, as far as it was tried.
     confirmation_seed
         Of the fresh releases: an audit with this seed repeats the confirmation.
+    about
+        On which data, when and by which software, under the names that a manifest has for it.
     """
 
     candidates: tuple[Candidate, ...]
     best: tuple[Candidate, ...]
     policy: Policy
     confirmation_seed: int
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def recommended(self) -> Candidate | None:

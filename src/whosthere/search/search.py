@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -137,6 +138,12 @@ class PreparedSearch:
             tuple(ladder.best for ladder in ladders if ladder.best is not None),
             tester.policy,
             self.terms.confirmation_seed,
+            {
+                "data": self.terms.everybody.about_json(),
+                "traces": self._job.traces_fingerprint,
+                "versions": self._job.versions,
+                "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
         )
 
 

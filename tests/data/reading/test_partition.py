@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whosthere.data.reading.extent import Box, lon_lat
 from whosthere.data.reading.partition import (
     NOWHERE,
     UNKNOWN,
-    Box,
     Grid,
     GridShape,
     H3Cells,
     NearestAntenna,
-    Polygons,
     RegionIds,
-    lon_lat,
 )
+from whosthere.data.reading.polygons import Polygons
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError, RecordsError
 

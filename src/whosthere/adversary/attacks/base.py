@@ -176,6 +176,11 @@ class Attack(ABC):
         """Which parts of `Auxiliary` it reads; all others are never touched."""
         return frozenset()
 
+    @property
+    def needs_law(self) -> bool:
+        """Whether it computes with the chances of published counts, given the true ones."""
+        return False
+
     def __post_init__(self) -> None:
         """Refuse words that a parameter does not take."""
         for declared in specs.parameters_of(type(self)):
@@ -198,6 +203,12 @@ class Attack(ABC):
         if knowledge is not None and not knowledge.lies_within(facts):
             raise NotApplicableError(
                 "the target's visits or places lie outside the release's regions and epochs"
+            )
+        if self.needs_law and not facts.mechanism.has_law:
+            raise NotApplicableError(
+                f"{self} needs to know the chance of each published count, given the true one; of "
+                f"{facts.mechanism}, a function of a whole table, nobody knows it",
+                fix="Use an attack that learns from examples, such as zero-knowledge",
             )
         for part in sorted(self.uses):
             if not auxiliary.has(part):

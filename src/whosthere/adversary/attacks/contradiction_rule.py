@@ -35,7 +35,7 @@ def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
     not, but small counts may be suppressed, rounded to 0 or drowned in noise. And no known visit
     may have been dropped before the counting.
     """
-    if knowledge is None or not knowledge.certain.size:
+    if knowledge is None or not knowledge.certain.size or not facts.mechanism.has_law:
         return False
     dropped = may_be_dropped(knowledge.certain, facts).any()
     return not dropped and float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0

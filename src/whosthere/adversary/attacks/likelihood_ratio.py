@@ -111,6 +111,7 @@ class LikelihoodRatio(Attack):
         "tests the counts at the target's visits against rates fitted to the release through "
         "its mechanism; needs nothing else and no training"
     )
+    needs_law = True
 
     def _fit(
         self,

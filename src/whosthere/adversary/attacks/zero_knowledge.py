@@ -118,6 +118,10 @@ class ZeroKnowledge(TrainedAttack):
             object.__setattr__(self, "reference_size", made_up)
 
     @property
+    def needs_law(self) -> bool:
+        return self.marginals == "mechanism"
+
+    @property
     def uses(self) -> frozenset[str]:
         return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
 

@@ -18,6 +18,7 @@ from whosthere.data.reading.columns import are_rounded, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
+from whosthere.data.regions import MOST_DEGREES, PROJECTED_FIX
 from whosthere.errors import RecordsError, quote
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
+_PROJECTED = "is not in degrees: the coordinates look projected, in metres or such"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
 _LONGEST_MISSING = max(map(len, _MISSING))
 _DROP_FIX = "Correct it, or have invalid rows dropped (`drop_invalid`)"
@@ -244,6 +246,8 @@ class RecordTable:
         reason = "without valid coordinates"
         for role, axis in zip(roles, places, strict=True):
             rejects.add(role, ~axis.is_finite(), reason, "is not a number of degrees")
+        projected = (places["lon"].abs() > MOST_DEGREES) | (places["lat"].abs() > MOST_DEGREES)
+        rejects.add(roles[0], projected, reason, _PROJECTED, fix=PROJECTED_FIX)
         rejects.add(roles[1], places["lat"].abs() > 90.0, reason, _OUTSIDE_THE_WORLD)
         rejects.add(roles[0], places["lon"].abs() > 180.0, reason, _OUTSIDE_THE_WORLD)
         return places

@@ -20,6 +20,7 @@ from whosthere.data.reading.times import (
     DAY_OR_MONTH,
     ISO,
     SAMPLE_ROWS,
+    clock_text,
     decided,
     holds_clocks,
     holds_dates,
@@ -54,6 +55,7 @@ _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device"
               "person", "customer", "client", "phone")  # fmt: skip
 # What is said to be missing, or there several times, where the role is part of another.
 _ROLE_IN_WORDS = {"clock": "time", "area code": "region", "cell in area": "region"}
+_BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
 
@@ -93,11 +95,11 @@ class Columns:
         area, cell = guess("area code", found), guess("cell in area", found)
         return cell if cell is None or area is None else f"{area}{TOGETHER}{cell}"
 
-    def require(self, role: str, found: Sequence[str]) -> str:
+    def require(self, role: str, found: Sequence[str], *, of_counts: bool = False) -> str:
         """Return the name of the column for a role, refusing a table that lacks one."""
         name = self.find(role, found)
         if name is None:
-            raise missing(role, found)
+            raise missing(role, found, of_counts=of_counts)
         return name
 
 
@@ -129,12 +131,13 @@ def parts_of(name: str, found: Sequence[str]) -> list[str]:
     return [name] if name in found else name.split(TOGETHER)
 
 
-def missing(role: str, found: Sequence[str]) -> RecordsError:
+def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> RecordsError:
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
+    otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
-        fix=f"Say which column holds the {role} (`columns.{role}`){_OTHERWISE.get(role, '')}",
+        fix=f"Say which column holds the {role} (`columns.{role}`){otherwise}",
     )
 
 
@@ -228,7 +231,8 @@ def arrange(
     A table that lacks one of them is refused. `time_format` says how times are written, see
     `TimeReader`; None where that is to be found out.
     """
-    finder = _Finder(source, columns, has_pattern=time_format is not None and "%" in time_format)
+    has_pattern = time_format is not None and "%" in time_format
+    finder = _Finder(source, columns, has_pattern, of_counts="count" in roles)
     found: dict[str, tuple[str, pl.Expr]] = {}
     with naming(source.path):
         for role in roles:
@@ -253,6 +257,7 @@ class _Finder:
     source: Source
     columns: Columns
     has_pattern: bool
+    of_counts: bool
 
     @cached_property
     def sample(self) -> pl.DataFrame:
@@ -264,7 +269,9 @@ class _Finder:
         if role == "point":
             return self._point()
         found = self.source.columns
-        name = self.columns.require(role, found)
+        name = self.columns.require(role, found, of_counts=self.of_counts)
+        if role == "count":
+            return {role: (name, self._single(name))}
         return {role: (name, joined_ids(parts_of(name, found), self.source.schema))}
 
     def _name(self, role: str) -> str | None:
@@ -294,7 +301,7 @@ class _Finder:
         date = None if self.columns.date is None else self._name("date")
         name = self._name("time") or date or self._name("date")
         if name is None:
-            raise missing("time", found)
+            raise missing("time", found, of_counts=self.of_counts)
         is_whole = isinstance(self.source.schema[name], pl.Datetime)
         if not is_whole and holds_clocks(self.sample[name]):
             date = date or self._name("date")
@@ -312,7 +319,8 @@ class _Finder:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date "
                 f"(found {listed(showable(found))})",
-                fix="Say which column holds the date (`columns.date`)",
+                fix="Say which column holds the date (`columns.date`)"
+                + (", or which day it is (`date`)" if self.of_counts else ""),
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
 
@@ -333,9 +341,8 @@ class _Finder:
         if self.source.schema[clock] == pl.Time:
             text = self._single(clock).dt.to_string("%H:%M:%S%.6f")
         else:
-            text = self._single(clock).cast(pl.String).str.strip_chars()
-        hour_only = text.str.contains(r"^\d{1,2}$")
-        clocks = pl.when(hour_only).then(text + pl.lit(":00")).otherwise(text)
+            text = self._single(clock).cast(pl.String)
+        clocks = clock_text(text)
         dates = self._single(date).cast(pl.String).str.strip_chars()
         if not self.has_pattern:
             # A date in digits is no longer in doubt once a time of day follows it.
@@ -353,7 +360,7 @@ def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Ex
         kind, values = schema[name], single_values(name, schema)
         if kind == pl.Binary:
             values = values.bin.encode("hex")
-        elif kind == pl.String or kind.is_float() or kind.is_decimal():
+        elif not kind.is_integer():
             values = values.map_batches(plain_ids, return_dtype=pl.String(), is_elementwise=True)
         parts.append(values)
     if len(parts) == 1:
@@ -427,14 +434,11 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
     the former where `thousands` says so, or where a number with two of them proves it, and refused
     otherwise.
     """
-    plain = _whole(text)
-    if plain.null_count() == text.null_count():
-        return plain
     spaced = text.str.replace_all(_SURE_MARKS, "")
     for mark in (",", "."):
         group = rf"^-?\d{{1,3}}(?:\{mark}\d{{3}})+$"
         grouped = spaced.str.contains(group).fill_null(value=False)
-        if not grouped.any() or (mark == "." and thousands is None and not _several(spaced, mark)):
+        if not grouped.any() or (mark == "." and thousands == ","):
             continue
         if thousands != mark and not _several(spaced, mark):
             raise RecordsError(

@@ -12,8 +12,15 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.source import FrameSource, Stored, empty, readable
-from whosthere.errors import EmptyError, MissingExtraError, RecordsError
+from whosthere.data.reading.source import FrameSource, Stored, distinct_names, empty, readable
+from whosthere.errors import (
+    EmptyError,
+    InputError,
+    MissingExtraError,
+    RecordsError,
+    quote,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,10 +61,11 @@ def open_parquet(stored: Stored) -> FrameSource:
     return FrameSource(path=path, schema=schema, rows=rows, frame=frame, points=points)
 
 
-def open_workbook(stored: Stored) -> FrameSource:
-    """Read the first sheet of a workbook, XLSX or ODS, whose first row names the columns.
+def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int = 1) -> FrameSource:
+    """Read a sheet of a workbook, XLSX or ODS, the first by default, all its cells as text.
 
-    Needs the `sheets` extra. The sheet is read whole.
+    Needs the `sheets` extra. The sheet is read whole. A row names the columns, and the rows above
+    it are titles.
     """
     try:
         import fastexcel  # noqa: PLC0415 - optional
@@ -66,29 +74,51 @@ def open_workbook(stored: Stored) -> FrameSource:
     path = stored.path
     try:
         book = fastexcel.read_excel(stored.read())
-        sheets = book.sheet_names
-        table = pl.DataFrame(book.load_sheet(0))
+        names = book.sheet_names
+        number = 0 if sheet is None else _sheet_number(sheet, names)
+        cells = pl.DataFrame(
+            book.load_sheet(
+                number, header_row=None, skip_rows=0, dtypes="string", whitespace_as_null=True
+            )
+        )
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise RecordsError(
             "is no workbook that can be read", where=path, fix="Save the table as CSV"
         ) from error
-    if not table.width:
+    if not cells.width:
         raise empty(path)
-    # Sheets know numbers only as floats; ids among them would end in .0.
-    whole = [
-        name
-        for name, kind in table.schema.items()
-        if kind.is_float() and (table[name].drop_nulls() % 1 == 0).all()
-    ]
-    table = table.with_columns(pl.col(whole).cast(pl.Int64, strict=False))
+    if cells.height < header_row:
+        raise EmptyError(f"has fewer than {header_row} rows", where=path)
+    # Dates are times at midnight, and times of day are those of a day before all others.
+    cells = cells.with_columns(
+        pl.all()
+        .str.replace(r"^1899-12-3[01] (\d{2}:\d{2}:\d{2})", "$1")
+        .str.replace(r"^(\d{4}-\d{2}-\d{2}) 00:00:00$", "$1")
+    )
+    header, table = cells.row(header_row - 1), cells.slice(header_row)
+    used = [i for i, name in enumerate(header) if name or table[:, i].null_count() < table.height]
+    named = distinct_names([header[i] or "" for i in used])
+    table = table[:, used].rename(dict(zip(table[:, used].columns, named, strict=True)))
+    several = len(names) > 1 and sheet is None
     return FrameSource(
         path=path,
         schema=table.schema,
         rows=table.height,
-        first_row=2,
-        notes=() if len(sheets) == 1 else (f"of {path.name} the first of {len(sheets)} sheets",),
+        first_row=header_row + 1,
+        notes=(f"of {path.name} the first of {len(names)} sheets",) if several else (),
         frame=table.lazy(),
     )
+
+
+def _sheet_number(sheet: str, names: list[str]) -> int:
+    """Return which sheet is meant by its name, or by its number from 1."""
+    if sheet in names:
+        return names.index(sheet)
+    if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
+        return int(sheet) - 1
+    raise RecordsError(f"has no sheet {quote(sheet)}", fix=suggestion(sheet, names))
 
 
 _SCALARS = (str, int, float, bool)

@@ -16,9 +16,10 @@ from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading.distinct import Labels, Visits, sorted_order
-from whosthere.data.reading.partition import NOWHERE, UNKNOWN, WORLD, Box, Locator, lon_lat
+from whosthere.data.reading.extent import WORLD, Box, lon_lat
+from whosthere.data.reading.partition import NOWHERE, UNKNOWN, Locator
 from whosthere.data.traces import Traces, check_cell_space
-from whosthere.errors import EmptyError, RecordsError, listed
+from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,6 +60,8 @@ class Gathering:
     invalid, resolved, n_unknown
         Rows that were not valid, and local times of a clock change that were read, by reason;
         records in a region that is not known.
+    at_zero
+        Records in some region at longitude 0 and latitude 0.
     furthest, balance
         By user: the last `Fate` of a record, and records of the time window inside the regions
         less those outside.
@@ -74,6 +77,7 @@ class Gathering:
     invalid: Counter[str] = field(default_factory=Counter)
     resolved: Counter[str] = field(default_factory=Counter)
     n_unknown: int = 0
+    at_zero: int = 0
     furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     visits: Visits = field(default_factory=Visits)
@@ -113,7 +117,9 @@ class Gathering:
                 raise unknown_region(batch, int(at[np.argmax(unknown)]))
             self.n_unknown += int(unknown.sum())
             fates[at] = Fate.OUT_OF_REGIONS
-            region, epoch = region[~lost], epoch[~lost]
+            region, epoch, places = region[~lost], epoch[~lost], places.filter(pl.Series(~lost))
+        if "lon" in places.columns:
+            self.at_zero += int(((places["lon"] == 0) & (places["lat"] == 0)).sum())
         check_cell_space(int(region.max(initial=0)) + 1, self.epochs.n)
         return fates, cell_at(region, epoch, self.epochs.n)
 
@@ -231,9 +237,14 @@ def _only_visited_regions(rows: Traces) -> Traces:
     return replace(rows, cells=own(cells, np.int32), regions=rows.regions.select(order))
 
 
+_MOST_GAPS = 6
+_AROUND = r"""^[\s"']+|[\s"']+$"""
 # How ids of one person or place may differ between two files, and what to do if they are the same.
 _ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
-    "spaces around them": (lambda ids: ids.str.strip_chars(), "remove the spaces"),
+    "spaces or quotes around them": (
+        lambda ids: ids.str.replace_all(_AROUND, ""),
+        "remove these",
+    ),
     "leading zeros or a plus": (
         lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
         "write them alike",
@@ -276,9 +287,15 @@ def _notes_on_gaps(rows: Traces) -> Iterator[str]:
 
 def _gaps(what: str, names: list[str], empty: NDArray[np.bool_], n: int) -> str:
     edges = np.diff(empty.astype(np.int8), prepend=0, append=0)
-    runs = zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1, strict=True)
-    spans = (names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in runs)
-    return f"{int(empty.sum()):,} of {n:,} {what} have no visit: {listed(spans)}"
+    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    told = f"{int(empty.sum()):,} of {n:,} {what} have no visit"
+    if first.size > _MOST_GAPS:
+        longest = int(np.argmax(last - first))
+        first, last = first[longest : longest + 1], last[longest : longest + 1]
+        told += f", in {edges[edges == 1].size:,} gaps. The longest"
+    spans = zip(first.tolist(), last.tolist(), strict=True)
+    shown = (names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in spans)
+    return f"{told}: {', '.join(shown)}"
 
 
 def _nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.files import existing
 from whosthere.data.neighbours import EARTH_RADIUS_KM, KM_A_DEGREE
 from whosthere.data.reading.distinct import Labels
-from whosthere.data.reading.formats import geojson_features
-from whosthere.data.reading.source import Stored, naming
-from whosthere.data.regions import Regions
+from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
+from whosthere.data.regions import MOST_OUTLINES, Regions
 from whosthere.errors import InputError, MissingExtraError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
 NOWHERE, UNKNOWN = -1, -2
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle of longitudes and latitudes, in degrees, edges included."""
-
-    west: float = -180.0
-    south: float = -90.0
-    east: float = 180.0
-    north: float = 90.0
-
-    def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which points lie inside."""
-        inside: NDArray[np.bool_] = (
-            (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
-        )
-        return inside
-
-
-WORLD = Box()
-
-
-def lon_lat(places: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the longitudes and latitudes of places, degrees."""
-    return places["lon"].to_numpy(), places["lat"].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +29,13 @@ class Locator:
     """Finds the region of each place: points in columns lon and lat, or ids in a column region.
 
     `locate` returns `NOWHERE` for a place in none, and `UNKNOWN` for an id that means nothing.
-    `regions` returns those learned so far where they are learned from the places.
+    `regions` returns those learned so far where they are learned from the places, and `notes` what
+    the user should know of how the places fit them.
     """
 
     locate: Callable[[pl.DataFrame], NDArray[np.int32]]
     regions: Callable[[], Regions]
+    notes: Callable[[], Iterable[str]] = tuple
 
 
 class Partition(ABC):
@@ -140,11 +114,19 @@ class ThroughAntennas(Partition):
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
         lon, lat = self.antennas.degrees
-        around = Box(float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()))
-        areas = self.areas.locator(around)
-        return _locator(
-            self.antennas, areas.locate(pl.DataFrame({"lon": lon, "lat": lat})), areas.regions
-        )
+        extent = Extent()
+        extent.add(lon, lat)
+        areas = self.areas.locator(extent.box())
+        region = areas.locate(pl.DataFrame({"lon": lon, "lat": lat}))
+
+        def notes() -> Iterator[str]:
+            if self.areas.needs_box and (strays := extent.about_strays("antennas")):
+                yield strays
+            if nowhere := int((region == NOWHERE).sum()):
+                yield f"{nowhere:,} of {region.size:,} antennas stand in no region"
+            yield from areas.notes()
+
+        return replace(_locator(self.antennas, region, areas.regions), notes=notes)
 
 
 def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Regions]) -> Locator:
@@ -236,13 +218,25 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
             [f"r{r:0{r_digits}d}c{c:0{c_digits}d}" for r, c in zip(row, column, strict=True)],
             box.west + (column + 0.5) * lon_step,
             box.south + (row + 0.5) * lat_step,
+            [
+                [
+                    [
+                        way * step / 2
+                        for way, step in zip(_SQUARE, (lon_step, lat_step) * 4, strict=True)
+                    ]
+                ]
+            ],
         )
 
     return Locator(locate, regions)
 
 
-# What shapely makes of a geometry that is none.
-_DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+_SQUARE = (-1, -1, 1, -1, 1, 1, -1, 1)
+"""East and north, corner by corner."""
+
+
+# No usual antenna serves anybody so far away.
+_FAR_KM = 100
 
 
 @dataclass(frozen=True)
@@ -266,13 +260,48 @@ class NearestAntenna(Partition):
         tree = KDTree(_on_sphere(*self.antennas.degrees))
         half_turn = min(self.reach_km / EARTH_RADIUS_KM, np.pi)
         chord = 2.0 * np.sin(half_turn / 2) if half_turn < np.pi else np.inf
+        # How many records lie how far from their antenna, in steps of a hundredth of a decade.
+        distances = np.zeros(1_000, np.int64)
 
         def locate(places: pl.DataFrame) -> NDArray[np.int32]:
             points = _on_sphere(*lon_lat(places))
-            _, nearest = tree.query(points, distance_upper_bound=chord, workers=-1)
-            return np.where(nearest < len(self.antennas), nearest, NOWHERE).astype(np.int32)
+            away, nearest = tree.query(points, distance_upper_bound=chord, workers=-1)
+            found = nearest < len(self.antennas)
+            km = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(np.asarray(away)[found] / 2, 1.0))
+            steps = (100 * (np.log10(np.maximum(km, 1e-5)) + 5)).astype(np.int64)
+            np.add(distances, np.bincount(steps, minlength=distances.size), out=distances)
+            return np.where(found, nearest, NOWHERE).astype(np.int32)
 
-        return Locator(locate, lambda: self.antennas)
+        def notes() -> Iterator[str]:
+            km = 10.0 ** (np.arange(1, distances.size + 1) / 100 - 5)
+            cumulated = np.cumsum(distances)
+            if not cumulated[-1]:
+                return
+            half, most = (int(np.searchsorted(cumulated, cumulated[-1] * q)) for q in (0.5, 1.0))
+            far = int(distances[km > _FAR_KM].sum())
+            if far > cumulated[-1] / 2 and not np.isfinite(self.reach_km):
+                raise RecordsError(
+                    f"{far:,} of {cumulated[-1]:,} records lie more than {_FAR_KM} km from every "
+                    f"antenna, the farthest {_km(km[most])}",
+                    fix="Are lon and lat of the antennas swapped? If not, say how far an antenna "
+                    "reaches (`reach_km`)",
+                )
+            yield (
+                f"half of the records lie within {_km(km[half])} of their antenna, and all within "
+                f"{_km(km[most])}"
+            )
+            if far:
+                yield (
+                    f"more than {_FAR_KM} km away from their antenna: {far:,} of "
+                    f"{cumulated[-1]:,} records. To leave them out, say how far an antenna reaches "
+                    "(`reach_km`)"
+                )
+
+        return Locator(locate, lambda: self.antennas, notes)
+
+
+def _km(distance: float) -> str:
+    return f"{distance:,.0f} km" if distance >= 10 else f"{distance:.2g} km"
 
 
 def _on_sphere(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -311,71 +340,12 @@ class H3Cells(Partition):
         def regions() -> Regions:
             cells = [int(cell) for cell in labels.texts]
             lat, lon = zip(*map(h3.cell_to_latlng, cells), strict=True)
-            return Regions([h3.int_to_str(cell) for cell in cells], list(lon), list(lat))
+            around = (
+                [[v for y, x in h3.cell_to_boundary(cell) for v in (x - east, y - north)]]
+                for cell, east, north in zip(cells, lon, lat, strict=True)
+            )
+            outlines = around if len(cells) <= MOST_OUTLINES else None
+            ids = [h3.int_to_str(cell) for cell in cells]
+            return Regions(ids, list(lon), list(lat), outlines)
 
         return Locator(locate, regions)
-
-
-@dataclass(frozen=True)
-class Polygons(Partition):
-    """Areas of a GeoJSON file; where they overlap, the first one counts.
-
-    Needs the `geo` extra.
-
-    Parameters
-    ----------
-    path
-        A FeatureCollection of Polygons and MultiPolygons.
-    id_property
-        The property that holds a region's id; by default the feature's own id, a property
-        called region, id or name, or else its number in the file.
-    """
-
-    path: Path
-    id_property: str | None = None
-
-    def locator(self, _box: Box = WORLD, /) -> Locator:
-        try:
-            import shapely  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise MissingExtraError("Reading polygons", "geo") from error
-        features = geojson_features(Stored(existing(Path(self.path))))
-        ids, shapes = [], []
-        for number, feature in enumerate(features, start=1):
-            where = f"{self.path}, feature {number}"
-            shapes.append(_shape(shapely, feature, where))
-            ids.append(self._id(feature, number, where))
-        tree = shapely.STRtree(shapes)
-        inner = [shape.representative_point() for shape in shapes]
-        with naming(self.path):
-            regions = Regions(ids, [p.x for p in inner], [p.y for p in inner])
-
-        def locate(places: pl.DataFrame) -> NDArray[np.int32]:
-            lon, lat = lon_lat(places)
-            point, shape = tree.query(shapely.points(lon, lat), predicate="intersects")
-            found = np.full(lon.size, len(regions), dtype=np.int32)
-            np.minimum.at(found, point, shape.astype(np.int32))
-            return np.where(found < len(regions), found, np.int32(NOWHERE))
-
-        return Locator(locate, lambda: regions)
-
-    def _id(self, feature: dict[str, Any], number: int, where: str) -> str:
-        properties = feature.get("properties") or {}
-        if self.id_property is None:
-            own = (feature.get("id"), *(properties.get(name) for name in ("region", "id", "name")))
-            return next((str(name) for name in own if name is not None), str(number))
-        if self.id_property not in properties:
-            found = ", ".join(properties) or "none"
-            raise RecordsError(f"has no property {self.id_property!r} (found {found})", where=where)
-        return str(properties[self.id_property])
-
-
-def _shape(shapely: Any, feature: dict[str, Any], where: str) -> Any:  # noqa: ANN401 - untyped
-    geometry = feature.get("geometry") or {}
-    found = geometry.get("type", "missing geometry")
-    if found not in {"Polygon", "MultiPolygon"}:
-        raise RecordsError(f"a {found} where a Polygon was expected", where=where)
-    try:
-        return shapely.geometry.shape(geometry)
-    except (*_DAMAGES, shapely.errors.ShapelyError) as error:
-        raise RecordsError(f"its geometry cannot be read ({error})", where=where) from error

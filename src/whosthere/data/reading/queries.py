@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 _SERVER = "whosthere_server"
 _SERVERS = ("postgres://", "postgresql://")
+_MISSING_EXTENSION = re.compile(r'(?:^|using ")INSTALL (\w+)["; ]', re.MULTILINE)
+ZONE = "UTC"
+"""Of times that are moments. A database keeps no zone with them, and the machine's is no better."""
+_IN_ZONE = f"SET GLOBAL TimeZone = '{ZONE}'"
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Query:
     sql
         A SELECT, in the words of DuckDB.
     database
-        A file of DuckDB, or the address of a PostgreSQL server, such as
+        A file of DuckDB or SQLite, or the address of a PostgreSQL server, such as
         ``postgresql://user@host/name``. None for queries that name files themselves.
     """
 
@@ -67,12 +72,14 @@ class Query:
         if self.database is None or self._is_server:
             with _asking():
                 connection = duckdb.connect(config=config)
+                connection.execute(_IN_ZONE)
                 if self.database is not None:
                     _attach(connection, self.database)
                 return connection
         with _asking(self.database):
             path = existing(Path(self.database))
-            return duckdb.connect(str(path), read_only=True, config=config)
+            connection = duckdb.connect(str(path), read_only=True, config=config)
+            return connection.execute(_IN_ZONE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,14 +114,7 @@ def _module() -> Any:  # noqa: ANN401
 
 
 def _attach(connection: Any, url: str) -> None:  # noqa: ANN401
-    try:
-        connection.execute("LOAD postgres")
-    except _module().Error as error:
-        raise InputError(
-            "DuckDB reaches postgres by an extension that is not installed",
-            where="--database",
-            fix="Install it once, with a connection to the internet: duckdb -c 'INSTALL postgres'",
-        ) from error
+    connection.execute("LOAD postgres")
     quoted = url.replace("'", "''")
     connection.execute(f"ATTACH '{quoted}' AS {_SERVER} (TYPE postgres, READ_ONLY)")
     connection.execute(f"USE {_SERVER}")
@@ -126,6 +126,13 @@ def _asking(where: str = "--sql") -> Iterator[None]:
     try:
         yield
     except _module().Error as error:
+        if extension := _MISSING_EXTENSION.search(str(error)):
+            raise RecordsError(
+                f"DuckDB needs its extension {extension[1]} for this, which is not installed",
+                where=where,
+                fix="Install it once, with a connection to the internet: "
+                f"python -c \"import duckdb; duckdb.sql('INSTALL {extension[1]}')\"",
+            ) from error
         raise RecordsError(
             f"the database refused ({_reason(str(error))})",
             where=where,

@@ -14,13 +14,24 @@ from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
+from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
 from whosthere.data.reading.gather import Gathering, assembled, unknown_region
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
-from whosthere.data.reading.partition import UNKNOWN, WORLD, Box, Partition, lon_lat
-from whosthere.data.reading.queries import Query
+from whosthere.data.reading.partition import UNKNOWN, Partition
+from whosthere.data.reading.queries import ZONE, Query, QuerySource
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.times import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    time_form,
+)
+from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
@@ -36,9 +47,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]
 
-# Quantiles are found to a ten-thousandth of a degree (11 m), from counts and not from a sort,
-# so that memory does not grow with the number of records.
-_BINS_A_DEGREE = 10_000
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
 # So many users with one record each are no chance.
@@ -85,7 +93,7 @@ class Survey:
         self.invalid: Counter[str] = Counter()
         self._window = window
         self._box_quantile = box_quantile
-        self._axes: list[_Axis] = []
+        self._extent = Extent()
 
     def add(self, batch: Batch) -> None:
         """Take a batch in."""
@@ -99,47 +107,18 @@ class Survey:
         self.first = min(self.first, int(micros.min()))
         self.last = max(self.last, int(micros.max()))
         if "lon" in batch.records.columns:
-            self._axes = self._axes or [_Axis(limit, self._box_quantile) for limit in (180, 90)]
-            for axis, degrees in zip(self._axes, lon_lat(batch.records), strict=True):
-                axis.add(degrees[kept])
+            lon, lat = lon_lat(batch.records)
+            self._extent.add(lon[kept], lat[kept])
 
     @property
     def box(self) -> Box:
         """The box that holds the records; the world where they name regions."""
-        if not self._axes:
-            return WORLD
-        (west, east), (south, north) = (axis.range() for axis in self._axes)
-        return Box(west, south, east, north)
+        return self._extent.box(self._box_quantile)
 
-
-class _Axis:
-    """The range of one coordinate, all of it or its middle part."""
-
-    def __init__(self, limit: int, quantile: float | None) -> None:
-        self._limit = limit
-        self._quantile = quantile
-        self._low, self._high = np.inf, -np.inf
-        self._bins = np.zeros(0 if quantile is None else 2 * limit * _BINS_A_DEGREE + 1, np.int64)
-
-    def add(self, degrees: NDArray[np.float64]) -> None:
-        self._low = min(self._low, float(degrees.min()))
-        self._high = max(self._high, float(degrees.max()))
-        if self._quantile is not None:
-            bins = ((degrees + self._limit) * _BINS_A_DEGREE).astype(np.int64)
-            # The records of a batch mostly lie in a small part of the world.
-            first = int(bins.min())
-            found = np.bincount(bins - first)
-            self._bins[first : first + found.size] += found
-
-    def range(self) -> tuple[float, float]:
-        if self._quantile is None:
-            return self._low, self._high
-        cumulated = np.cumsum(self._bins)
-        tail = (1 - self._quantile) / 2 * cumulated[-1]
-        low = np.searchsorted(cumulated, tail, side="right") / _BINS_A_DEGREE - self._limit
-        high_bin = np.searchsorted(cumulated, cumulated[-1] - tail, side="left") + 1
-        high = high_bin / _BINS_A_DEGREE - self._limit
-        return max(float(low), self._low), min(float(high), self._high)
+    @property
+    def strays(self) -> str | None:
+        """What is to be said of points far away from all others, unless a box leaves them out."""
+        return None if self._box_quantile is not None else self._extent.about_strays("records")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +159,7 @@ class Filters:
 
 
 def read_records(
-    path: str | os.PathLike[str] | Query,
+    path: str | os.PathLike[str] | Sequence[Path] | Query,
     *,
     partition: Partition,
     epoch_length: timedelta = timedelta(hours=1),
@@ -201,8 +180,8 @@ def read_records(
     Parameters
     ----------
     path
-        A file, or a folder of files: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or zip files
-        of these. Or a `Query` of a database.
+        A file, a folder of files, or several: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or
+        zip files of these. Or a `Query` of a database.
     partition
         How places become regions.
     epoch_length
@@ -305,8 +284,11 @@ def read_records(
         notes=(
             *(note for layout in layouts for note in layout.source.notes),
             *_notes_on_files(layouts, rows),
+            *(() if time_format is not None else _notes_on_forms(tables)),
             *_notes_on_times(gathering.resolved, times),
+            *_notes_on_zone(layouts, timezone),
             *_notes_on_users(gathering, names["user"]),
+            *_notes_on_places(partition, look, gathering),
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)
@@ -323,13 +305,15 @@ def _sound(
 
     `known` locates the only regions that records may name.
     """
-    sound = []
+    sound, n_rows = [], 0
     for table in tables:
         noted: dict[str, RecordsError] = {}
         invalid: Counter[str] = Counter()
         found: list[InputError] = []
+        rows = 0
         with skipping(found):
             for batch in _batches([replace(table, noted=noted)], "Checking records", progress):
+                rows += batch.rows_read
                 invalid.update(batch.invalid)
                 if known is not None:
                     region = known.locate(batch.records)
@@ -337,11 +321,12 @@ def _sound(
                     if strange.size:
                         noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0])))
                         invalid[_STRANGE] += strange.size
-        found[:0] = [_with_number(error, invalid[reason]) for reason, error in noted.items()]
+        skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
         skipped += found
-        if not found:
+        if not (noted or found):
             sound.append(table)
-    if not sound:
+            n_rows += rows
+    if skipped and not n_rows:
         raise EmptyError(
             "no file can be read", fix="List what is wrong with them (`check`), and correct it"
         )
@@ -437,6 +422,13 @@ def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[
         yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
 
 
+def _notes_on_forms(tables: Sequence[RecordTable]) -> Iterator[str]:
+    found = {table.times.form for table in tables}
+    for form, words in ((DAY_FIRST, "the day first"), (MONTH_FIRST, "the month first")):
+        if form in found:
+            yield f"dates such as 01/02/2024 were read with {words}, as other dates show"
+
+
 def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
     for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
         if resolved[problem]:
@@ -446,6 +438,15 @@ def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
             )
 
 
+def _notes_on_zone(layouts: Sequence[Layout], timezone: str | None) -> Iterator[str]:
+    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
+    if timezone is None and by_query and _zone_of_times(layouts) is not None:
+        yield (
+            f"a database does not keep the time zone of its times, so days begin at midnight "
+            f"{ZONE}. Say which zone is local (`timezone`)"
+        )
+
+
 def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
     n_users = len(gathering.users)
     if n_users == gathering.records.sum() and n_users > _FEW_USERS:
@@ -453,6 +454,17 @@ def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
             "the rows. If it does, say which column holds the user (`columns.user`)"
         )
+
+
+def _notes_on_places(partition: Partition, look: Survey, gathering: Gathering) -> Iterator[str]:
+    if partition.needs_box and look.strays is not None:
+        yield look.strays
+    if gathering.at_zero:
+        yield (
+            "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
+            f"{counted(gathering.at_zero, 'record')}"
+        )
+    yield from gathering.locator.notes()
 
 
 def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:

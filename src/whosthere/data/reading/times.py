@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
@@ -51,6 +51,9 @@ _SHAPES = {
     ISO: r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|^\d{8}[T ]\d",
     DAY_OR_MONTH: r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}\b",
 }
+# Hours such as 0h; and from one to the next, such as 0h-1h and 00:00-01:00.
+_SPAN = r"^(\d{1,2}(?::\d{2})?)[hH]?\s*(?:-|\u2013|\u2014|to)\s*(\d{1,2}(?::\d{2})?)[hH]?$"
+_HOUR_WITH_MARK = r"^(\d{1,2})\s?[hH](\d{2})?$"
 _CLOCK = r"^\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?$"
 _DATE = r"^(?:\d{4}[-/.]?\d{1,2}[-/.]?\d{1,2}|\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4})$"
 _HOUR_OF_DAY = r"^(?:[01]?\d|2[0-4])$"
@@ -338,8 +341,47 @@ def holds_clocks(sample: pl.Series) -> bool:
         return _mostly(sample.drop_nulls().is_between(0, 24))
     if sample.dtype != pl.String:
         return False
-    text = sample.str.strip_chars().drop_nulls()
-    return _mostly(text.str.contains(_CLOCK)) or _mostly(text.str.contains(_HOUR_OF_DAY))
+    text = clocks_of(sample).drop_nulls()
+    return _mostly(text.str.contains(_CLOCK))
+
+
+def clocks_of(text: pl.Series) -> pl.Series:
+    """Write times of day as 8:00: an hour alone, with its mark, or the first of a span of them."""
+    return text.to_frame("clock").select(clock_text(pl.col("clock"))).to_series()
+
+
+def clock_text(text: pl.Expr) -> pl.Expr:
+    """Return the same as an expression over a column of text."""
+    first = text.str.strip_chars().str.replace(_SPAN, "$1")
+    marked = first.str.replace(_HOUR_WITH_MARK, "$1:${2}").str.replace(":$", ":00")
+    clock = marked.str.replace(rf"({_HOUR_OF_DAY[:-1]})$", "$1:00")
+    # A date without a time of day is not one at midnight.
+    return pl.when(clock != "").then(clock)
+
+
+def span_of(texts: pl.Series) -> timedelta | None:
+    """Return how long spans such as 0h-1h last, None where there are none; they must agree."""
+    ends = texts.str.strip_chars().str.extract_groups(_SPAN).struct.unnest().drop_nulls()
+    if ends.is_empty():
+        return None
+    first, last = (
+        clocks_of(ends[name]).str.split(":").list.eval(pl.element().cast(pl.Int64)).list
+        for name in ends.columns
+    )
+    minutes = last.get(0) * 60 + last.get(1) - first.get(0) * 60 - first.get(1)
+    # To midnight is to 24:00.
+    minutes = pl.select(pl.when(minutes > 0).then(minutes).otherwise(minutes + 24 * 60)).to_series()
+    if minutes.n_unique() != 1:
+        raise RecordsError(
+            "its hours are spans of different lengths", fix="Give hours of one length"
+        )
+    return timedelta(minutes=minutes[0])
+
+
+def looks_like_clock(text: str) -> bool:
+    """Tell whether a name is a time of day, or an hour from 0 to 23."""
+    forms = (_CLOCK, _SPAN, _HOUR_WITH_MARK, _HOUR_OF_DAY)
+    return any(re.match(form, text.strip()) for form in forms)
 
 
 def holds_dates(sample: pl.Series) -> bool:
@@ -350,7 +392,8 @@ def holds_dates(sample: pl.Series) -> bool:
         sample = sample.cast(pl.String)
     if sample.dtype != pl.String:
         return False
-    return _mostly(sample.str.strip_chars().drop_nulls().str.contains(_DATE))
+    text = sample.str.strip_chars().drop_nulls()
+    return _mostly(text.filter(text != "").str.contains(_DATE))
 
 
 def _mostly(marked: pl.Series) -> bool:

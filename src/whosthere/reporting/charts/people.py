@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.display import counted
 from whosthere.reporting.charts import svg
 from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, Logarithmic, plot
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _BINS = 20
 _SIDE = 320
 _SHADES = 5
+_BAR = 100.0
+"""The longest scale bar, in pixels."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -175,17 +178,21 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 class Place(NamedTuple):
-    """A region: its position, its `shade`, and what it says."""
+    """A region: its position, its `shade`, what it says, and its outline where it is known.
+
+    An outline has a list for each of its parts: longitude, latitude, longitude, ...
+    """
 
     lon: float
     lat: float
     shade: str
     title: str
+    outline: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class RegionMap(Chart):
-    """Regions by position, north up, a circle each."""
+    """Regions on a map, north up: their outlines, or a circle each."""
 
     places: tuple[Place, ...]
 
@@ -193,24 +200,43 @@ class RegionMap(Chart):
         # A degree of longitude is shorter away from the equator.
         shrink = math.cos(math.radians(median(place.lat for place in self.places)))
         spots = [(place.lon * shrink, -place.lat) for place in self.places]
-        left, top = min(x for x, _ in spots), min(y for _, y in spots)
-        wide, high = max(x for x, _ in spots) - left, max(y for _, y in spots) - top
+        areas = [
+            [[(x * shrink, -y) for x, y in zip(ring[::2], ring[1::2], strict=True)] for ring in one]
+            for one in (place.outline for place in self.places)
+        ]
+        every = [*spots, *(corner for rings in areas for ring in rings for corner in ring)]
+        left, top = min(x for x, _ in every), min(y for _, y in every)
+        wide, high = max(x for x, _ in every) - left, max(y for _, y in every) - top
         room = WIDTH - 40.0
         scale = room / max(wide, high, 1e-9)
         radius = min(max(0.45 * _spacing(spots) * scale, 2.5), 18)
-        drawn = [
-            svg.element(
-                "circle",
-                svg.element("title", place.title),
-                cx=20 + (x - left) * scale + (room - wide * scale) / 2,
-                cy=20 + (y - top) * scale,
-                r=radius,
-                class_=place.shade,
-            )
-            for (x, y), place in zip(spots, self.places, strict=True)
-        ]
+
+        def at(spot: tuple[float, float]) -> tuple[float, float]:
+            x, y = spot
+            return 20 + (x - left) * scale + (room - wide * scale) / 2, 20 + (y - top) * scale
+
+        drawn = []
+        for spot, rings, place in zip(spots, areas, self.places, strict=True):
+            if rings:
+                drawn.append(svg.area((map(at, ring) for ring in rings), place.shade, place.title))
+            else:
+                title, (cx, cy) = svg.element("title", place.title), at(spot)
+                drawn.append(
+                    svg.element("circle", title, cx=cx, cy=cy, r=radius, class_=place.shade)
+                )
         height = high * scale + 40
-        return svg.picture(height + 26, self.title, *drawn, *_shades(height + 12))
+        if max(wide, high) > 0:
+            drawn += _scale_bar(scale / KM_A_DEGREE, height + 6)
+        return svg.picture(height + 40, self.title, *drawn, *_shades(height + 26))
+
+
+def _scale_bar(pixels_a_km: float, y: float) -> Iterator[Markup]:
+    """Draw a line of a round number of km, at the right."""
+    power = 10.0 ** math.floor(math.log10(_BAR / pixels_a_km))
+    km = max(factor * power for factor in (1, 2, 5) if factor * power * pixels_a_km <= _BAR)
+    left, right = WIDTH - 20 - km * pixels_a_km, WIDTH - 20.0
+    yield svg.path(((left, y - 4), (left, y), (right, y), (right, y - 4)), "scale")
+    yield svg.text(left - 6, y + 1, f"{km:,g} km", "tick", anchor="end")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from whosthere.auditing.verdict import Decision
     from whosthere.inference.finding import Finding
 
 _ROW = 18
 _LETTERS = 58
-DECISIONS: dict[Decision, Key] = {
+OUTCOMES = {
     "accept": Key("accept", "accept", "circle"),
     "reject": Key("reject", "reject", "square"),
     "cannot tell": Key("cannot tell", "unsure", "diamond"),
+    "useless": Key("useless: safe, but too little is left", "useless", "down"),
 }
 _BOUNDS = {
     CEILING: Key("ceiling: the best test, knowing everybody else", CEILING),
@@ -177,6 +177,6 @@ def _point(row: Protection, x: float, y: Linear) -> Iterator[str]:
         bound = svg.line(x - 8, y(value), x + 8, y(value), name)
         yield svg.group(bound, title=f"{name} of {row.number}: {value:.3f}")
     for dot in row.dots:
-        # A diamond has less room for a number.
-        radius = 10 if dot.key.shape == "diamond" else 7.5
+        # Some shapes have less room for a number.
+        radius = 10 if dot.key.shape in {"diamond", "down"} else 7.5
         yield dot.draw(lambda value: (x, y(value)), str(row.number), radius)

@@ -84,6 +84,14 @@ def path(points: Iterable[tuple[float, float]], class_: str, *, closed: bool = F
     return element("path", d=f"M{steps}{'Z' if closed else ''}", class_=class_)
 
 
+def area(rings: Iterable[Iterable[tuple[float, float]]], class_: str, title: str) -> Markup:
+    """Return an area of several parts; a ring within another one is a hole."""
+    drawn = (" ".join(f"{_shown(x)} {_shown(y)}" for x, y in ring) for ring in rings)
+    steps = "".join(f"M{ring}Z" for ring in drawn)
+    said = element("title", title)
+    return element("path", said, d=steps, fill_rule="evenodd", class_=class_)
+
+
 def rect(
     x: float, y: float, width: float, height: float, class_: str, *, title: str | None = None
 ) -> Markup:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from whosthere.data.epochs import Epochs, format_length, zone
+from whosthere.display import counted
 from whosthere.inference.vocabulary import METRICS
-from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table
+from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table, metric_heads
 from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
@@ -45,6 +48,33 @@ def about_section(audit: AuditResult) -> About:
     method = (said.replace("{targets}", chosen) for said in texts()["method"]["paragraphs"])
     facts = {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()}
     return About(tuple(method), facts, command_of(audit), " ".join(left_out))
+
+
+def subject_of(about: Mapping[str, Any], policy: Policy) -> dict[str, str]:
+    """Return what a signature is about, as far as a manifest tells: data, time, version, policy."""
+    data, begun = about.get("data"), about.get("begun")
+    words = {head.term: head.words for head in metric_heads(METRICS)}
+    asked = "; ".join(f"{words[metric]} {said}" for metric, said in policy.in_words())
+    found = {
+        "Data": data and _covered(data),
+        "Traces": about.get("traces") and f"SHA-256 {about['traces']}",
+        "Audited": begun and f"{begun[:16].replace('T', ' ')} UTC",
+        "By": f"whosthere {about.get('versions', {}).get('whosthere', 'of an unknown version')}",
+        "Policy": f"{shortened(policy.name)}: {asked}",
+    }
+    return {name: shortened(fact, _LONG) for name, fact in found.items() if fact}
+
+
+def _covered(data: Mapping[str, Any]) -> str:
+    epochs = Epochs.from_json(data["epochs"])
+    there = zone(epochs.timezone)
+    last = epochs.end.astimezone(there) - timedelta(microseconds=1)
+    size = (counted(data[what], what[:-1]) for what in ("visits", "regions"))
+    return (
+        f"{data['people']:,} people, {', '.join(size)}, "
+        f"{epochs.start.astimezone(there):%Y-%m-%d} to {last:%Y-%m-%d} ({epochs.timezone}) "
+        f"in {counted(epochs.n, 'epoch')} of {format_length(epochs.length)}"
+    )
 
 
 def said_of_targets(topic: str, choice: TargetChoice | None) -> list[str]:

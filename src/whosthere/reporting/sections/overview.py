@@ -11,48 +11,72 @@ from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
-from whosthere.reporting.charts.risk import DECISIONS, Dot, DotChart, Protection, TradeOff
+from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection, TradeOff
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import FOUND, KEPT, Cell, Head, Lookup, Table
-from whosthere.reporting.words import number, shortened, texts, words_of
+from whosthere.reporting.words import (
+    number,
+    outcome,
+    plain_words,
+    shortened,
+    texts,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.verdict import Decision, Verdict
+    from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
     from whosthere.search.recommendation import Candidate, Recommendation
 
 _FEW = 3
+_LEFT = (KEPT, "relative_error", "cells_kept")
+"""What is left to publish, as the first table shows it."""
 _NAMED = 4
 
 
 class Card(NamedTuple):
-    """The number of a protection in all tables, the verdict, and what it means for people."""
+    """A verdict with the number of its protection in all tables, and what to show of it.
+
+    `shown_as` is the decision or `useless`, `remark` what else must not be overlooked, `done` what
+    is done to the counts, and `headline` what it means for people.
+    """
 
     number: int
     verdict: Verdict
+    shown_as: str
+    remark: str
+    done: str
     headline: str
+
+    @classmethod
+    def of(cls, number: int, verdict: Verdict, found: Lookup) -> Card:
+        """Return the card of a verdict."""
+        shown_as = outcome(verdict)
+        remark = "" if shown_as == "useless" else " ".join(verdict.remark)
+        done = plain_words(verdict)
+        return cls(number, verdict, shown_as, remark, done, _headline(verdict, found))
 
 
 class Overview(NamedTuple):
     """All of the first screen.
 
-    `tally` has each decision, how often it was taken, and how many of these are useless
-    protections; `pictures` show the risk by each metric that is limited. If `opened`, the reasons
-    of all cards are shown at once.
+    `table` has what decides, and `bounds` what else is known of each protection; `pictures` show
+    the risk by each metric that is limited. If `opened`, the reasons of all cards are shown at
+    once.
     """
 
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
-    tally: tuple[tuple[Decision, int, int], ...]
+    table: Table
     cards: tuple[Card, ...]
     opened: bool
     pictures: dict[str, DotChart]
-    table: Table
+    bounds: Table
 
 
 def overview(audit: AuditResult) -> Overview:
@@ -80,19 +104,18 @@ def _overview(
     *,
     best: Collection[int] | None = None,
 ) -> Overview:
-    useless = {one: [v.useless for v in verdicts if v.decision == one] for one in DECISIONS}
     return Overview(
         advice,
         warnings,
-        tuple((one, len(each), sum(each)) for one, each in useless.items() if each),
+        _settings_table(verdicts, found, policy),
         tuple(
-            Card(i, verdict, _headline(verdict, found))
+            Card.of(i, verdict, found)
             for i, verdict in enumerate(verdicts, 1)
             if best is None or i in best
         ),
         best is not None or len(verdicts) <= _FEW,
         _pictures(verdicts, found, policy),
-        _settings_table(verdicts, found, policy),
+        _bounds_table(verdicts, found),
     )
 
 
@@ -215,39 +238,57 @@ def _protection(i: int, verdict: Verdict, found: Lookup, metric: str) -> Protect
     setting, kept = verdict.setting, found.kept(verdict.setting)
     label = f"{i}  {setting}"
     left = "" if kept is None else f"; {words_of(KEPT)} {number(kept)}"
-    said = f"{shortened(label)}: {verdict.decision}{left}; {words_of(metric)}"
-    dots = Dot.of(DECISIONS[verdict.decision], found.largest(setting, metric), said)
+    said = f"{shortened(label)}: {outcome(verdict)}{left}; {words_of(metric)}"
+    dots = Dot.of(OUTCOMES[outcome(verdict)], found.largest(setting, metric), said)
     return Protection(label, dots, found.bounds(setting, metric), i, kept)
 
 
 def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) -> Table:
-    """Return one row for each protection."""
-    shown = policy.metrics_to_show
-    # What the picture shows comes first.
-    utility = dict.fromkeys((KEPT, *OF_UTILITY))
+    """Return one row for each protection: what is found, what is left, and what has a limit."""
+    shown = [metric for metric in policy.metrics_to_show if metric != FOUND]
+    most = parts.asked_by(policy).get(FOUND)
     heads = (
         parts.PROTECTION,
         Head("verdict", "verdict", numeric=False),
-        Head("people found", "people found"),
-        *parts.metric_heads([*shown, *utility]),
-        Head("ceiling, mean AUC", CEILING),
-        Head("guarantee, mean AUC", GUARANTEE),
-        Head("odds factor", "odds_factor"),
+        Head("people found", FOUND, asked=f"{most} of them" if most else ""),
+        *parts.metric_heads([*_LEFT, *shown], policy),
     )
     rows = (
         (
-            *(parts.protection_cell(i, verdict.setting), verdict, _found_cell(verdict, found)),
+            parts.protection_cell(i, verdict.setting)._replace(detail=plain_words(verdict)),
+            *(verdict, _found_cell(verdict, found)),
+            *(found.find(verdict.setting, UTILITY, metric) for metric in _LEFT),
             *(found.largest(verdict.setting, metric) for metric in shown),
-            *(found.find(verdict.setting, UTILITY, metric) for metric in utility),
-            *(found.value(verdict.setting, line, "auc") for line in (CEILING, GUARANTEE)),
-            _promise(found, verdict.setting)[1],
         )
         for i, verdict in enumerate(verdicts, 1)
     )
     caption = (
-        "All protections: the most that any attack reached by each measure, with 95 % intervals."
+        "All protections: what is left to publish, and the most that any attack reached by each "
+        "measure, with 95 % intervals."
     )
     return Table.of(caption, heads, rows)
+
+
+def _bounds_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
+    """Return what nobody can exceed under each protection, and what else is left to publish."""
+    rest = tuple(metric for metric in OF_UTILITY if metric not in _LEFT)
+    heads = (
+        parts.PROTECTION,
+        Head("ceiling, mean AUC", CEILING),
+        Head("guarantee, mean AUC", GUARANTEE),
+        Head("odds factor", "odds_factor"),
+        *parts.metric_heads(rest),
+    )
+    rows = (
+        (
+            parts.protection_cell(i, verdict.setting),
+            *(found.value(verdict.setting, line, "auc") for line in (CEILING, GUARANTEE)),
+            _promise(found, verdict.setting)[1],
+            *(found.find(verdict.setting, UTILITY, metric) for metric in rest),
+        )
+        for i, verdict in enumerate(verdicts, 1)
+    )
+    return Table.of("What bounds every attack, and what else is left to publish.", heads, rows)
 
 
 def _found_cell(verdict: Verdict, found: Lookup) -> Cell:
@@ -301,7 +342,7 @@ def _ladder(family: str, steps: list[Candidate], limit: float | None) -> dict[st
         if step.confirmation is not None:
             again = f"{step.choice} (confirmation)"
             risks.append(_risk(name, again, step.confirmation, step.confirmation_findings))
-        left, key = step.pattern_kept, DECISIONS[step.last_verdict.decision]
+        left, key = step.pattern_kept, OUTCOMES[outcome(step.last_verdict)]
         dot = Dot(key, left, None, None, f"{name}: {words} {number(left)}")
         kept.append(Protection(label, (dot,)))
     measured = tuple(row for row in risks if row.dots)
@@ -314,5 +355,5 @@ def _risk(name: str, label: str, verdict: Verdict, findings: Sequence[Finding]) 
     """Return what a trial of a step found."""
     lookup = Lookup(findings)
     auc = lookup.largest(verdict.setting, "auc")
-    dots = Dot.of(DECISIONS[verdict.decision], auc, f"{name}: mean AUC")
+    dots = Dot.of(OUTCOMES[outcome(verdict)], auc, f"{name}: mean AUC")
     return Protection(label, dots, lookup.bounds(verdict.setting, "auc"))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from whosthere.auditing.verdict import Verdict
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
-from whosthere.reporting.words import number, shortened, texts, words_of
+from whosthere.reporting.words import number, outcome, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from whosthere.auditing.verdict import Decision
+    from whosthere.auditing.policy import Policy
     from whosthere.reporting.charts.risk import Protection
     from whosthere.reporting.charts.svg import Chart
 
@@ -25,6 +25,8 @@ KEPT = "pattern_correlation"
 _TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"
 _WIDEST = 24
 """Letters that a line of one column is given on paper, at most."""
+_SHORT = 11
+"""Letters of a text that is to stand in one line."""
 _BOLD = 1.2
 """How wide bold letters are, in letters."""
 
@@ -83,25 +85,36 @@ class Lookup:
 
 
 class Head(NamedTuple):
-    """The head of a column; `term` is the entry of the glossary that explains it."""
+    """The head of a column, and what the policy asks of it.
+
+    `term` is the entry of the glossary that explains it.
+    """
 
     words: str
     term: str | None = None
     numeric: bool = True
+    asked: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The words in two lines of about the same length, neither of which is to be broken."""
+        words = self.words.split()
+        halves = [(" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words))]
+        return min(halves, key=lambda two: max(map(len, two)), default=(self.words,))
 
 
 class Cell(NamedTuple):
     """What stands in a cell: a value, and below it its interval, or what must not be overlooked.
 
     `sort` is what the column is sorted by, where None comes last, and `note` why there is no value,
-    or what else to know. A decision is shown in its colour.
+    or what else to know. A decision, or `useless`, is shown in its colour.
     """
 
     text: str
     detail: str = ""
     sort: float | str | None = None
     note: str | None = None
-    decision: Decision | None = None
+    decision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,12 +153,15 @@ class Table:
 
 
 def _letters(head: str, cells: Iterable[Cell]) -> float:
-    """Return how long the lines of a column should be: its longest word, or half of a text."""
+    """Return how long the lines of a column should be: its longest word, or half of a long text."""
     words = [_BOLD * len(word) for word in head.split()]
     for cell in cells:
         text = [f"\N{CHECK MARK} {cell.text}"] if cell.decision else cell.text.split()
         size = _BOLD if cell.decision else 1
-        words += [len(cell.detail), len(cell.text) / 2, *(size * len(word) for word in text)]
+        # What is said of a decision may take two lines.
+        below, whole = len(cell.detail), len(cell.text)
+        words += [below / 2 if cell.decision else below, max(whole / 2, min(whole, _SHORT))]
+        words += [size * len(word) for word in text]
     return 1 + min(max(words), _WIDEST)
 
 
@@ -153,10 +169,21 @@ PROTECTION = Head("protection", "setting", numeric=False)
 ATTACK = Head("attack", "attack", numeric=False)
 
 
-def metric_heads(metrics: Iterable[str]) -> tuple[Head, ...]:
-    """Return the heads of columns of metrics."""
+def metric_heads(metrics: Iterable[str], policy: Policy | None = None) -> tuple[Head, ...]:
+    """Return the heads of columns of metrics, with what a policy asks of them."""
     short: dict[str, str] = texts()["short"]
-    return tuple(Head(short.get(metric, words_of(metric)), metric) for metric in metrics)
+    asked = {} if policy is None else asked_by(policy)
+    return tuple(
+        Head(short.get(metric, words_of(metric)), metric, asked=asked.get(metric, ""))
+        for metric in metrics
+    )
+
+
+def asked_by(policy: Policy) -> dict[str, str]:
+    """Return what a policy asks of metrics, as short as heads are."""
+    signs = {"at most": "\N{LESS-THAN OR EQUAL TO}", "at least": "\N{GREATER-THAN OR EQUAL TO}"}
+    asked = ((metric, said.rpartition(" ")) for metric, said in policy.in_words())
+    return {metric: f"{signs[sign]} {value}" for metric, (sign, _, value) in asked}
 
 
 Shown: TypeAlias = Cell | Finding | Verdict | str | int | float | None
@@ -173,9 +200,13 @@ def cell(value: Shown) -> Cell:
             unknown = Cell("not resolvable")
             return (unknown if value.estimate is None else shown)._replace(note=value.note)
         case Verdict():
-            said = " ".join(f"({shortened(said)})" for said in value.qualifiers)
-            decided: str = texts()["decisions"][value.decision]["words"]
-            return Cell(decided, said, sort=value.decision, decision=value.decision)
+            shown_as = outcome(value)
+            said: dict[str, str] = texts()["decisions"][shown_as]
+            # That it is useless need not be said twice.
+            known = value.remark if shown_as == "useless" else ()
+            more = (said["so"], *(one for one in value.qualifiers if one not in known))
+            detail = " ".join(f"({shortened(one)})" for one in more if one)
+            return Cell(said["words"], detail, sort=shown_as, decision=shown_as)
         case str():
             words = shortened(value)
             return Cell(words, sort=words)

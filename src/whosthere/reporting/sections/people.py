@@ -9,6 +9,7 @@ import polars as pl
 
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import counted
+from whosthere.game.leaks import REGIONS
 from whosthere.reporting.charts.people import DAYS, Place, RegionMap, Scatter, Spread, Week, shade
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.parts import PROTECTION, Cell, Head, Lookup, Panel, Table
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from whosthere.reporting.charts.svg import Chart
 
 _METRICS = ("auc_p90", "share_auc_90")
-_MOST_TITLES, _MOST_POINTS, _MOST_PLACES = 6000, 400, 5000
-"""To keep a page small: points with a text of their own, points of one picture, and regions that
-all maps together show."""
+_MOST_TITLES, _MOST_POINTS, _MOST_PLACES, _NUMBERS_A_PLACE = 6000, 400, 5000, 16
+"""To keep a page small: points with a text of their own, points of one picture, regions that all
+maps together show, and numbers of an outline that count as one region."""
 _PERCENTILES = ((50, "median"), (90, "90 %"))
 _AUC = "AUC of a target (0.5: guessing, 1: certain)"
 _TOP = 10
@@ -152,7 +153,7 @@ def where_section(audit: AuditResult) -> Where | None:
         enough = pl.col("targets") >= LEAST_PEOPLE
         shown = audit.leaks.with_columns(leak=pl.when(enough).then(pl.col("leak").fill_nan(None)))
         settings = [verdict.setting for verdict in audit.verdicts]
-        most = _MOST_PLACES // max(audit.regions.height, 1)
+        most = _MOST_PLACES // max(_size(audit.regions), 1)
         chosen = Lookup(audit.findings).riskiest(settings, most)
         for i, setting in enumerate(settings, 1):
             here = shown.filter(pl.col("setting") == setting)
@@ -165,8 +166,18 @@ def where_section(audit: AuditResult) -> Where | None:
     return Where(tuple(panels), changes, left_out, audit.people_looked_at)
 
 
+def _size(regions: pl.DataFrame) -> int:
+    """Return how much room the regions take on a map: one each, and more for many corners."""
+    if "outline" not in regions.columns:
+        return regions.height
+    numbers = regions["outline"].explode().list.len().sum()
+    return max(regions.height, int(numbers or 0) // _NUMBERS_A_PLACE)
+
+
 def _panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Panel:
-    by_region = regions.select("index", "id", "lon", "lat").join(
+    # An audit of an earlier version has no outlines.
+    known = [name for name in REGIONS if name in regions.columns]
+    by_region = regions.select(known).join(
         here.filter(pl.col("axis") == "region"), on="index", how="left", maintain_order="left"
     )
     figures: dict[str, Chart] = {}
@@ -187,6 +198,7 @@ def _map(placed: pl.DataFrame, setting: str) -> RegionMap:
             row["lat"],
             shade(row["leak"], largest),
             f"{shortened(str(row['id']), _LETTERS)}: {_amount(row)}",
+            row.get("outline") or (),
         )
         for row in placed.iter_rows(named=True)
     )

@@ -123,6 +123,13 @@
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 
+  // A link into what is folded opens it
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest('a[href^="#"]');
+    const target = link && document.getElementById(link.hash.slice(1));
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  });
+
   // Paper shows all details
   let closed = [];
   addEventListener("beforeprint", () => {
