@@ -17,11 +17,21 @@ from whosthere.mechanisms import Laplace, Publication, Suppress
 
 M = 40
 QUICK = {"group_size": M, "attacks": "likelihood-ratio", "targets": 3, "releases": 4}
+# What larger regions would change takes longer than all the rest of so small an audit.
+ALONE = QUICK | {"workers": 1, "what_if": False}
 THREE_LINES = """
 import whosthere as wt
 result = wt.audit("traces.parquet", mechanisms=["suppress(k=1)", "laplace(eps=1)"], group_size=40,
                   attacks="likelihood-ratio", targets=3, releases=4, workers=2)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +49,7 @@ def folder(tmp_path_factory, traces):
 
 @pytest.fixture(scope="module")
 def result(traces):
-    return wt.audit(traces, mechanisms=["suppress(k=1)", "laplace(eps=1)"], workers=1, **QUICK)
+    return wt.audit(traces, mechanisms=["suppress(k=1)", "laplace(eps=1)"], **ALONE)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +65,10 @@ def _scores(result):
 # The three lines
 
 
+@pytest.mark.full
 def test_the_three_lines_work_in_a_plain_script(folder):
-    """Without a guard: workers must not run the script again."""
+    """Without a guard: workers must not run the script again. In an ordinary run, a script with an
+    attack of its own shows that."""
     script = folder / "script.py"
     script.write_text(
         "print('begun')\n"
@@ -149,25 +161,25 @@ def test_everything_may_be_given_as_object_or_spec_one_or_many(folder, traces):
     """All ways to ask for the same audit give the same scores."""
     path = folder / "traces.parquet"
     suppress = wt.Mechanism((Suppress(1),))
-    rest = {name: value for name, value in QUICK.items() if name != "attacks"}
-    expected = wt.audit(traces, mechanisms="suppress(k=1)", workers=1, **QUICK)
+    rest = {name: value for name, value in ALONE.items() if name != "attacks"}
+    expected = wt.audit(traces, mechanisms="suppress(k=1)", **ALONE)
     for given, mechanisms, attacks in (
         (path, suppress, LikelihoodRatio()),
         (str(path), [suppress], ["likelihood-ratio"]),
         (traces, ("suppress(k=1)",), [LikelihoodRatio()]),
         (traces, (one for one in ["Suppress( k = 1 )"]), ("likelihood-ratio",)),
     ):
-        found = wt.audit(given, mechanisms=mechanisms, attacks=attacks, workers=1, **rest)
+        found = wt.audit(given, mechanisms=mechanisms, attacks=attacks, **rest)
         assert _scores(found).equals(_scores(expected))
     mixed = wt.audit(
         traces,
         mechanisms=[suppress, "laplace(eps=1)", wt.Mechanism((Laplace(1),))],
-        workers=1,
-        **QUICK,
+        **ALONE,
     )
     assert len(mixed.verdicts) == 2
 
 
+@pytest.mark.full
 def test_the_number_of_workers_changes_nothing(folder, result):
     again = wt.audit(
         folder / "traces.parquet",
@@ -184,9 +196,9 @@ def test_options_are_the_base_and_arguments_override_them(traces):
         targets=3,
         releases=4,
     )
-    plain = wt.audit(traces, plan=options, workers=1)
+    plain = wt.audit(traces, plan=options, workers=1, what_if=False)
     assert plain.plan["releases"] == 4
-    changed = wt.audit(traces, plan=options, mechanisms="raw", releases=6, workers=1)
+    changed = wt.audit(traces, plan=options, mechanisms="raw", releases=6, workers=1, what_if=False)
     assert list(changed.plan["contests"]) == [f"raw, m={M}"]
     assert changed.plan["releases"] == 6
     assert changed.plan["targets"] == plain.plan["targets"]
@@ -204,7 +216,7 @@ def test_a_policy_may_be_given_in_any_form(traces, tmp_path):
     written = tmp_path / "mine.toml"
     written.write_text("[limits]\nauc = 0.61\n")
     for policy in (written, str(written), {"auc": 0.61}, wt.Policy("mine", {"auc": 0.61})):
-        found = wt.audit(traces, mechanisms="raw", policy=policy, workers=1, **QUICK).policy
+        found = wt.audit(traces, mechanisms="raw", policy=policy, **ALONE).policy
         assert [str(limit) for limit in found.limits] == ["auc <= 0.61"]
 
 
@@ -267,7 +279,8 @@ def test_attacks_get_what_they_need(folder, traces, release):
     assert once == anew
 
 
-def test_recommend(traces):
+def test_recommend(traces, monkeypatch):
+    monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", 4)
     found = wt.recommend(
         traces,
         group_size=M,

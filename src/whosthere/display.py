@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LEFT = 'style="text-align:left"'
-# What changes how a terminal shows the text around it: controls, and marks of direction.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What changes how a terminal shows the text around it: controls, and marks of direction. And what
+# cannot be written: names of files that are no text.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 @singledispatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +24,9 @@ class InputError(ValueError):
         What the user can do about it, in one sentence without a final full stop. It names
         parameters in backquotes, and the command line shows its options instead.
     """
+
+    command: ClassVar[str | None] = None
+    """The command whose options are meant, if not the one that was called."""
 
     def __init__(self, problem: str, *, where: object = None, fix: str | None = None) -> None:
         self.problem = problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,7 @@ from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import Workers, local_workers
@@ -103,7 +105,9 @@ def audit(
     Parameters
     ----------
     traces
-        Everybody who may be published: a file from `whosthere ingest`, or traces in memory.
+        Everybody who may be published: a file from `whosthere ingest`, traces in memory, or
+        records about which nothing has to be asked, as a file, a folder or a pattern such as
+        ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
     group_size
@@ -142,12 +146,15 @@ def audit(
     options = chosen_options(plan, {"group_sizes": group_size, **chosen})
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
-        path = stack.enter_context(_as_file(traces))
+        path, read = stack.enter_context(_as_file(traces))
+        if read is not None:
+            print(*what_was_read(read), sep="\n", file=sys.stderr)
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audit"
         else:
             folder = Path(out)
-        prepared = prepare_audit(path, options, folder, extend=extend)
+        kept = read is not None
+        prepared = prepare_audit(path, options, folder, extend=extend, keep_traces=kept)
         move = stack.enter_context(progress())
         failures: list[str] = []
         result = prepared.run(
@@ -205,7 +212,7 @@ def recommend(
     """
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
-    with _as_file(traces) as path, progress(one_bar=True) as move:
+    with _as_file(traces) as (path, _), progress(one_bar=True) as move:
         prepared = prepare_search(
             path,
             options,
@@ -343,7 +350,7 @@ def publish(
     publishing.refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
-        with _as_file(traces) as path:
+        with _as_file(traces) as (path, _):
             audited = acceptance(_finished(audit), chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
         everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
@@ -408,12 +415,16 @@ def _loaded(traces: TracesLike | None) -> Traces | None:
 
 
 @contextmanager
-def _as_file(traces: TracesLike) -> Iterator[Path]:
-    """Give the file of traces; those in memory are written to one for as long as it is needed."""
+def _as_file(traces: TracesLike) -> Iterator[tuple[Path, Traces | None]]:
+    """Give the file of traces, and the traces if they were made of records just now.
+
+    Those in memory, and of records, are written to a file for as long as it is needed.
+    """
     if not isinstance(traces, Traces):
-        yield Path(traces)
+        with traces_file(traces) as found:
+            yield found
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.parquet"
         traces.save(path)
-        yield path
+        yield path, None

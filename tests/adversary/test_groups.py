@@ -107,17 +107,25 @@ def test_everybody_is_as_likely_to_be_in_a_group(regions, epochs):
 
 
 @pytest.mark.parametrize("sampling", ["paired", "independent"])
-def test_large_counts_find_room(rng, regions, epochs, sampling):
+@pytest.mark.parametrize(
+    ("m", "dtype"),
+    [
+        (200, np.uint8),
+        (300, np.uint16),
+        # Compiled for this test alone, which takes seconds.
+        pytest.param(70_000, np.uint32, marks=pytest.mark.full),
+    ],
+)
+def test_large_counts_find_room(rng, regions, epochs, sampling, m, dtype):
     """Everybody is in cell 3: more than a byte, and more than two, can hold."""
-    for m, dtype in ((200, np.uint8), (300, np.uint16), (70_000, np.uint32)):
-        n = m + 5
-        names = tuple(f"{i:06d}" for i in range(n))
-        crowd = Traces(names, np.arange(n + 1), np.full(n, 3, np.int32), regions, epochs)
-        target = np.array([3, 7], np.int32)
-        made = GroupSampler(crowd, target, m, Mechanism()).sample(4, sampling, rng).counts
-        assert made.base.dtype == dtype
-        assert made.dense()[:, [3, 7]].tolist() == [[m, 1], [m, 0]] * 2
-        assert kernels.cell_sums(made)[1][3] == 4 * m**2
+    n = m + 5
+    names = tuple(f"{i:06d}" for i in range(n))
+    crowd = Traces(names, np.arange(n + 1), np.full(n, 3, np.int32), regions, epochs)
+    target = np.array([3, 7], np.int32)
+    made = GroupSampler(crowd, target, m, Mechanism()).sample(4, sampling, rng).counts
+    assert made.base.dtype == dtype
+    assert made.dense()[:, [3, 7]].tolist() == [[m, 1], [m, 0]] * 2
+    assert kernels.cell_sums(made)[1][3] == 4 * m**2
 
 
 @pytest.mark.parametrize("sampling", ["paired", "independent"])

@@ -179,7 +179,11 @@ def test_the_contradiction_rule_is_a_special_case(rng):
 
 @pytest.mark.parametrize(
     ("spec", "level"),
-    [("laplace(eps=1, unit=event)", 2.0), ("suppress(k=1)", 2.0), ("raw", 12.0)],
+    [
+        ("laplace(eps=1, unit=event)", 2.0),
+        pytest.param("suppress(k=1)", 2.0, marks=pytest.mark.full),
+        ("raw", 12.0),
+    ],
 )
 def test_p_values_are_uniform_for_those_who_are_out(rng, spec, level, full):
     """Releases of the model itself, and people who go where others go, as the model has it.
@@ -325,9 +329,9 @@ LEVELS = (0.05, 0.01)
 @pytest.mark.parametrize(
     ("spec", "level"),
     [
-        ("suppress(k=2)", 0.3),
+        pytest.param("suppress(k=2)", 0.3, marks=pytest.mark.full),
         ("raw", 3.0),
-        ("round(to=5)", 1.0),
+        pytest.param("round(to=5)", 1.0, marks=pytest.mark.full),
         ("laplace(eps=1, unit=user-day, max_visits=3)", 0.3),
     ],
 )

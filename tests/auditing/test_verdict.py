@@ -682,6 +682,7 @@ def test_verdict_to_json():
         "group_size": None,
         "look": 1,
         "own_mechanism": False,
+        "protection": "",
     }
     assert verdict.to_json() == expected
     assert json.loads(json.dumps(verdict.to_json())) == expected

@@ -24,6 +24,7 @@ from whosthere.auditing.work import (
     Job,
     LocalProcesses,
     ThisProcess,
+    Workers,
     local_workers,
     work_on,
 )
@@ -33,7 +34,13 @@ from whosthere.inference.vocabulary import CEILING
 from whosthere.kernels.threads import usable_processors
 from whosthere.seeds import generator
 
-CHOSEN = {"mechanisms": ("raw", "suppress(k=1)"), "group_size": 8, "targets": 3, "releases": 4}
+CHOSEN = {
+    "mechanisms": ("raw", "suppress(k=1)"),
+    "group_size": 8,
+    "targets": 3,
+    "releases": 4,
+    "what_if": False,
+}
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,33 @@ def _as_in_a_notebook():
     cloudpickle.unregister_pickle_by_value(module)
 
 
+class Kept(Workers):
+    """Workers who stay for the next audit."""
+
+    def __init__(self, workers):
+        self.workers = workers
+
+    def do(self, job, tasks):
+        return self.workers.do(job, tasks)
+
+
+@pytest.fixture(scope="module")
+def two():
+    """Two processes, which are started once."""
+    with LocalProcesses(2) as workers:
+        yield Kept(workers)
+        # And then again, which does no harm.
+        workers.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
+
+
 @pytest.fixture(scope="module")
 def people():
     return wt.simulate("milan-like", seed=7, users=200, days=1, regions=25).traces()
@@ -133,10 +167,9 @@ class TestGuards:
         assert repr(job.versions) in last
         assert "99.0" in last
 
-    def test_and_the_audit_says_so(self, job):
+    def test_and_the_audit_says_so(self, job, two):
         other = replace(job, versions=job.versions | {"numpy": "99.0"})
-        with LocalProcesses(2) as workers:
-            outcomes = list(workers.do(other, job.plan.tasks))
+        outcomes = list(two.do(other, job.plan.tasks))
         assert {outcome.task for outcome in outcomes} == set(job.plan.tasks)
         assert all("'numpy': '99.0'" in outcome.failure for outcome in outcomes)
 
@@ -164,7 +197,7 @@ class TestWorkers:
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
         options = AuditOptions.of(
-            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=2, releases=4
+            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=1, releases=4
         )
         deadly = replace(job, plan=make_plan(options, traces))
         with LocalProcesses(1) as workers:
@@ -172,28 +205,19 @@ class TestWorkers:
         assert {outcome.task for outcome in done} == set(deadly.plan.tasks)
         assert all("died" in outcome.failure for outcome in done)
 
-    def test_a_worker_that_needs_much_memory_is_not_started_anew(self, job):
-        with LocalProcesses(1) as workers:
-            assert list(workers.do(job, job.plan.tasks[:1]))
-            limit = workers._pool.submit(_largest_growth).result()
-        assert limit > 1e15
-
-    def test_closing_twice_does_no_harm(self, job):
-        workers = LocalProcesses(2)
-        assert len(list(workers.do(job, job.plan.tasks))) == 3
-        workers.close()
-        workers.close()
+    def test_a_worker_that_needs_much_memory_is_not_started_anew(self, job, two):
+        assert list(two.do(job, job.plan.tasks[:1]))
+        assert two.workers._pool.submit(_largest_growth).result() > 1e15
 
     def test_nothing_to_do(self, job):
         with LocalProcesses(2) as workers:
             assert list(workers.do(job, ())) == []
 
-    def test_they_can_be_used_again(self, job):
-        with LocalProcesses(2) as workers:
-            first, second = (
-                {one.task: without_times(one.scores) for one in workers.do(job, job.plan.tasks)}
-                for _ in range(2)
-            )
+    def test_they_can_be_used_again(self, job, two):
+        first, second = (
+            {one.task: without_times(one.scores) for one in two.do(job, job.plan.tasks)}
+            for _ in range(2)
+        )
         assert first == second
 
 
@@ -214,9 +238,9 @@ class TestAttacksOfAUsersOwn:
         assert by_attack["busiest"] == by_attack["likelihood-ratio"]
         assert by_attack["busiest"] == by_attack["busiest(weight=2.5)"]
 
-    def test_score_the_same_in_other_processes(self, people, alone):
+    def test_score_the_same_in_other_processes(self, people, alone, two):
         attacks = (Busiest(), "likelihood-ratio", Busiest(2.5))
-        together = wt.audit(people, **CHOSEN, attacks=attacks, workers=2)
+        together = wt.audit(people, **CHOSEN, attacks=attacks, workers=two)
         assert without_times(together.scores) == without_times(alone.scores)
         assert together.findings == alone.findings
 
@@ -233,7 +257,7 @@ class TestAttacksOfAUsersOwn:
         np.testing.assert_allclose(counted, np.round(counted), atol=1e-6)
         assert np.unique(np.round(luck.to_numpy(), 6)).size == alone.n_tasks
 
-    def test_one_that_breaks_does_not_stop_the_others(self, people, tmp_path):
+    def test_one_that_breaks_does_not_stop_the_others(self, people, two, tmp_path):
         plan = make_plan(
             AuditOptions.of(
                 mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
@@ -242,7 +266,7 @@ class TestAttacksOfAUsersOwn:
         )
         visits = [people.trace(target).size for target in plan.targets]
         unlucky = Breaks(target=visits[0])
-        chosen = CHOSEN | {"mechanisms": "raw", "workers": 2, "out": tmp_path / "a"}
+        chosen = CHOSEN | {"mechanisms": "raw", "workers": two, "out": tmp_path / "a"}
         with pytest.warns(UserWarning, match="failed.*ZeroDivisionError: an attack"):
             result = wt.audit(people, **chosen, attacks=unlucky)
         assert plan.targets[0] not in result.scores.filter(attack=str(unlucky))["target"]
@@ -320,29 +344,38 @@ class TestIdentity:
 
 SCRIPT = """
 import sys
+print("begun")
 import whosthere as wt
 {attack}
 result = wt.audit(sys.argv[1], mechanisms="raw", group_size=8, attacks=Mine(0.5), targets=2,
-                  releases=4, workers=2)
+                  releases=4, workers=2, what_if=False)
 assert not result.failed_tasks
 print(result.scores.filter(result.scores["attack"] != "ceiling")["score"].to_list())
+result.plot().savefig("plot.png")
 """
 
 
 def test_a_script_needs_no_guard(job, tmp_path):
-    """Workers are other processes, but they do not run the user's script again."""
+    """Workers are other processes, but they do not run the user's script again. Nothing is said or
+    left behind that was not asked for."""
+    there = {path.name for path in tmp_path.iterdir()}
     script = tmp_path / "study.py"
     attack = MODULE.replace("FACTOR", "1.0")
     script.write_text(textwrap.dedent(SCRIPT).format(attack=attack))
     done = subprocess.run(
-        [sys.executable, script, job.traces],
+        [sys.executable, "-W", "error", script, job.traces],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    scores = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert {path.name for path in tmp_path.iterdir()} == there | {"study.py", "plot.png"}
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    begun, said = done.stdout.splitlines()
+    assert begun == "begun"
+    scores = json.loads(said)
     assert len(scores) == 8
     assert all(score % 1 == 0.5 for score in scores)
 
@@ -364,7 +397,8 @@ class TestThroughTheFront:
             users=users,
             releases=4,
             past_releases=10,
-            workers=2,
+            workers=1,
+            what_if=False,
         )
         assert not result.failed_tasks
         n_targets = {

@@ -107,7 +107,8 @@ class TestAudits:
         assert again.together == before.together
         assert again.verdicts == before.verdicts
 
-    def test_a_recommendation_says_so(self, households):
+    def test_a_recommendation_says_so(self, households, monkeypatch):
+        monkeypatch.setattr("whosthere.search.tester._LEAST_RELEASES_TO_SEARCH", 4)
         found = wt.recommend(
             households,
             group_size=40,

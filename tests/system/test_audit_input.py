@@ -86,10 +86,10 @@ def folder(template, tmp_path, monkeypatch):
 WRONG = [
     # traces
     (f"audit none.parquet {QUICK} -M raw -o run", "none.parquet", "Check the path"),
-    (f"audit hollow {QUICK} -M raw -o run", "hollow", "Name a file"),
+    (f"audit hollow {QUICK} -M raw -o run", "hollow", "Expected extensions: .csv"),
     (f"audit release.parquet {QUICK} -M raw -o run", "release.parquet", "not a traces file"),
     (f"audit cut.parquet {QUICK} -M raw -o run", "cut.parquet", "copy it again"),
-    (f"audit notes.txt {QUICK} -M raw -o run", "notes.txt", "run `whosthere ingest` first"),
+    (f"audit notes.txt {QUICK} -M raw -o run", "notes.txt", "Expected: .csv"),
     ("recommend none.parquet -m 20", "none.parquet", "Check the path"),
     ("recommend release.parquet -m 20", "release.parquet", "not a traces file"),
     # plans and policies
@@ -363,7 +363,7 @@ def test_nobody_is_named_by_a_recommendation(whosthere, folder):
 
 def test_what_is_left_to_publish_stands_beside_the_risk(folder, whosthere):
     typed = f"audit traces.parquet {QUICK} -M raw -M suppress(k=30) -o run"
-    code, shown, _ = whosthere(*typed.split())
+    code, shown, _ = whosthere(*typed.split(), "--details")
     assert code == 0
     assert shown.count("Left to publish") == 2
     for head in ("visits kept", "cells kept", "relative error", "pattern correlation"):
@@ -398,16 +398,15 @@ def test_floors_of_a_policy_are_kept_with_the_verdicts(folder, whosthere):
 
 def test_what_coarser_tables_would_change_is_shown_unless_it_is_not_wanted(folder, whosthere):
     typed = f"audit traces.parquet {QUICK} -M raw -o run".split()
-    code, shown, _ = whosthere(*typed)
+    code, shown, _ = whosthere(*typed, "--details")
     assert code == 0
     assert "What if" in shown
     assert "epochs of 4h" in shown
-    assert "what_if.json" in shown
     written = json.loads((folder / "run" / "what_if.json").read_text())
     assert {one["setting"] for one in written} == {"raw, m=20"}
-    without = [*typed[:-1], "other", "--no-what-if"]
+    without = [*typed[:-1], "other", "--no-what-if", "--details"]
     code, shown, _ = whosthere(*without)
     assert code == 0
     assert "What if" not in shown
-    assert "what_if.json" not in shown
+    assert not (folder / "other" / "what_if.json").exists()
     assert not (folder / "other" / "what_if.json").exists()

@@ -23,18 +23,22 @@ from whosthere.data.cities import simulate
 from whosthere.errors import FileError
 from whosthere.game import leaks
 
+MECHANISMS = ("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)")
+FEW = "groups=20, validation=10"
+ATTACKS = (f"knock-knock({FEW})", f"zero-knowledge({FEW}, reference=60)", "likelihood-ratio")
 OPTIONS = AuditOptions.of(
-    mechanisms=("raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
+    mechanisms=MECHANISMS,
+    attacks=ATTACKS,
     group_sizes=50,
-    targets=6,
+    targets=4,
     releases=4,
     seed=3,
 )
-N_TASKS = 12
+N_TASKS = 8
 TYPED = [
-    *("--mechanism", "raw"),
-    *("--mechanism", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"),
-    *("--group-size", "50", "--targets", "6", "--releases", "4", "--seed", "3"),
+    *(typed for one in MECHANISMS for typed in ("--mechanism", one)),
+    *(typed for one in ATTACKS for typed in ("--attack", one)),
+    *("--group-size", "50", "--targets", "4", "--releases", "4", "--seed", "3"),
 ]
 # Five variants of one attack, and two knowledges, that all meet the same releases.
 VARIANTS = """
@@ -48,8 +52,8 @@ attacks = [
     "zero-knowledge(activity=constant, rule=no, reference=60, groups=20, validation=10)",
     "zero-knowledge(fit=per-target, reference=60, groups=20, validation=10)",
 ]
-targets = 6
-releases = 4
+targets = 4
+releases = 2
 seed = 3
 """
 
@@ -79,7 +83,7 @@ def variants(traces, tmp_path_factory):
     undisturbed = prepare_audit(traces, read_plan_file(plan), folder / "undisturbed").run()
     assert sum(map(len, undisturbed.plan["contests"].values())) == 2 * 2 * 5
     # Five attacks, and the ceiling.
-    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 4
+    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 2
     return traces, plan, results(folder / "undisturbed")
 
 
@@ -150,26 +154,9 @@ def start(traces, out, typed=(*TYPED, "--workers", "2"), *, most=N_TASKS):
     )
 
 
-def test_two_processes_find_the_same(city, tmp_path):
-    traces, _, expected = city
-    seen = []
-    run(
-        traces,
-        tmp_path / "run",
-        workers=LocalProcesses(2),
-        on_progress=lambda *progress: seen.append(progress),
-    )
-    assert results(tmp_path / "run") == expected
-    tasks = [("tasks", done, N_TASKS) for done in range(N_TASKS + 1)]
-    assert seen[: N_TASKS + 1] == tasks
-    assert seen[N_TASKS + 1 : 2 * N_TASKS + 1] == [
-        ("leaks", done, N_TASKS) for _, done, _ in tasks[1:]
-    ]
-
-
 def kill(traces, out, typed, *, least, rng):
     """Kill a command when so many of its tasks are done, or a moment later."""
-    with start(traces, out, typed, most=3) as process:
+    with start(traces, out, typed, most=2) as process:
         wait_until(lambda: finished(out) >= least)
         time.sleep(rng.uniform(0, 0.05))
         workers = children_of(process)
@@ -267,26 +254,27 @@ def test_interrupted_after_any_task(city, tmp_path):
 
 def test_interrupted_where_attacks_score_different_numbers_of_releases(traces, tmp_path):
     cheap = merged(OPTIONS, {"attacks": ("likelihood-ratio", "log-likelihood")})
-    options = replace(cheap, releases_of={"likelihood-ratio": 12})
+    options = replace(cheap, releases_of={"likelihood-ratio": 6})
     undisturbed = prepare_audit(traces, options, tmp_path / "undisturbed").run()
     # One attack on more releases, the other one on fewer, and the ceiling on all of them.
-    assert undisturbed.scores.height == N_TASKS * (12 + 4 + 12)
+    assert undisturbed.scores.height == N_TASKS * (6 + 4 + 6)
     out = tmp_path / "run"
     with pytest.raises(InterruptedAudit):
-        prepare_audit(traces, options, out).run(workers=InterruptedAfter(5))
-    for others in (cheap, replace(options, releases_of={"log-likelihood": 12})):
+        prepare_audit(traces, options, out).run(workers=InterruptedAfter(3))
+    for others in (cheap, replace(options, releases_of={"log-likelihood": 6})):
         with pytest.raises(FileError, match="releases_of"):
             prepare_audit(traces, others, out)
     prepare_audit(traces, options, out).run()
     assert results(out) == results(tmp_path / "undisturbed")
 
 
-def test_a_worker_that_dies_is_replaced(city, tmp_path):
+def test_two_processes_find_the_same_and_one_that_dies_is_replaced(city, tmp_path):
     traces, _, expected = city
-    killed = []
+    killed, seen = [], []
 
-    def kill_one(_what, done, _total):
-        if done == 3 and not killed:
+    def kill_one(*progress):
+        seen.append(progress)
+        if progress[1] == 3 and not killed:
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
@@ -294,6 +282,10 @@ def test_a_worker_that_dies_is_replaced(city, tmp_path):
     assert killed
     assert not result.failed_tasks
     assert results(tmp_path / "run") == expected
+    assert seen[: 2 * N_TASKS + 1] == [
+        *(("tasks", done, N_TASKS) for done in range(N_TASKS + 1)),
+        *(("leaks", done, N_TASKS) for done in range(1, N_TASKS + 1)),
+    ]
 
 
 @pytest.fixture(scope="module")

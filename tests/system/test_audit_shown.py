@@ -73,9 +73,9 @@ def test_how_targets_were_chosen_is_shown_and_shown_again(traces, tmp_path, whos
     people = wt.Traces.load(traces)
     named = ("--user", people.users[5], "--user", people.users[2])
     for name, chosen, said in (
-        ("all", ("--targets", "3"), "3 targets, drawn at random."),
+        ("all", ("--targets", "3"), "3 people attacked, drawn at random; groups of 20;"),
         ("some", ("--targets", "3", "--min-visits", "2"), "people with 2 or more visits"),
-        ("named", named, "2 targets, named by hand."),
+        ("named", named, "2 people attacked, named by hand;"),
     ):
         run = tmp_path / name
         shown = in_one_line(whosthere("audit", traces, *QUICK, *chosen, "--out", run)[1])
@@ -93,20 +93,17 @@ def test_how_targets_were_chosen_is_shown_and_shown_again(traces, tmp_path, whos
     )
 
 
-def test_a_verdict_by_one_attacker_says_so_in_its_first_line(traces, tmp_path, whosthere):
-    shown = whosthere("audit", traces, *QUICK, "--targets", "3", "--out", tmp_path / "run")[1]
-    (line,) = [line for line in shown.splitlines() if "raw, m=20" in line and "alone" in line]
-    assert "(by likelihood-ratio alone)" in line
-
-
 def test_a_finished_audit_is_shown_again(traces, tmp_path, whosthere):
     run = tmp_path / "run"
-    first = whosthere("audit", traces, *QUICK, "--targets", "3", "--out", run)[1]
-    code, again, _ = whosthere("inspect", run)
+    options = ("--targets", "3", "--out", run, "--details", "--explain")
+    first = whosthere("audit", traces, *QUICK, *options)[1]
+    code, again, _ = whosthere("inspect", run, "--explain")
     assert code == 0
     shown = again.rstrip().splitlines()
     assert len(shown) > 20
     assert set(shown) <= set(first.splitlines())
+    assert "- mean AUC: How well" in again
+    assert "- mean AUC: How well" not in whosthere("inspect", run)[1]
     found = json.loads(whosthere("inspect", run, "--json")[1])
     assert found["verdicts"][0]["setting"] == "raw, m=20"
 
@@ -117,7 +114,7 @@ def test_cautions_are_said_again(traces, tmp_path, whosthere):
     run, large = tmp_path / "run", ("-m", m, *QUICK[2:])
     shown = whosthere("audit", traces, *large, "--targets", "3", "--out", run)[1]
     caution = f"Groups of {m} are drawn from {others} people"
-    assert in_one_line(shown).count(f"Note: {caution}") == 2
+    assert in_one_line(shown).count(f"Note: {caution}") == 1
     assert caution in in_one_line(whosthere("inspect", run)[1])
     assert caution in (run / "report.html").read_text(encoding="utf-8")
     assert caution in json.loads(whosthere("inspect", run, "--json")[1])["cautions"][0]
@@ -150,7 +147,7 @@ def test_one_is_not_many(traces, tmp_path, whosthere):
     for text in (in_one_line(shown), in_one_line(said), page):
         for wrong in ("1 targets", "1 regions", "1 tasks,", "tried done"):
             assert not re.search(rf"(?<![\d,.]){wrong}", text), wrong
-    assert "1 target, drawn at random." in in_one_line(shown)
+    assert "1 person attacked, drawn at random;" in in_one_line(shown)
 
 
 def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):

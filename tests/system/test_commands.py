@@ -1,5 +1,6 @@
 """Whole commands, one after the other, as a user types them."""
 
+import io
 import json
 import re
 import shutil
@@ -9,8 +10,11 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+import typer
+from rich.console import Console
 
 from whosthere import __version__
+from whosthere.cli import console
 from whosthere.cli.main import app
 from whosthere.data.files import write_table
 from whosthere.data.traces import Traces
@@ -293,8 +297,35 @@ def test_inspect_reads_folders(ok, city, monkeypatch):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_has_an_example(ok, command):
     said = ok(command, "--help")
-    assert "Example:" in said
-    assert f"whosthere {command}" in said.split("Example:")[1]
+    assert f"  whosthere {command}" in re.split("\nExamples?\n", said)[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_in_groups_and_cuts_no_name(ok, monkeypatch, command, width):
+    parser = typer.main.get_command(app)
+    params = (parser.commands[command] if command else parser).params
+    shown = io.StringIO()
+    narrow = Console(file=shown, force_terminal=True, width=width, color_system=None)
+    monkeypatch.setattr(console, "out", narrow)
+    assert not ok(*filter(None, [command]), "--help").strip()
+    said = shown.getvalue()
+    assert max(len(line) for line in said.splitlines()) <= width
+    assert "…" not in said
+    assert not re.search("<[a-z]", said)
+    for option in (name for one in params for name in (*one.opts, *one.secondary_opts)):
+        assert not option.startswith("-") or re.search(rf"^  .*{option}\b", said, re.MULTILINE)
+    groups = re.findall(r"^([A-Z].*)\n  \S", said, re.MULTILINE)
+    assert len(groups) >= min(len(params) // 4, 4)
+    if not command:
+        assert {"Prepare", "Audit", "One release", "Look", "Study"} <= set(groups)
+
+
+def test_defaults_are_shown(ok):
+    said = " ".join(ok("attack", "--help").split())
+    assert "[default: likelihood-ratio]" in said
+    assert "[default: 0.5]" in said
+    assert "[required]" in said
 
 
 def test_no_arguments_show_the_help(whosthere):
@@ -318,3 +349,35 @@ def test_the_module_runs_as_a_program(tmp_path):
     assert ended.stderr.startswith("error: ")
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+
+
+def test_every_command_has_json():
+    parser = typer.main.get_command(app)
+    for name, command in parser.commands.items():
+        assert "--json" in [option for one in command.params for option in one.opts], name
+
+
+def test_results_are_printed_as_json(ok, city, tmp_path):
+    def shown(*arguments):
+        return json.loads(ok(*arguments, "--json"))
+
+    simulated = shown("simulate", "milan-like", *SMALL, "--out", tmp_path / "again")
+    records = simulated["files"][0]
+    assert simulated["records"] == pl.read_parquet(records).height
+    traces = tmp_path / "traces.parquet"
+    read = shown("ingest", records, "--out", traces)
+    assert read["file"] == str(traces)
+    assert read["ledger"]["records_read"] == simulated["records"]
+    assert read["regions"] == len(Traces.load(traces).regions)
+    known = shown("target", traces, "--min-visits", "1", "--out", tmp_path / "target.csv")
+    assert known["known"] == "all"
+    assert known["visits"] == known["visits_in_all"] > 0
+    table = tmp_path / "counts.csv"
+    table.write_text("region,time,count\na,2024-01-01T00:00Z,3\na,2024-01-01T01:00Z,0\n")
+    made = ("-m", "9", "-M", "raw", "--out", tmp_path / "release.parquet")
+    assert shown("import", table, *made)["nonzero_cells"] == 1
+    listed = shown("mechanisms")
+    assert {one["name"] for one in listed["steps"]} >= {"raw", "suppress", "laplace"}
+    assert {one["name"] for one in listed["presets"]} >= {"flowkit", "mds"}
+    assert shown("attacks")["attacks"][0]["parameters"][0].keys() >= {"key", "default", "meaning"}
+    assert "ssc" in shown("paper", "--list")["experiments"]

@@ -1,6 +1,7 @@
 """Folders of records: what is missing or broken is named, and nothing is left out unseen."""
 
 import gzip
+import os
 import random
 import zipfile
 
@@ -135,6 +136,19 @@ def test_members_of_archives_that_are_not_read_are_named(folder, records, refuse
             assert "records/a.zip/2.csv: is empty" in refused(*INGEST)
             assert read("--skip-bad-files", "--force")[0].ledger.records_read == 24
     assert "not read in a.zip, for their extensions are unknown: notes.txt" in read("--force")[1]
+
+
+@pytest.mark.parametrize("name", ["/abs.csv", "../../up.csv"])
+def test_members_may_be_named_like_files_elsewhere(folder, read, name):
+    with zipfile.ZipFile(folder / "records" / "a.zip", "w") as archive:
+        archive.writestr(name, day(1))
+    assert read()[0].ledger.records_read == 24
+
+
+def test_a_name_that_is_no_text_is_refused(folder, records, refused):
+    records(a_csv=day(1))
+    (folder / "records" / os.fsdecode(b"\xff.csv")).write_text(day(2))
+    assert "has a name that is not UTF-8" in refused(*INGEST)
 
 
 # All problems at once

@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import sys
 import time
 import zipfile
@@ -48,7 +49,7 @@ def patient(full):
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
+def base(tmp_path_factory, workbook):
     """Make a sound file of each kind."""
     folder = tmp_path_factory.mktemp("base")
     city = simulate("milan-like", seed=3, users=12, regions=4, days=1)
@@ -82,6 +83,10 @@ def base(tmp_path_factory):
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     records.write_parquet(folder / "records.parquet")
+    workbook(folder / "counts.xlsx", {"S": [("zone", "0h", "1h"), ("a", 3, 4), ("b", 5, 6)]})
+    corners = [axis for corner in area[0] for axis in corner]
+    wkb = struct.pack("<BIII10d", 1, 3, 1, 5, *corners)
+    pl.DataFrame({"id": ["a"], "geometry": [wkb]}).write_parquet(folder / "areas.parquet")
     city.regions.write_csv(folder / "regions.csv")
     city.traces().save(folder / "traces.parquet")
     with _inside(folder):
@@ -226,6 +231,9 @@ READERS = {
     "regions.csv": [["ingest records.csv --regions regions.csv"],
                     ["ingest records.csv --antennas regions.csv --grid 2x2"]],
     "areas.geojson": [["ingest records.csv --polygons areas.geojson"]],
+    "areas.parquet": [["ingest records.csv --polygons areas.parquet"]],
+    "counts.xlsx": [["import", "-m", "50", "-M", "raw", "--date", "2024-05-01", "--tz", "UTC"],
+                    ["import", "-m", "50", "-M", "raw", "--header-row", "2", "--sheet", "S"]],
     "plan.toml": [["audit traces.parquet --plan plan.toml --dry-run --out run"]],
     "policy.toml": [["audit traces.parquet -m 99 -M raw --policy policy.toml --dry-run --out run"]],
 }  # fmt: skip

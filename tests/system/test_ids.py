@@ -106,7 +106,8 @@ def test_floats_that_are_too_large_are_refused(folder, refused, read, kind, fits
         (["+3247", "003247"], "leading zeros or a plus"),
         (["a3f0", "A3F0"], "upper and lower case"),
         (["Évry", unicodedata.normalize("NFD", "Évry")], "the Unicode form of letters"),
-        (["a", "a "], "spaces around them"),
+        (["a", "a "], "spaces or quotes around them"),
+        (["a", "'a'"], "spaces or quotes around them"),
     ],
 )
 def test_ids_that_may_be_the_same_are_noted(folder, read, role, ids, difference):

@@ -7,7 +7,6 @@ Python's own csv module from the clean original, which no code of ours ever read
 import csv
 import gzip
 import io
-import json
 import random
 import re
 import unicodedata
@@ -133,6 +132,7 @@ TIMES = {
     DATE_AND_CLOCK: (local("%Y-%m-%d %H:%M"), True, TWICE),
 }
 NUMBERS = re.compile(r"\d+")
+STRANGE = ("is not in the regions table", "in a region that is not in the table")
 # Each form of ids: how one is written, what may come of it.
 IDS = {
     "plain": (lambda name: name, ()),
@@ -142,7 +142,7 @@ IDS = {
         lambda name: f"{float(name):.2E}" if NUMBERS.fullmatch(name) else name,
         ("was rounded",),
     ),
-    "spaces": (lambda name: f"{name} ", ("spaces around them",)),
+    "spaces": (lambda name: f"{name} ", ("spaces or quotes around them",)),
     "zeros": (
         lambda name: f"00{name}" if NUMBERS.fullmatch(name) else name,
         ("leading zeros",),
@@ -186,12 +186,13 @@ class Mess:
     def write(self):
         """Write the folder and choose the options."""
         rng, rows = self.rng, self.rows
-        if self.by_points:
+        if self.by_points or rng.random() < 0.2:
             places = {row["region"]: (row["lon"], row["lat"]) for row in rows}
-            table = [("region", "lon", "lat"), *((name, *at) for name, at in places.items())]
-            with (self.folder / "antennas.csv").open("w", newline="") as file:
+            write, _ = IDS[rng.choice(["plain", "float"])]
+            table = [("id", "lon", "lat"), *((write(name), *at) for name, at in places.items())]
+            with (self.folder / "places.csv").open("w", newline="") as file:
                 csv.writer(file).writerows(table)
-            self.options += ["--antennas", "antennas.csv"]
+            self.options += ["--antennas" if self.by_points else "--regions", "places.csv"]
         form, special = self.form(), rng.random()
         if special < 0.1:
             self.by_user(rows, form)
@@ -301,7 +302,9 @@ class Mess:
                 made[name] = [of_id(row["region"].split("-")[at]) for row in rows]
         else:
             of_id, outcomes = IDS[ids["region"]]
-            self.may(f"region {ids['region']}", outcomes)
+            # Other forms than numbers with decimals are not those of the table.
+            strange = STRANGE if "--regions" in self.options and outcomes else ()
+            self.may(f"region {ids['region']}", (*outcomes, *strange))
             made[names["region"]] = [of_id(row["region"]) for row in rows]
         if form["decoys"]:
             made["Remarks"] = [self.rng.choice(["", "ok", 'two\nlines, "quoted"']) for _ in rows]
@@ -321,11 +324,9 @@ class Mess:
         if kind == "parquet":
             pl.DataFrame(columns).select(self.typed(columns, form)).write_parquet(path)
         elif kind == "ndjson":
-            lines = (
-                json.dumps(dict(zip(columns, row, strict=True)))
-                for row in zip(*columns.values(), strict=True)
-            )
-            path.write_text("\n".join(lines) + "\n")
+            table = pl.DataFrame(columns).select(self.typed(columns, form, with_times=False))
+            content = table.write_ndjson().encode()
+            path.write_bytes(self.spoiled(content, kind, path))
         else:
             text = self.text(columns, form)
             encoding = form["encoding"]
@@ -340,19 +341,17 @@ class Mess:
                 with zipfile.ZipFile(packed, "w") as archive:
                     archive.writestr("0.csv", content)
                 content = packed.getvalue()
-            if self.rng.random() < 0.08 and len(content) > 60:
-                content = self.spoiled(content, kind, path)
-            path.write_bytes(content)
+            path.write_bytes(self.spoiled(content, kind, path))
 
-    def typed(self, columns, form):
-        """Return the columns of a Parquet file, as numbers and datetimes where that is possible."""
+    def typed(self, columns, form, *, with_times=True):
+        """Return columns as numbers, and as datetimes, where that is possible."""
         names, exprs = form["names"], []
         for name in columns:
             expr = pl.col(name)
             whole = all(NUMBERS.fullmatch(text) for text in columns[name])
             if form["as numbers"] and whole and not any(t.startswith("0") for t in columns[name]):
                 expr = expr.cast(pl.Int64 if form["comma"] else pl.Float64)
-            elif form["as numbers"] and name == names["time"] and form["time"] in {"iso", "zulu"}:
+            elif with_times and name == names["time"] and form["time"] == "zulu":
                 expr = expr.str.to_datetime(time_zone="UTC")
             exprs.append(expr)
         return exprs
@@ -370,10 +369,13 @@ class Mess:
         return out.getvalue()
 
     def spoiled(self, content, kind, path):
+        """Return the bytes of a file, now and then without the last of them."""
+        if self.rng.random() > 0.06 or len(content) < 60:
+            return content
         cut = self.rng.randrange(len(content) // 2, len(content) - 3)
         named = str(path.relative_to(self.folder))
         self.may(f"{kind} is cut", [named, f"{path.name} does not end with a line end"])
-        while kind == "csv" and set(content[cut - 2 : cut]) & set(b"\r\n"):
+        while kind in {"csv", "ndjson"} and set(content[cut - 2 : cut]) & set(b"\r\n"):
             cut += 1
         return content[:cut]
 

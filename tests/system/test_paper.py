@@ -7,6 +7,7 @@ import pytest
 
 from whosthere.data.cities import simulate
 from whosthere.paper.experiments import EXPERIMENTS
+from whosthere.paper.figures import DATA_FIGURES
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +26,16 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_all_experiments_run_on_a_small_city(whosthere, folder, small_city):
-    check_all_experiments(whosthere, folder, small_city)
+    check_all_experiments(whosthere, folder, [*small_city, "--targets", "1"], targets=1)
 
 
 @pytest.mark.slow
 @pytest.mark.full
 def test_all_experiments_run_on_the_usual_city(whosthere, folder):
-    check_all_experiments(whosthere, folder, ())
+    check_all_experiments(whosthere, folder, (), targets=2)
 
 
-def check_all_experiments(whosthere, folder, city):
+def check_all_experiments(whosthere, folder, city, *, targets):
     typed = ("--scale", "smoke", "--out", folder, *city)
     code, shown, complaint = whosthere("paper", "all", *typed)
     assert code == 0, complaint
@@ -46,11 +47,13 @@ def check_all_experiments(whosthere, folder, city):
         assert (folder / "figures" / f"{name}.svg").exists()
         assert (folder / name / "report.html").stat().st_size < 2e6
         plan = json.loads((folder / name / "manifest.json").read_text())["plan"]
-        assert (len(plan["targets"]), plan["releases"]) == (2, 2)
+        assert (len(plan["targets"]), plan["releases"]) == (targets, 2)
     assert "cannot tell" in shown
     code, shown, _ = whosthere("paper", "ssc", *typed, "--dry-run")
     assert code == 0
-    assert "0 of 12" in shown
+    assert f"0 of {6 * targets}" in shown
+    for name in DATA_FIGURES:
+        assert (folder / "figures" / f"{name}.svg").exists()
 
 
 def test_a_dry_run_leaves_nothing_behind(whosthere, folder, small_city, monkeypatch):

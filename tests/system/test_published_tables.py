@@ -71,6 +71,7 @@ def test_titles_notes_and_a_second_sheet(imported, refused, workbook, folder):
         )
     assert "no sheet 'Mai'" in refused(*command("t.xlsx", "--sheet", "Mai"))
     assert "Known: About, May" in refused(*command("t.xlsx", "--sheet", "3"))
+    assert "fewer than 99 rows" in refused(*command("t.xlsx", "--header-row", "99"))
     table[6] = ("North", None, "many")
     workbook("bad.xlsx", {"May": table})
     message = refused(*command("bad.xlsx", "--header-row", "4"))
@@ -149,6 +150,50 @@ def test_text_with_titles(imported, refused, folder):
     message = refused(*command("t.csv", *options, "--encoding", "cp437"))
     assert "t.csv, line 7: 'x' is not a count" in message
     assert "fewer than 99 lines" in refused(*command("t.csv", "--header-row", "99"))
+
+
+def test_notes_with_separators_are_left_out_below_the_counts_only(imported, refused, folder):
+    rows = long_rows(lambda hour: (f"2024-05-01 {hour:02}:00",))
+    body = "".join(f"{name},{when},{count}\n" for name, when, count in rows)
+    note = "Source: us, 2024, all rights\n"
+    (folder / "t.csv").write_text(f"zone,time,people\n{body}{note}")
+    release, said = imported("t.csv")
+    check(release)
+    assert "left out 1 row without any count, such as notes: 'Source: us'" in said
+    (folder / "t.csv").write_text(f"zone,time,people\n{note}{body}")
+    assert "t.csv, line 2: ' 2024' is not a time" in refused(*command("t.csv"))
+
+
+def test_a_dash_beside_another_mark_is_in_doubt(imported, refused, folder):
+    """In statistics a dash mostly stands for nobody."""
+    (folder / "t.csv").write_text("zone,0h,1h\nA,<10,60\nB,-,50\n")
+    options = ("--date", "2024-05-01")
+    message = refused(*command("t.csv", *options))
+    assert "'-' can stand for a withheld count or for 0, beside '<10'" in message
+    assert "(--withheld) and for 0 (--zero)" in message
+    release, said = imported("t.csv", *options, "--zero", "-", mechanism=HIDING)
+    assert release.withheld.tolist() == [[True, False], [False, False]]
+    release, said = imported("t.csv", *options, "--withheld", "-", mechanism=HIDING)
+    assert release.withheld.tolist() == [[True, False], [True, False]]
+    assert "Note" not in said
+    (folder / "t.csv").write_text("zone,0h,1h\nA,70,60\nB,-,50\n")
+    release, said = imported("t.csv", *options, mechanism=HIDING)
+    assert "'-' was read as a withheld count 1 time. If it stands for 0, say so (--zero)" in said
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+def test_three_digits_after_a_mark_are_in_doubt(imported, refused, folder, mark):
+    """31.000 is 31 people to some, and 31,000 to others."""
+    (folder / "t.csv").write_text(f"zone;0h;1h\nA;3{mark}000;6\n")
+    options = ("--date", "2024-05-01")
+    assert "mark between thousands" in refused(*command("t.csv", *options))
+    release, _ = imported("t.csv", *options, "--thousands", mark)
+    assert release.counts.tolist() == [[3000, 6]]
+
+
+def test_days_of_23_hours_are_no_epochs(refused, folder):
+    (folder / "t.csv").write_text("zone,2024-03-31,2024-04-01\nA,4,6\n")
+    assert "its times are 23:00:00 apart" in refused(*command("t.csv"))
 
 
 def test_columns_of_the_same_hour_are_refused(refused, workbook, folder):

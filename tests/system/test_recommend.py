@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from whosthere.auditing import work
+from whosthere.cli import console
 from whosthere.data.cities import simulate
 from whosthere.progress import progress
 from whosthere.search import tester
@@ -35,12 +36,15 @@ def folder(traces, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def recommend(whosthere, folder):
+def recommend(whosthere, folder, monkeypatch):
+    monkeypatch.setattr(console, "_SECONDS_BETWEEN_LINES", 0)
     return lambda *more: whosthere(*BASE.split(), *more)
 
 
 def trials(err):
-    return [line for line in err.splitlines() if line.startswith("trial ")]
+    """Return what was tried, in order, each once."""
+    lines = (line.rpartition(": ")[0] for line in err.splitlines() if line.startswith("trial "))
+    return list(dict.fromkeys(lines))
 
 
 def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
@@ -48,28 +52,66 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert code == 0
     assert "At most 6 trials (search 5, check and confirmation 1), about" in out
     assert trials(err)[0].startswith("trial 1 of at most 6: laplace(eps=0.7, unit=event) with")
-    assert trials(err)[0].endswith("0 of 3 done")
-    assert trials(err)[-1].endswith("on fresh releases: 0 of 3 done")
+    assert trials(err)[-1].endswith("on fresh releases")
     found = json.loads((folder / "found.json").read_text())
     chosen = found["recommended"]
+    (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
+    confirmed = candidate["confirmation"]
+    _, _, screen = out.partition("\n\n")
+    first, below, _, *others = screen.splitlines()
+    assert first.startswith(f"  ACCEPT  {chosen} (confirmed on fresh releases)  finds")
+    assert f"pattern {confirmed['verdict']['left']['pattern_correlation']:.2f}" in first
+    assert below.strip() == confirmed["verdict"]["protection"]
+    assert others[0].startswith(f"Recommended: {chosen}. ")
+    assert others[0].endswith("Its numbers are those of the confirmation.")
+    assert others[1].startswith('"finds": how many of the people in a release')
+    assert others[2:] == ["Written: found.json"]
+
+
+def test_details_have_all_that_was_tried_and_the_reasons(recommend, folder):
+    out = recommend("--out", "found.json", "--details", "--explain")[1]
+    found = json.loads((folder / "found.json").read_text())
     lines = out.splitlines()
     (place,) = [
         i
         for i, line in enumerate(lines)
-        if line.startswith(f"  ACCEPT  {chosen}, m=50  (pattern correlation ")
+        if line.startswith(f"  ACCEPT  {found['recommended']}, m=50  (pattern correlation ")
         and line.endswith("  (by likelihood-ratio alone)  (confirmed on fresh releases)")
     ]
-    (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
+    (candidate,) = [one for one in found["candidates"] if one["confirmed"]]
     reasons = candidate["confirmation"]["verdict"]["reasons"]
     assert lines[place + 1 : place + 1 + len(reasons)] == reasons
     assert any("chosen because it passed" in line for line in lines)
     assert any("confirmation" in line and "accept" in line for line in lines)
+    assert any(line.startswith("Risk is that of the strongest attack") for line in lines)
+    assert "What will be searched" in out
+
+
+def test_nothing_that_passes_can_fail_a_pipeline(recommend, folder, refused):
+    (folder / "policy.toml").write_text("[limits]\nauc = 0.1\n")
+    assert recommend("--json")[0] == 0
+    code, out, _ = recommend("--fail-on", "nothing", "--json")
+    assert code == 3
+    assert json.loads(out)["recommended"] is None
+    code, out, _ = recommend()
+    assert code == 0
+    assert "  REJECT" in out
+    assert "(the strongest tried)" in out
+    assert "Nothing that was tried passes the policy" in out
+    assert "Use nothing" in refused(*BASE.split(), "--fail-on", "reject")
+    (folder / "policy.toml").write_text(POLICY)
+    assert recommend("--fail-on", "nothing")[0] == 0
+
+
+def test_few_lines_of_progress_without_a_terminal(recommend, monkeypatch):
+    monkeypatch.setattr(console, "_SECONDS_BETWEEN_LINES", 1_000)
+    assert len(recommend()[2].splitlines()) == 1
 
 
 def test_the_table_has_every_limited_metric(recommend, folder):
     limits = "auc = 0.99\npooled_auc = 0.99\nshare_auc_90 = 1\nauc_p90 = 1\n"
     (folder / "policy.toml").write_text(f"[limits]\n{limits}")
-    out = recommend()[1]
+    out = recommend("--details")[1]
     (head,) = [line for line in out.splitlines() if "verdict" in line and "mean AUC" in line]
     for words in ("AUC, all", "AUC >= 0.9", "AUC of the person at the 90th percentile"):
         assert words in head
@@ -210,6 +252,7 @@ def test_what_is_not_confirmed_is_shown_and_not_recommended(recommend, monkeypat
     monkeypatch.setattr(tester.Tester, "confirmed", reject)
     code, out, _ = recommend()
     assert code == 0
-    assert out.count("  (not confirmed)") == tester.MOST_CONFIRMATIONS
+    assert len(re.findall(r" \(not confirmed\) +finds", out)) == tester.MOST_CONFIRMATIONS
     assert "Nothing that was tried again on fresh releases passes the policy 'easy'." in out
     assert "Recommended" not in out
+    assert recommend("--details")[1].count("  (not confirmed)") == tester.MOST_CONFIRMATIONS

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Iterable[_T]
 """One value or several."""
+PUBLISHED, ATTACKER, AMOUNT = "What is published", "Who attacks", "How much is tried"
+"""The groups of choices in the help of a command."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Choice:
     `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `datetime`
     or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several` values are a
     list in a file, and a repeated option of a command. `flags` and `metavar` are what the command
-    calls it and its value, if not by its name and its type.
+    calls it and its value, if not by its name and its type, and `group` is where its help stands.
     """
 
     kind: type
@@ -34,6 +36,7 @@ class Choice:
     several: bool = False
     flags: tuple[str, ...] | None = None
     metavar: str | None = None
+    group: str = AMOUNT
 
 
 class SearchChoices(TypedDict, total=False):
@@ -48,6 +51,7 @@ class SearchChoices(TypedDict, total=False):
             several=True,
             flags=("--attack", "-a"),
             metavar="SPEC",
+            group=ATTACKER,
         ),
     ]
     knowledge: Annotated[
@@ -58,15 +62,22 @@ class SearchChoices(TypedDict, total=False):
             "'regions(top=2)'. See: whosthere attacks.",
             several=True,
             metavar="SPEC",
+            group=ATTACKER,
         ),
     ]
-    targets: Annotated[int | None, Choice(int, "How many people to attack, chosen at random.")]
+    targets: Annotated[
+        int | None, Choice(int, "People to attack, drawn at random; default 65 at the scale quick.")
+    ]
     min_visits: Annotated[
         int | None, Choice(int, "Attack people with at least this many visits; default 1.")
     ]
     releases: Annotated[
         int | None,
-        Choice(int, "Test releases per target and scheme, half of them with the target."),
+        Choice(
+            int,
+            "Test releases per target and scheme, half of them with the target; default 20 at the "
+            "scale quick.",
+        ),
     ]
     releases_of: Annotated[
         Mapping[str, int] | None,
@@ -81,6 +92,7 @@ class SearchChoices(TypedDict, total=False):
         Choice(
             int,
             "People an attacker has real traces of; default half of all if an attack uses them.",
+            group=ATTACKER,
         ),
     ]
     seed: Annotated[int | None, Choice(int, "The same seed gives the same scores; default 0.")]
@@ -97,6 +109,7 @@ class AuditChoices(SearchChoices, total=False):
             several=True,
             flags=("--mechanism", "-M"),
             metavar="SPEC",
+            group=PUBLISHED,
         ),
     ]
     scale: Annotated[
@@ -121,7 +134,9 @@ class AuditChoices(SearchChoices, total=False):
     ]
     past_releases: Annotated[
         int | None,
-        Choice(int, "For attacks that learn from past releases: how many; default 100."),
+        Choice(
+            int, "For attacks that learn from past releases: how many; default 100.", group=ATTACKER
+        ),
     ]
     test_from: Annotated[
         datetime | None,
@@ -129,6 +144,7 @@ class AuditChoices(SearchChoices, total=False):
             datetime,
             "Publish the time from here on. Past releases are made from the time before.",
             metavar="TIME",
+            group=ATTACKER,
         ),
     ]
 

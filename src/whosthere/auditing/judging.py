@@ -134,6 +134,7 @@ def judge_scores(
         incomplete={str(one) for one in plan.settings if one.scheme in without},
         group_sizes={str(one): one.scheme.group_size for one in plan.settings},
         knows={str(one): one.knowledge.words for one in plan.settings},
+        protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
         together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
@@ -150,6 +151,7 @@ def judge(
     incomplete: Collection[str] = (),
     group_sizes: Mapping[str, int] | None = None,
     knows: Mapping[str, str] | None = None,
+    protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
     together: Together | None = None,
     without_law: Collection[str] = (),
@@ -164,7 +166,7 @@ def judge(
     must have been measured for this look.
     """
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
-    sizes, known = group_sizes or {}, knows or {}
+    sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     sharing = () if together is None else together.in_words()
     verdicts = []
@@ -202,6 +204,7 @@ def judge(
                 group_size=sizes.get(setting),
                 look=look.number,
                 own_mechanism=case.without_law,
+                protection=done.get(setting, ""),
             )
         )
     return verdicts

@@ -34,7 +34,7 @@ def broken(finding: Finding, limit: Limit, *, is_strongest: bool) -> str:
     # Where the lower end that decides is not the one that is shown.
     by = ""
     if finding.at_least != low_of(finding):
-        by = f"; lower bound that decides: {_number(finding.at_least, limit)}"
+        by = f"; lower bound that decides: {number(finding.at_least, limit)}"
     return (
         f"For {finding.attack},{title} the {METRICS[limit.metric].words} is "
         f"{_reached(finding, limit)}, above the limit of {limit.most:g}{by}."
@@ -45,7 +45,7 @@ def kept(findings: Sequence[Finding], limit: Limit) -> str:
     """Say how close attacks come to a limit that all of them keep."""
     top = max(findings, key=estimate_of)
     return (
-        f"The largest {METRICS[limit.metric].words} is {_number(estimate_of(top), limit)} "
+        f"The largest {METRICS[limit.metric].words} is {number(estimate_of(top), limit)} "
         f"({_span(top, limit)}; limit {limit.most:g}), by {top.attack}."
     )
 
@@ -57,15 +57,15 @@ def undecided(finding: Finding, limit: Limit) -> str:
         return (
             f"{words} is {_reached(finding, limit)}, above the limit of {limit.most:g}. To reject, "
             f"the lower end that decides must be above it too, and that is "
-            f"{_number(finding.at_least, limit)}."
+            f"{number(finding.at_least, limit)}."
         )
     if _high(finding) <= limit.most:
         return (
             f"{words} is {_reached(finding, limit)}, within the limit of {limit.most:g}. To "
             f"accept, the upper end that decides must be within it too, and that is "
-            f"{_number(finding.at_most, limit)}."
+            f"{number(finding.at_most, limit)}."
         )
-    return f"{words} may be as high as {_number(finding.at_most, limit)} (limit {limit.most:g})."
+    return f"{words} may be as high as {number(finding.at_most, limit)} (limit {limit.most:g})."
 
 
 def what_would_help(finding: Finding, limit: Limit, *, look: Look) -> str:
@@ -127,7 +127,7 @@ def unknown(attack: str, limit: Limit, finding: Finding | None = None) -> str:
     elif finding.low is None:
         what = f"has no confidence interval{note}"
     else:
-        what = f"is at least {_number(finding.low, limit)}, with no upper bound{note}"
+        what = f"is at least {number(finding.low, limit)}, with no upper bound{note}"
     return (
         f"For {attack}, the {METRICS[limit.metric].words} {what}, so the audit cannot show that "
         f"it is {limit.most:g} or less."
@@ -250,17 +250,17 @@ def rounded_up(bound: float, digits: int) -> float:
 
 def _reached(finding: Finding, limit: Limit) -> str:
     if finding.estimate is None or finding.high is None:
-        return f"at least {_number(low_of(finding), limit)}"
-    return f"{_number(finding.estimate, limit)} ({_span(finding, limit)})"
+        return f"at least {number(low_of(finding), limit)}"
+    return f"{number(finding.estimate, limit)} ({_span(finding, limit)})"
 
 
 def _span(finding: Finding, limit: Limit) -> str:
-    return f"{_number(low_of(finding), limit)} to {_number(_high(finding), limit)}"
+    return f"{number(low_of(finding), limit)} to {number(_high(finding), limit)}"
 
 
-def _number(value: float, limit: Limit) -> str:
-    """Write a number with three decimals, or with more if it would look like the limit."""
-    for digits in range(3, 9):
+def number(value: float, limit: Limit, least_digits: int = 3) -> str:
+    """Write a number with a few decimals, or with more if it would look like the limit."""
+    for digits in range(least_digits, 9):
         text = f"{value:.{digits}f}"
         if value == limit.most or text != f"{limit.most:.{digits}f}":
             return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.store import RunFolder, identity_of
+from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
@@ -58,6 +59,7 @@ class PreparedAudit:
     _guaranteed: Mapping[str, GuaranteeForAll]
     _data: dict[str, Any]
     _extend: bool = False
+    _keep_traces: bool = False
 
     def run(
         self,
@@ -86,12 +88,13 @@ class PreparedAudit:
         on_failure
             Called with a task that failed and why; the others continue.
         """
-        folder, job, follow_up = self._folder, self._job, self._follow_up
+        folder, follow_up = self._folder, self._follow_up
         with workers or ThisProcess() as at_work:
-            identity = identity_of(self.plan, job.traces_fingerprint)
+            identity = identity_of(self.plan, self._job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
             with only_one(folder.path):
                 folder.begin(identity, self._known(), extend=self._extend)
+                job = self._job_on_kept_traces() if self._keep_traces else self._job
                 tasks_moved = partial(on_progress, "tasks")
                 failed = do_what_is_left(job, folder, at_work, tasks_moved, on_failure)
                 total = len(self.plan.tasks)
@@ -104,6 +107,11 @@ class PreparedAudit:
                         tried = follow_up.what_if(result, job, folder, at_work, on_progress)
                         result = replace(result, what_if=tried)
                     return result
+
+    def _job_on_kept_traces(self) -> Job:
+        kept = (self._folder.path / KEPT).absolute()
+        shutil.move(self._job.traces, kept)
+        return replace(self._job, traces=str(kept))
 
     def _known(self) -> dict[str, Any]:
         """Return what readers of the results must know and scores do not depend on."""
@@ -157,6 +165,7 @@ def prepare_audit(
     out: str | os.PathLike[str],
     *,
     extend: bool = False,
+    keep_traces: bool = False,
     estimate: bool = False,
     seconds_to_try: float = SECONDS_TO_TRY,
 ) -> PreparedAudit:
@@ -170,6 +179,8 @@ def prepare_audit(
     extend
         Whether the folder may hold the same audit with fewer targets or releases, to which the
         others are added.
+    keep_traces
+        Whether the file of traces is moved into the folder when the audit begins.
     estimate, seconds_to_try
         Whether to try each attack, to estimate time and memory, and how long that may take.
     """
@@ -187,7 +198,9 @@ def prepare_audit(
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look, data = folder.look_at(plan), everybody.about_json()
-    return PreparedAudit(plan, left, cost, look, job, folder, follow_up, promised, data, extend)
+    return PreparedAudit(
+        plan, left, cost, look, job, folder, follow_up, promised, data, extend, keep_traces
+    )
 
 
 def do_what_is_left(

@@ -43,6 +43,8 @@ KIND = "audit task"
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 4
 NOTE = "README.txt"
+KEPT = "traces.parquet"
+"""The traces of records that were audited directly."""
 MAY_LEAVE = {
     "report.html": "all of it, to read in a browser",
     "verdicts.json": "the verdicts by the policy",
@@ -54,6 +56,7 @@ MAY_LEAVE = {
 }
 """What may be given to those who decide about a release: no numbers about single people."""
 STAYS = {
+    KEPT: "everybody's visits, if records were audited directly",
     "scores.parquet": "a row for each score of a person",
     "control.parquet": "the same of the controls",
     "targets.parquet": "a row for each person who was attacked",
@@ -136,7 +139,7 @@ class RunFolder:
     def _forget_results(self) -> None:
         """Remove what rests on fewer targets or releases; the tasks stay."""
         for name in (*MAY_LEAVE, *STAYS):
-            if name not in {MANIFEST, "log.txt"}:
+            if name not in {KEPT, MANIFEST, "log.txt"}:
                 (self.path / name).unlink(missing_ok=True)
 
     def scored(self, plan: Plan, task: Task) -> Scored:

@@ -40,6 +40,9 @@ class Verdict:
         Whom it is about, such as ``people with 20 or more visits``; None if about everybody.
     knows
         What the attacker knows of people, such as ``all their visits``; None if nobody says.
+    protection
+        What is done to the counts in one short sentence, such as ``counts of 1 are published as
+        0``; empty if nobody says.
     group_size, look
         How many people a release holds, and which look at the audit it is, from 1.
     own_mechanism
@@ -60,6 +63,7 @@ class Verdict:
     group_size: int | None = None
     look: int = 1
     own_mechanism: bool = False
+    protection: str = ""
 
     @property
     def headline(self) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from whosthere import progress as moving
 from whosthere.display import counted, duration, inert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from rich.status import Status
     from rich.table import Table
@@ -21,6 +24,7 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 _WIDTH_OF_NAMES = 26
 _WIDTH_OF_NAMES_IN_NEED = 16
 _WIDEST = 10_000
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 def say(*lines: str, begin: str = "") -> None:
@@ -122,16 +126,40 @@ def expected(seconds: float, parts: int, workers: int | None, cluster: str | Non
 _COLOURS = {"accept": "green", "reject": "red"}
 
 
-def verdict(decision: str, about: str, *, useless: bool = False) -> None:
+def verdict(decision: str, about: str, *, useless: bool = False, width: int = 0) -> None:
     """Print a decision, in its colour unless nothing worth publishing is left, and its object."""
-    colour = "yellow" if useless else _COLOURS.get(decision, "yellow")
-    shown = Text.assemble("  ", (decision.upper(), f"bold {colour}"), "  ", inert(about))
-    _print(out, shown)
+    colour = "yellow" if useless else _COLOURS.get(decision.lower(), "yellow")
+    label = decision.upper().ljust(width)
+    _print(out, Text.assemble("  ", (label, f"bold {colour}"), "  ", inert(about)))
+
+
+def beneath(text: str, *, indent: int) -> None:
+    """Print what belongs to the line above, further to the right."""
+    lines = wrap(inert(text), out.width - indent) if out.is_terminal else [inert(text)]
+    for line in lines:
+        _print(out, Text(" " * indent + line, style="dim"))
+
+
+def side_by_side(parts: Sequence[str], *, indent: int) -> None:
+    """Print parts in a line, or in several where the terminal is narrow; none is broken."""
+    lines: list[str] = []
+    for part in map(inert, parts):
+        if lines and len(lines[-1]) + len(part) + 3 + indent <= out.width:
+            lines[-1] += f"   {part}"
+        else:
+            lines.append(part)
+    for line in lines:
+        _print(out, Text(" " * indent + line))
 
 
 def working(what: str) -> Status:
     """Show on a terminal that work is in progress, nothing elsewhere."""
     return err.status(Text(inert(what)))
+
+
+def progress(*, one_bar: bool = False) -> AbstractContextManager[moving.Move]:
+    """Show how far work has come; where there is no terminal, by few lines."""
+    return moving.progress(err, one_bar=one_bar, lines_every=_SECONDS_BETWEEN_LINES)
 
 
 def result(value: dict[str, Any], show: Callable[[], None], *, json: bool) -> None:

@@ -8,14 +8,14 @@ import signal
 import sys
 from contextlib import suppress
 from io import UnsupportedOperation
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
-from typer.core import TyperCommand
 
 from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.audit import audit
+from whosthere.cli.help import HelpfulCommand, HelpfulGroup
 from whosthere.cli.options import with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
@@ -33,14 +33,16 @@ USER_ERROR = 2
 _SIGNALS: list[int] = []
 
 
-class _Command(TyperCommand):
+class _Command(HelpfulCommand):
     """A command; what its user caused ends in one message and an exit code."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
             return super().invoke(ctx)
         except InputError as error:
-            console.complain(with_options(str(error), ctx))
+            commands = cast("HelpfulGroup", typer.main.get_command(app)).commands
+            asked = self if error.command is None else commands[error.command]
+            console.complain(with_options(str(error), typer.Context(asked)))
             raise typer.Exit(USER_ERROR) from None
         except KeyboardInterrupt as stop:  # typer would end without a word
             console.complain(str(stop) or "interrupted; no output was left half-written")
@@ -54,6 +56,7 @@ def _terminated(number: int, _frame: object) -> None:
 
 app = typer.Typer(
     name="whosthere",
+    cls=HelpfulGroup,
     help="Measure whether people can be found in published location counts.",
     epilog="Start with:  whosthere simulate milan-like --seed 7 --out city",
     no_args_is_help=True,
@@ -61,12 +64,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(simulate, ingest, release, import_, target, attack, audit, recommend, paper, report),
-    *(compare, inspect, mechanisms, attacks),
-)
-for command in _COMMANDS:
-    app.command(command.__name__.rstrip("_"), cls=_Command)(command)
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Prepare": (simulate, ingest),
+    "Audit": (audit, recommend),
+    "One release": (release, import_, target, attack),
+    "Look": (inspect, report, compare, mechanisms, attacks),
+    "Study": (paper,),
+}
+for group, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(command.__name__.rstrip("_"), cls=_Command, rich_help_panel=group)(command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from whosthere.auditing.choices import Choice, SearchChoices, choices_of
+from whosthere.auditing.choices import PUBLISHED, Choice, SearchChoices, choices_of
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,16 +21,29 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., None])
 SOMETHING_FAILED = 1
 """Exit code of a command that was done in part."""
+NOT_GOOD_ENOUGH = 3
+"""Exit code of a command that was told to fail on a verdict, and met it."""
 _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
 
+published = partial(typer.Option, rich_help_panel=PUBLISHED)
+"""An option about what is published; the following are of other groups of the help."""
+judging = partial(typer.Option, rich_help_panel="Judging")
+results = partial(typer.Option, rich_help_panel="Results")
+running = partial(typer.Option, rich_help_panel="Running")
+reading = partial(typer.Option, rich_help_panel="Reading")
+
 TRACES = typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")
-DRY_RUN = typer.Option(
+DRY_RUN = running(
     False, "--dry-run", help="Show what would be done and how long it takes; then stop."
 )
-FORCE = typer.Option(False, "--force", help="Replace the output if it exists.")
-JSON = typer.Option(False, "--json", help="Print JSON instead of tables.")
-MECHANISM = typer.Option(
+FORCE = results(False, "--force", help="Replace the output if it exists.")
+JSON = results(False, "--json", help="Print JSON instead of tables.")
+DETAILS = results(
+    False, "--details", help="Show tables, reasons, guarantees and what would help as well."
+)
+EXPLAIN = results(False, "--explain", help="Explain each number that is shown.")
+MECHANISM = published(
     ...,
     "--mechanism",
     "-M",
@@ -38,32 +51,41 @@ MECHANISM = typer.Option(
     help="What is done to the counts, such as 'suppress(k=1)' or "
     "'laplace(eps=1, unit=event) | suppress(k=1)'. See: whosthere mechanisms.",
 )
-TIMEZONE = typer.Option(
+TIMEZONE = reading(
     None,
     "--timezone",
     "--tz",
     metavar="ZONE",
     help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
 )
-TIME_FORMAT = typer.Option(
+TIME_FORMAT = reading(
     None,
     metavar="FORM",
     help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
     "'%Y%m%d%H%M'. Detected where only one reading is possible.",
 )
-CLOCK_CHANGE = typer.Option(
+CLOCK_CHANGE = reading(
     "refuse",
     "--clock-change",
     metavar="HOW",
     help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
 )
-ENCODING = typer.Option(
+ENCODING = reading(
     None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
 )
-KNOWLEDGE = typer.Option("all", metavar="SPEC", help=choices_of(SearchChoices)["knowledge"].help)
-POLICY = typer.Option(None, metavar="FILE", help="TOML file with the limits to judge by.")
-WORKERS = typer.Option(None, min=1, help="Processes to use; default one for each processor.")
-CLUSTER = typer.Option(
+KNOWLEDGE = typer.Option(
+    "all",
+    metavar="SPEC",
+    help=choices_of(SearchChoices)["knowledge"].help,
+    rich_help_panel="Whom the attacker knows",
+)
+POLICY = judging(
+    None,
+    metavar="FILE",
+    help="TOML file with the limits to judge by; default those of docs/how-to/set-limits.md.",
+)
+WORKERS = running(None, min=1, help="Processes to use; default one for each processor.")
+CLUSTER = running(
     None, metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
 )
 
@@ -81,6 +103,14 @@ def with_options(message: str, context: typer.Context) -> str:
         return " and ".join(options) or found[0]
 
     return re.sub(r"`([\w.]+)`", option, message)
+
+
+def known_failure(given: str | None, known: Collection[str]) -> str | None:
+    """Return what `--fail-on` names, or refuse it."""
+    if given is not None and given not in known:
+        problem = f"--fail-on {given!r} is not known"
+        raise InputError(problem, fix=f"Use {' or '.join(known)}")
+    return given
 
 
 def chosen_workers(n: int | None, cluster: str | None) -> Workers:
@@ -115,10 +145,8 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
 
         *own, _ = inspect.signature(command, eval_str=True).parameters.values()
         parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
-        # The help shows them after the last one that must be given.
-        required = [getattr(one.default, "default", one.default) in (..., one.empty) for one in own]
-        place = max((i for i, must in enumerate(required, start=1) if must), default=0)
-        parameters[place:place] = [
+        # The help shows the groups of options in the order of their first ones.
+        parameters[2:2] = [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)
             )
@@ -138,6 +166,7 @@ def _option(name: str, choice: Choice) -> Any:  # noqa: ANN401 - the annotation 
         *(choice.flags or (f"--{name.replace('_', '-')}",)),
         metavar=choice.metavar,
         help=f"{choice.help} Can be repeated." if several else choice.help,
+        rich_help_panel=choice.group,
         formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"] if kind is datetime else None,
     )
     return Annotated[list[kind] | None if several else kind | None, option]

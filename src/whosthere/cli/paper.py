@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +14,17 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     CLUSTER,
     DRY_RUN,
+    JSON,
     SOMETHING_FAILED,
     WORKERS,
     chosen_workers,
+    results,
+    running,
     takes,
 )
 from whosthere.display import duration
 from whosthere.errors import InputError, MissingExtraError
 from whosthere.paper.choices import StudyChoices
-from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,14 +40,14 @@ def paper(
         None, metavar="EXPERIMENT...", help="Names from --list, or all."
     ),
     *,
-    out: Path | None = typer.Option(
+    out: Path | None = results(
         None,
         "--out",
         "-o",
         metavar="FOLDER",
         help="Folder for all results. Experiments that were begun there resume.",
     ),
-    extend: bool = typer.Option(
+    extend: bool = running(
         False,
         "--extend",
         help="Add targets or releases to the experiments in the folder, at a larger scale; "
@@ -52,11 +55,12 @@ def paper(
     ),
     workers: int | None = WORKERS,
     cluster: str | None = CLUSTER,
-    figures: bool = typer.Option(
+    figures: bool = results(
         True, "--figures/--no-figures", help="Draw figures (needs matplotlib)."
     ),
     dry_run: bool = DRY_RUN,
-    show_list: bool = typer.Option(False, "--list", help="List the experiments and stop."),
+    json: bool = JSON,
+    show_list: bool = results(False, "--list", help="List the experiments and stop."),
     **chosen: Unpack[StudyChoices],
 ) -> None:
     """Repeat the paper's study, and put the numbers beside the published ones.
@@ -68,10 +72,12 @@ def paper(
     Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
     """
+    from whosthere.paper.experiments import EXPERIMENTS
     from whosthere.paper.study import prepare_study
 
     if show_list:
-        _show_experiments()
+        experiments_json = {one.name: one.question for one in EXPERIMENTS.values()}
+        console.result({"experiments": experiments_json}, _show_experiments, json=json)
         return
     if out is None:
         raise InputError("no folder is given", fix="Name one (`out`)")
@@ -86,12 +92,14 @@ def paper(
             scratch=Path(scratch) if dry_run else None,
             **chosen,
         )
-    _show_plan(prepared, workers, cluster)
+    if dry_run or not json:
+        show = partial(_show_plan, prepared, workers, cluster)
+        console.result(prepared.to_json(), show, json=json)
     if dry_run:
         return
     failed: list[str] = []
     try:
-        with progress(console.err, lines_every=0) as move:
+        with console.progress() as move:
             result = prepared.run(
                 workers=chosen_workers(workers, cluster),
                 figures=figures,
@@ -103,7 +111,7 @@ def paper(
     finally:
         for line in failed:
             console.complain(line)
-    _show_result(result, figures=figures)
+    console.result(result.to_json(), partial(_show_result, result, figures=figures), json=json)
     if failed:
         console.complain("the results rest on the other tasks. The same command tries them again")
         raise typer.Exit(SOMETHING_FAILED)

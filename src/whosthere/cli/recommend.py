@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -9,20 +10,27 @@ import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
-from whosthere.cli.audit import HEADS, HEADS_OF_UTILITY, show_prospects
+from whosthere.cli.audit import show_prospects
 from whosthere.cli.options import (
     CLUSTER,
+    DETAILS,
     DRY_RUN,
+    EXPLAIN,
     FORCE,
     JSON,
+    NOT_GOOD_ENOUGH,
     POLICY,
     SOMETHING_FAILED,
     TRACES,
     WORKERS,
     chosen_workers,
+    judging,
+    known_failure,
+    published,
+    results,
     takes,
 )
-from whosthere.progress import progress
+from whosthere.cli.screen import HEADS, HEADS_OF_UTILITY, WHAT_FINDS_MEANS, Line, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +38,15 @@ if TYPE_CHECKING:
     from whosthere.search.recommendation import Candidate, Recommendation
     from whosthere.search.search import PreparedSearch
 
-_SECONDS_BETWEEN_LINES = 30.0
-
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
     traces: Path = TRACES,
     *,
-    group_size: int = typer.Option(..., "--group-size", "-m", help="People in a release."),
-    family: list[str] | None = typer.Option(
+    group_size: int = published(
+        ..., "--group-size", "-m", metavar="N", help="People in a release."
+    ),
+    family: list[str] | None = published(
         None,
         "--family",
         "-F",
@@ -47,26 +55,31 @@ def recommend(
         "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and Laplace noise "
         "per event and per user-day. Can be repeated.",
     ),
-    check_all: bool = typer.Option(
+    check_all: bool = judging(
         False, "--check-all", help="Try all attacks on the best of every family."
     ),
     policy: Path | None = POLICY,
-    workers: int | None = WORKERS,
-    cluster: str | None = CLUSTER,
-    run: Path | None = typer.Option(
+    fail_on: str | None = judging(
+        None, metavar="nothing", help="End with exit code 3 if nothing can be recommended."
+    ),
+    run: Path | None = results(
         None,
         metavar="FOLDER",
         help="Folder for all trials. If it holds an interrupted search, the search resumes.",
     ),
-    out: Path | None = typer.Option(
+    out: Path | None = results(
         None, "--out", "-o", metavar="FILE", help="Also write everything as JSON."
     ),
-    report: Path | None = typer.Option(
+    report: Path | None = results(
         None, metavar="FILE", help="Also write a page to read in a browser."
     ),
-    dry_run: bool = DRY_RUN,
+    details: bool = DETAILS,
+    explain: bool = EXPLAIN,
     json: bool = JSON,
     force: bool = FORCE,
+    workers: int | None = WORKERS,
+    cluster: str | None = CLUSTER,
+    dry_run: bool = DRY_RUN,
     **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.
@@ -87,6 +100,7 @@ def recommend(
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
     from whosthere.search.tester import TrialFailedError
 
+    known_failure(fail_on, ("nothing",))
     if report is not None:
         refuse_page(report, force=force)
     written = [path for path in (out, report) if path is not None]
@@ -105,14 +119,17 @@ def recommend(
             estimate=talk or dry_run,
         )
     if talk:
-        _show_search(prepared, workers, cluster)
-        show_prospects("search", prepared.terms.any_plan, prepared.look, judged_by)
+        if dry_run or details:
+            _show_search(prepared)
+        _show_cost(prepared, workers, cluster)
+        plan, always = prepared.terms.any_plan, dry_run or details
+        show_prospects("search", plan, prepared.look, judged_by, always=always)
     if dry_run:
         if json:
             console.print_json(prepared.to_json())
         return
     try:
-        with progress(console.err, lines_every=_SECONDS_BETWEEN_LINES, one_bar=True) as move:
+        with console.progress(one_bar=True) as move:
             doers = chosen_workers(workers, cluster)
             found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:
@@ -122,14 +139,13 @@ def recommend(
         write_json(out, found.to_json())
     if report is not None:
         recommendation_report(found).save(report, force=force)
-    if json:
-        console.print_json(found.to_json())
-        return
-    _show(found)
-    console.say(*map(str, written), begin="Written: ")
+    show = partial(_show, found, written, details=details, explain=explain)
+    console.result(found.to_json(), show, json=json)
+    if fail_on and found.recommended is None:
+        raise typer.Exit(NOT_GOOD_ENOUGH)
 
 
-def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
+def _show_search(prepared: PreparedSearch) -> None:
     rows, plan = [], prepared.terms.any_plan
     for family in prepared.terms.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
@@ -138,6 +154,10 @@ def _show_search(prepared: PreparedSearch, workers: int | None, cluster: str | N
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks in the check", "\n".join(map(str, prepared.terms.attacks))))
     console.table("What will be searched, from weak to strong", ("", ""), rows)
+
+
+def _show_cost(prepared: PreparedSearch, workers: int | None, cluster: str | None) -> None:
+    plan = prepared.terms.any_plan
     console.say(*plan.cautions, begin="Note: ")
     if prepared.kept:
         console.say(f"Trials already begun: {prepared.kept}. Finished tasks are not repeated.")
@@ -162,7 +182,40 @@ _LEGEND = (
 )
 
 
-def _show(found: Recommendation) -> None:
+def _show(found: Recommendation, written: Sequence[Path], *, details: bool, explain: bool) -> None:
+    """Print what a search found; the first screen last, so that it is what a terminal shows."""
+    if details:
+        _show_details(found)
+    if explain:
+        console.say(_LEGEND)
+    show_lines([*_lines(found)])
+    chosen = found.recommended
+    if chosen is None:
+        console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
+        console.say("Try other families, larger groups, larger regions or longer epochs.")
+    else:
+        console.say(
+            f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
+            "pattern over regions and epochs best. Its numbers are those of the confirmation."
+        )
+    console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
+
+
+def _lines(found: Recommendation) -> Iterator[Line]:
+    """Return for each family what passes and is weakest, or the strongest that was tried."""
+    for family in dict.fromkeys(candidate.family for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.family == family]
+        best = [one for one in found.best if one.family == family]
+        failed = [one for one in own if one.confirmation is not None and not one.confirmed]
+        for one in [*failed, *(best or own[-1:])]:
+            if one.confirmation is not None:
+                note = "confirmed on fresh releases" if one.confirmed else "not confirmed"
+            else:
+                note = "no confirmation was tried" if one.passes else "the strongest tried"
+            yield Line(one.last_verdict, one.last_findings, found.policy, one.mechanism, note)
+
+
+def _show_details(found: Recommendation) -> None:
     from whosthere.inference.vocabulary import METRICS
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
@@ -177,36 +230,19 @@ def _show(found: Recommendation) -> None:
             for candidate in own
         ]
         console.table("Left to publish", ("", *HEADS_OF_UTILITY.values()), left)
-    console.say(_LEGEND, "")
     for candidate in found.candidates:
-        if candidate.confirmation is not None and not candidate.confirmed:
-            _show_verdict(candidate, "not confirmed", reasons=True)
-    chosen = found.recommended
-    if chosen is None:
-        console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
-        console.say("Try other families, larger groups, larger regions or longer epochs.")
-        return
-    _show_verdict(chosen, "confirmed on fresh releases", reasons=True)
-    for candidate in found.best:
-        if candidate != chosen:
-            _show_verdict(candidate, "" if candidate.confirmed else "no confirmation was tried")
-    console.say(
-        f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
-        "pattern over regions and epochs best."
-    )
-    console.say(CHOSEN_BECAUSE_IT_PASSED)
-    kept = chosen.utility
-    console.say(
-        f"What is left: {_percent(kept.get('cells_kept'))} of the visited cells are published "
-        f"above 0, and a visited cell is off by {_percent(kept.get('relative_error'))} on average."
-    )
+        if candidate.confirmation is not None:
+            note = "confirmed on fresh releases" if candidate.confirmed else "not confirmed"
+            _show_verdict(candidate, note)
+    if found.recommended is not None:
+        console.say(CHOSEN_BECAUSE_IT_PASSED)
 
 
-def _show_verdict(candidate: Candidate, note: str, *, reasons: bool = False) -> None:
+def _show_verdict(candidate: Candidate, note: str) -> None:
     verdict = candidate.last_verdict
-    about = f"{verdict.headline}  ({note})" if note else verdict.headline
+    about = f"{verdict.headline}  ({note})"
     console.verdict(verdict.decision, about, useless=candidate.useless)
-    console.say(*(verdict.reasons if reasons else ()))
+    console.say(*verdict.reasons)
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
@@ -223,7 +259,3 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
         found = (candidate.strongest(metric, confirmed=True) for metric in metrics)
         numbers = (shown(one, between="\n") for one in found)
         yield ["confirmation", candidate.confirmation.decision, *numbers]
-
-
-def _percent(share: float | None) -> str:
-    return "an unknown share" if share is None else f"{share:.0%}"

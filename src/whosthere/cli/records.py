@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import CLOCK_CHANGE, ENCODING, FORCE, TIME_FORMAT, TIMEZONE, with_options
+from whosthere.cli.options import (
+    CLOCK_CHANGE,
+    ENCODING,
+    FORCE,
+    JSON,
+    TIME_FORMAT,
+    TIMEZONE,
+    reading,
+    results,
+    with_options,
+)
 from whosthere.display import counted
 from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
@@ -21,20 +31,25 @@ if TYPE_CHECKING:
     from whosthere.data.ledger import Ledger
     from whosthere.data.reading.columns import Columns
     from whosthere.data.reading.partition import Partition
+    from whosthere.data.traces import Traces
 
 _PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
           "lat": "latitude", "point": "position"}  # fmt: skip
 
 
+_size = partial(typer.Option, rich_help_panel="Size")
+
+
 def simulate(
     city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
     *,
-    out: Path = typer.Option(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
-    seed: int = typer.Option(0, min=0, help="Same seed, same city."),
-    users: int | None = typer.Option(None, help="How many people."),
-    regions: int | None = typer.Option(None, help="How many regions."),
-    days: int | None = typer.Option(None, help="How many days."),
+    users: int | None = _size(None, help="How many people; default that of the city."),
+    regions: int | None = _size(None, help="How many regions; default that of the city."),
+    days: int | None = _size(None, help="How many days; default that of the city."),
+    seed: int = _size(0, min=0, help="Same seed, same city."),
+    out: Path = results(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
@@ -53,6 +68,12 @@ def simulate(
         refuse_existing(path, force=force)
     made = make(city, seed=seed, users=users, regions=regions, days=days)
     made.write(out, force=force)
+    if json:
+        numbers = {"records": len(made.user), "regions": len(made.regions)}
+        written = [str(path) for path in (records_file, regions_file, friends_file)]
+        epochs = made.epochs.to_json()
+        console.print_json({"city": made.name, **numbers, "epochs": epochs, "files": written})
+        return
     console.say(
         f"{made.name}: {counted(len(made.user), 'record')}, "
         f"{counted(len(made.regions), 'region')}, {made.epochs}"
@@ -79,18 +100,17 @@ def ingest(
         "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
     ),
     *,
-    out: Path | None = typer.Option(
+    out: Path | None = results(
         None, "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
     ),
-    check: bool = typer.Option(
+    json: bool = JSON,
+    check: bool = results(
         False, "--check", help="List everything that is wrong with the records; write nothing."
     ),
-    skip_bad_files: bool = typer.Option(
+    skip_bad_files: bool = reading(
         False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
     ),
-    epoch_length: str = typer.Option(
-        "1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."
-    ),
+    epoch_length: str = reading("1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
@@ -101,12 +121,13 @@ def ingest(
         help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
         "names files itself.",
     ),
-    friends: Path | None = typer.Option(
+    friends: Path | None = reading(
         None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
     ),
     regions: Path | None = _regions(
         metavar="FILE",
-        help="The records name their regions; this table lists them: region, lon, lat.",
+        help="The records name their regions; this table lists them: region, lon, lat. Or GeoJSON "
+        "of areas.",
     ),
     grid_km: float | None = _regions(help="Squares of this many km over the data."),
     grid: str | None = _regions(
@@ -240,21 +261,24 @@ def ingest(
         if not check:
             raise
         found = skipped if skipped and isinstance(error, EmptyError) else [*(skipped or ()), error]
-        _list_problems(map(str, found), context)
+        _list_problems(map(str, found), context, json=json)
         raise typer.Exit(_PROBLEMS_FOUND) from None
     if out is not None:
         traces.save(out, force=force)
-    if traces.ledger is not None:
-        _show(traces.ledger, context)
-    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
-    console.say("Nothing was written (--check)" if out is None else f"Written: {out}")
+    about = {
+        "file": None if out is None else str(out),
+        "regions": len(traces.regions),
+        "epochs": traces.epochs.to_json(),
+        "ledger": None if traces.ledger is None else traces.ledger.to_json(),
+    }
+    console.result(about, partial(_show, traces, out, context), json=json)
     if check and skipped:
         raise typer.Exit(_PROBLEMS_FOUND)
 
 
-def _list_problems(problems: Iterable[str], context: typer.Context) -> None:
-    for problem in problems:
-        console.say(f"Problem: {with_options(problem, context)}")
+def _list_problems(problems: Iterable[str], context: typer.Context, *, json: bool) -> None:
+    said = [with_options(problem, context) for problem in problems]
+    console.result({"problems": said}, partial(console.say, *said, begin="Problem: "), json=json)
 
 
 def _refuse_useless_options(
@@ -341,7 +365,14 @@ def _moment(text: str | None, option: str) -> datetime | None:
         ) from None
 
 
-def _show(ledger: Ledger, context: typer.Context) -> None:
+def _show(traces: Traces, out: Path | None, context: typer.Context) -> None:
+    if traces.ledger is not None:
+        _show_ledger(traces.ledger, context)
+    console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
+    console.say("Nothing was written (--check)" if out is None else f"Written: {out}")
+
+
+def _show_ledger(ledger: Ledger, context: typer.Context) -> None:
     from whosthere.errors import listed, quote
 
     used = (
@@ -356,7 +387,7 @@ def _show(ledger: Ledger, context: typer.Context) -> None:
     console.table("From records to visits", ("", "records", "users"), rows)
     for note in ledger.notes:
         console.say(f"Note: {with_options(note, context)}.")
-    _list_problems(ledger.bad_files, context)
+    _list_problems(ledger.bad_files, context, json=False)
     if ledger.bad_files:
         console.say("Left out: the files with these problems")
     if ledger.not_read:

@@ -21,6 +21,9 @@ from whosthere.cli.options import (
     TIME_FORMAT,
     TIMEZONE,
     TRACES,
+    published,
+    reading,
+    results,
     with_options,
 )
 from whosthere.display import counted
@@ -31,27 +34,27 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Answer
 
-_OUT = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
+_OUT = results(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
 
 
 def release(
     ctx: typer.Context,
     traces: Path = TRACES,
     *,
-    out: Path = _OUT,
     mechanism: str = MECHANISM,
-    group_size: int | None = typer.Option(
+    group_size: int | None = published(
         None, "--group-size", "-m", help="How many users to count, chosen at random; default all."
     ),
-    seed: int | None = typer.Option(
+    seed: int | None = published(
         None, min=0, help="The same seed gives the same result, bit for bit."
     ),
-    audit: Path | None = typer.Option(
+    audit: Path | None = published(
         None,
         metavar="RUN",
         help="Folder of an audit. Refuses anything but a mechanism and group size that it accepted "
         "on these traces, and writes into the release by which audit and policy.",
     ),
+    out: Path = _OUT,
     json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
@@ -131,49 +134,59 @@ def say_written(out: Path) -> None:
         console.say(f"Written: {description_path(out)}, its description. Keep both together.")
 
 
+_column = partial(
+    typer.Option, None, rich_help_panel="Columns (guessed from the usual names)", metavar="NAME"
+)
+
+
 def import_(
+    ctx: typer.Context,
     counts: Path = typer.Argument(
         metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
     ),
     *,
-    out: Path = _OUT,
-    group_size: int = typer.Option(..., "--group-size", "-m", help="How many people were counted."),
+    group_size: int = published(..., "--group-size", "-m", help="How many people were counted."),
     mechanism: str = MECHANISM,
-    wide: bool | None = typer.Option(
+    wide: bool | None = reading(
         None,
         "--wide/--long",
         help="One row per region and a column per epoch, named by its time; or a row per region "
         "and epoch. Detected from the names of the columns.",
     ),
-    epoch_length: str | None = typer.Option(
+    epoch_length: str | None = reading(
         None, "--epoch", help="Length of an epoch; default the smallest step between times."
     ),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
     at_clock_change: str = CLOCK_CHANGE,
-    regions: Path | None = typer.Option(
+    regions: Path | None = reading(
         None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
     ),
-    markers: list[str] | None = typer.Option(
+    markers: list[str] | None = reading(
         None, "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
     ),
-    thousands: str | None = typer.Option(
+    zeros: list[str] | None = reading(
+        None, "--zero", help="What stands for a count of 0, such as '-'. Can be repeated."
+    ),
+    thousands: str | None = reading(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
     ),
-    sheet: str | None = typer.Option(
+    sheet: str | None = reading(
         None, metavar="NAME", help="Of a workbook: the sheet, by name or number; default the first."
     ),
-    header_row: int | None = typer.Option(
+    header_row: int | None = reading(
         None, min=1, help="The row that names the columns, if titles stand above it."
     ),
-    date: str | None = typer.Option(
+    date: str | None = reading(
         None, metavar="DAY", help="The day, if the table has times of day only: 2024-05-01."
     ),
     encoding: str | None = ENCODING,
-    region_column: str | None = typer.Option(None),
-    time_column: str | None = typer.Option(None),
-    date_column: str | None = typer.Option(None),
-    count_column: str | None = typer.Option(None),
+    region_column: str | None = _column(),
+    time_column: str | None = _column(),
+    date_column: str | None = _column(),
+    count_column: str | None = _column(),
+    out: Path = _OUT,
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Read a table of counts made by another program as a release.
@@ -213,6 +226,7 @@ def import_(
         at_clock_change=at_change,
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
+        zeros=tuple(zeros or ()),
         thousands=thousands,
         sheet=sheet,
         header_row=header_row,
@@ -222,13 +236,25 @@ def import_(
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
     release.save(out, force=force)
+    if json:
+        console.print_json(
+            {
+                "file": str(out),
+                "regions": len(release.regions),
+                "epochs": release.epochs.to_json(),
+                "nonzero_cells": int((release.counts > 0).sum()),
+                "withheld_cells": imported.n_withheld,
+                "notes": list(imported.notes),
+            }
+        )
+        return
     console.say(
         f"{counted(len(release.regions), 'region')}, {release.epochs}, "
         f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
         f"{imported.n_withheld:,} withheld"
     )
     for note in imported.notes:
-        console.say(f"Note: {note}.")
+        console.say(f"Note: {with_options(note, ctx)}.")
     console.say(
         "Guarantee: none, as the mechanism gives none."
         if release.mechanism.guarantee is None
@@ -247,18 +273,20 @@ def _day(text: str) -> date_:
         raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
+_whom = partial(typer.Option, rich_help_panel="Whom the attacker knows")
+
+
 def target(
     traces: Path = TRACES,
     *,
-    out: Path = typer.Option(..., "--out", "-o", metavar="FILE", help="Where to write: .csv."),
-    user: str | None = typer.Option(
+    user: str | None = _whom(
         None, metavar="ID", help="Which person; by default one chosen at random."
     ),
-    min_visits: int = typer.Option(
-        10, min=1, help="Without --user: visits that the person has at least."
-    ),
+    min_visits: int = _whom(10, min=1, help="Without --user: visits that the person has at least."),
     knowledge: str = KNOWLEDGE,
-    seed: int = typer.Option(0, min=0, help="Same seed, same choice."),
+    seed: int = _whom(0, min=0, help="Same seed, same choice."),
+    out: Path = results(..., "--out", "-o", metavar="FILE", help="Where to write: .csv."),
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Write what an attacker is assumed to know of one person, for `whosthere attack`.
@@ -291,6 +319,10 @@ def target(
         row = int(rng.choice(eligible))
     known = known_of.of(everybody.trace(row), everybody.epochs.n, rng)
     write_target(known, out, everybody.regions, everybody.epochs, force=force)
+    if json:
+        numbers = {"visits": known.certain.size, "visits_in_all": everybody.trace(row).size}
+        console.print_json({"file": str(out), "known": str(known_of), **numbers})
+        return
     if known.certain.size:
         visits = counted(everybody.trace(row).size, "visit")
         console.say(f"Known: {known.certain.size} of {visits}.")
@@ -300,19 +332,20 @@ def target(
     console.say(f"Written: {out}")
 
 
+_asked = partial(typer.Option, rich_help_panel="What is asked")
 _needed = partial(typer.Option, None, rich_help_panel="What some attacks need besides")
 
 
 def attack(
     release: Path = typer.Argument(metavar="RELEASE", help="Published counts."),
     *,
-    target: Path = typer.Option(
+    target: Path = _asked(
         ...,
         metavar="FILE",
         help="What is known of the target: region and timestamp (or epoch number) per row, or "
         "only regions. From `whosthere target`.",
     ),
-    spec: str = typer.Option(
+    spec: str = _asked(
         "likelihood-ratio",
         "--attack",
         "-a",
@@ -329,13 +362,13 @@ def attack(
     past_out: list[Path] | None = _needed(
         metavar="RELEASE", help="A past release without the target. Can be repeated."
     ),
-    guess: str = typer.Option(
+    guess: str = _asked(
         "greedy", help="How visits are guessed from regions without times: greedy or random."
     ),
-    prior: float = typer.Option(
+    prior: float = _asked(
         0.5, help="For likelihood-ratio: prior probability that the target is in."
     ),
-    seed: int = typer.Option(0, min=0, help="Same seed, same answer."),
+    seed: int = _asked(0, min=0, help="Same seed, same answer."),
     json: bool = JSON,
 ) -> None:
     """Ask whether one person is in a release, as an attacker would.
@@ -353,13 +386,13 @@ def attack(
 
     if not 0 < prior < 1:
         raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
-    chosen, published = parse_attack(spec), Release.load(release)
-    known = read_target(target, published.regions, published.epochs, guess=guess)
+    chosen, counts = parse_attack(spec), Release.load(release)
+    known = read_target(target, counts.regions, counts.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
     past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]
     with console.working(f"Attacking with {chosen} ..."):
         answer = front.attack(
-            published, known, chosen, reference=reference, friends=friends, past=past, seed=seed
+            counts, known, chosen, reference=reference, friends=friends, past=past, seed=seed
         )
     found = {"attack": str(chosen), **answer.to_json(prior=prior)}
     console.result(found, partial(_show, answer, prior), json=json)

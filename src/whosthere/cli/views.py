@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.audit import show_audit
-from whosthere.cli.options import FORCE, JSON
+from whosthere.cli.options import EXPLAIN, FORCE, JSON, results
+from whosthere.cli.screen import show_audit
 from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 def report(
     run: Path = typer.Argument(metavar="RUN", help="Folder of `whosthere audit --out`."),
     *,
-    out: Path | None = typer.Option(
+    out: Path | None = results(
         None,
         "--out",
         "-o",
         metavar="FILE",
         help="A name ending in .html; default report.html in RUN.",
     ),
+    json: bool = JSON,
     force: bool = FORCE,
 ) -> None:
     """Write the report of a finished audit: one HTML file that opens offline.
@@ -52,13 +53,14 @@ def report(
     refuse_page(path, force=replaced, runs=(run,))
     with console.working("Drawing the report ..."):
         audit_report(audit).save(path, force=replaced)
-    console.say(f"Written: {path}")
+    show = partial(console.say, f"Written: {path}")
+    console.result({"file": str(path)}, show, json=json)
 
 
 def compare(
     runs: list[Path] = typer.Argument(metavar="RUN RUN ...", help="Folders of finished audits."),
     *,
-    out: Path | None = typer.Option(
+    out: Path | None = results(
         None,
         "--out",
         "-o",
@@ -106,12 +108,13 @@ def inspect(
         metavar="PATH", help="Traces, a release, records, or a folder of an audit."
     ),
     *,
+    explain: bool = EXPLAIN,
     json: bool = JSON,
 ) -> None:
     """Show what a file holds: traces, a release, or a table of records; or the state of an audit.
 
-    For a finished audit, the results are shown again; for another, how many tasks are done. No user
-    id and no single trace is shown.
+    Of a finished audit, all results are shown, with tables, reasons and guarantees; of another, how
+    many tasks are done. No user id and no single trace is shown.
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
@@ -122,7 +125,8 @@ def inspect(
     existing(file)
     if is_audit(file) and is_finished(file):
         audit = load_audit(file)
-        console.result(audit.to_json(), partial(show_audit, audit), json=json)
+        show = partial(show_audit, audit, details=True, explain=explain)
+        console.result(audit.to_json(), show, json=json)
         return
     head = read_metadata(file) if file.suffix == ".parquet" else None
     kind = None if head is None else head["kind"]
@@ -308,7 +312,7 @@ _EXAMPLES = (
 )
 
 
-def attacks() -> None:
+def attacks(*, json: bool = JSON) -> None:
     """List the attacks that can be named with --attack, and what --knowledge can be.
 
     Example: `whosthere attacks`
@@ -318,41 +322,70 @@ def attacks() -> None:
     from whosthere.adversary.classifiers import CLASSIFIERS
     from whosthere.adversary.knowledge import KNOWLEDGE_RULES
 
-    console.heading("Attacks (--attack)")
-    for kind in ATTACKS.kinds.values():
+    def listed_attack(name: str, kind: Kind) -> dict[str, Any]:
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
-        _show_kind(kind, f" Needs {' and '.join(needs)}." if needs else "")
-    console.heading("What is known of a target (--knowledge)")
-    for kind in KNOWLEDGE_RULES.kinds.values():
-        _show_kind(kind)
-    console.heading("Classifiers, for attacks that train one")
-    for kind in CLASSIFIERS.kinds.values():
-        _show_kind(kind)
-    console.heading("Examples")
-    console.say(*_EXAMPLES, begin="  ")
+        return _about(name, kind, f" Needs {' and '.join(needs)}." if needs else "")
+
+    listed = {
+        "Attacks (--attack)": [listed_attack(*one) for one in ATTACKS.kinds.items()],
+        "What is known of a target (--knowledge)": [
+            _about(*one) for one in KNOWLEDGE_RULES.kinds.items()
+        ],
+        "Classifiers, for attacks that train one": [
+            _about(*one) for one in CLASSIFIERS.kinds.items()
+        ],
+    }
+    _show_listed(listed, ("attacks", "knowledge", "classifiers"), json=json)
+    if not json:
+        console.heading("Examples")
+        console.say(*_EXAMPLES, begin="  ")
 
 
-def mechanisms() -> None:
+def mechanisms(*, json: bool = JSON) -> None:
     """List the protections that can be named with --mechanism, with presets used in practice.
 
     Example: `whosthere mechanisms`
     """
     from whosthere.privacy.mechanism import MECHANISMS, PRESETS, Mechanism
 
-    console.heading("Steps (--mechanism); join several with |")
-    for name, kind in MECHANISMS.kinds.items():
-        if name not in PRESETS:
-            _show_kind(kind)
-    console.heading("Presets")
-    for name, preset in PRESETS.items():
-        console.entry(name, f"{Mechanism.parse(name)}. {preset.meaning}.")
+    steps = [_about(*one) for one in MECHANISMS.kinds.items() if one[0] not in PRESETS]
+    presets = [
+        _about(name, kind) | {"meaning": f"{Mechanism.parse(name)}. {kind.summary}."}
+        for name, kind in MECHANISMS.kinds.items()
+        if name in PRESETS
+    ]
+    listed = {"Steps (--mechanism); join several with |": steps, "Presets": presets}
+    _show_listed(listed, ("steps", "presets"), json=json)
 
 
-def _show_kind(kind: Kind, more: str = "") -> None:
-    """Print a name and what it stands for, then its parameters with their defaults."""
-    console.entry(kind.example, f"{kind.summary}.{more}")
-    for parameter in kind.parameters:
-        usual = parameter.usual
-        written = parameter.key if usual is None else f"{parameter.key}={usual}"
-        values = "" if parameter.value.words.startswith("a ") else f" ({parameter.value.words})"
-        console.entry(written, f"{parameter.meaning}{values}", indent=4)
+def _about(name: str, kind: Kind, more: str = "") -> dict[str, Any]:
+    """Return what can be named, what it means, and its parameters, as a JSON object."""
+    parameters = [
+        {
+            "key": one.key,
+            "default": one.usual,
+            "meaning": one.meaning,
+            "values": None if one.value.words.startswith("a ") else one.value.words,
+        }
+        for one in kind.parameters
+    ]
+    meaning = f"{kind.summary}.{more}"
+    return {"name": name, "example": kind.example, "meaning": meaning, "parameters": parameters}
+
+
+def _show_listed(
+    listed: Mapping[str, Sequence[Mapping[str, Any]]], keys: Sequence[str], *, json: bool
+) -> None:
+    """Print lists of what can be named, each under its heading; or as JSON under its key."""
+    if json:
+        console.print_json(dict(zip(keys, listed.values(), strict=True)))
+        return
+    for heading, entries in listed.items():
+        console.heading(heading)
+        for about in entries:
+            console.entry(about["example"], about["meaning"])
+            for one in about["parameters"]:
+                usual, values = one["default"], one["values"]
+                written = one["key"] if usual is None else f"{one['key']}={usual}"
+                meaning = one["meaning"] + ("" if values is None else f" ({values})")
+                console.entry(written, meaning, indent=4)

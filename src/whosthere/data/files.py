@@ -200,6 +200,10 @@ def existing(path: Path) -> Path:
         raise FileError(problem, where=path, fix="Check the path")
     if not os.access(path, os.R_OK):
         raise FileError("cannot be read (permission denied)", where=path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise FileError("has a name that is not UTF-8", where=path, fix="Rename it") from error
     return path
 
 

@@ -64,6 +64,21 @@ class StudyResult:
     description: Description
     folder: Path
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the claims and the numbers as a JSON object."""
+        claims = {"claims": self.judgements, "claims_of_ours": self.ours}
+        return {
+            "folder": str(self.folder),
+            **{
+                name: [
+                    {"about": about, "claim": one.claim, "status": one.status.value}
+                    for about, one in judged
+                ]
+                for name, judged in claims.items()
+            },
+            "results": self.results.fill_nan(None).to_dicts(),
+        }
+
 
 class Finished(NamedTuple):
     """An experiment, what of it fits the data, and what the folder of its audit says."""

@@ -67,6 +67,24 @@ class PreparedStudy:
         known = [cost.seconds for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what would be run, and what it is expected to cost, as a JSON object."""
+        return {
+            "dataset": self.dataset.name,
+            "experiments": {
+                experiment.name: {
+                    "settings": [str(one) for one in audit.plan.settings],
+                    "targets": len(audit.plan.targets),
+                    "releases": audit.plan.releases,
+                    "tasks": len(audit.plan.tasks),
+                    "tasks_left": len(audit.left),
+                }
+                for experiment, audit in self.audits.items()
+            },
+            "left_out": [experiment.name for experiment in self.left_out],
+            "seconds_of_one_processor": self.seconds,
+        }
+
     def run(
         self,
         *,

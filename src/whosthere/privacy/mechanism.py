@@ -280,6 +280,13 @@ class Mechanism:
             sentences.append("The true counts are published unchanged.")
         return " ".join(filter(None, sentences))
 
+    @property
+    def in_words(self) -> str:
+        """What is done to the counts in short, such as ``counts of 1 are published as 0``."""
+        sentences = self.describe_steps().rstrip(".").split(". ")
+        clauses = (one.partition(",")[0] for one in sentences)
+        return "; ".join(one[:1].lower() + one[1:] for one in clauses)
+
     def describe_guarantee(self) -> str:
         """Say in public words what noise that cannot be predicted would guarantee."""
         if self.guarantee is not None:

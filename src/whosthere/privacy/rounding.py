@@ -79,11 +79,13 @@ class Suppress(Map):
         return -self.k, 0
 
     def describe(self) -> str:
+        if not self.changes_counts:
+            return "The counts are published unchanged."
         if self.shown == "zero":
-            return f"Counts of {self.k} or fewer are published as 0."
-        if self.withheld is None:
-            return "No count is withheld."
-        which = f"{self.k} or fewer" if self.zeros == "mark" else f"1 to {self.k}"
+            which = f"{self.k} or fewer" if self.k > 1 else "1"
+            return f"Counts of {which} are published as 0."
+        least = "1 to " if self.k > 1 else ""
+        which = f"{self.k} or fewer" if self.zeros == "mark" else f"{least}{self.k}"
         shown = "" if self.zeros == "mark" else " Cells with nobody in them are published as 0."
         return f"Counts of {which} are withheld.{shown}"
 

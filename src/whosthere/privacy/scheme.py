@@ -73,6 +73,11 @@ class TableScheme:
     mechanism: Mechanism
     layout: Layout = ORDINARY
 
+    @property
+    def in_words(self) -> str:
+        """What is done to the counts, and over which cells, in one short public sentence."""
+        return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
+
     def __str__(self) -> str:
         return f"{self.mechanism}" + ("" if self.layout == ORDINARY else f" over {self.layout}")
 
@@ -111,6 +116,11 @@ class Scheme:
     def how(self) -> str:
         """How the tables are made, without the number of people."""
         return " + ".join(map(str, self.tables))
+
+    @property
+    def in_words(self) -> str:
+        """What is done to the counts, in one short public sentence."""
+        return " and ".join(table.in_words for table in self.tables)
 
     def __str__(self) -> str:
         return f"{self.how}, m={self.group_size}"

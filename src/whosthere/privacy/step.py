@@ -189,7 +189,7 @@ class Step(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in one public sentence what this step does."""
+        """Say in one public sentence what this step does, in short before its first comma."""
 
     @property
     def changes_counts(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,7 @@ from whosthere.data.reading.columns import (
     missing,
     parts_of,
 )
+from whosthere.data.reading.source import name_in_file
 from whosthere.data.reading.times import (
     DAY_OR_MONTH,
     SAMPLE_ROWS,
@@ -32,6 +33,7 @@ from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date, timedelta
 
     from whosthere.data.reading.source import Source
@@ -41,7 +43,7 @@ _TOTALS = ("total", "totals", "grandtotal", "sum", "subtotal", "all", "overall",
            "totale", "totaal", "insgesamt", "ensemble")  # fmt: skip
 _MOST_QUOTED = 3
 _DATE = "the date given"
-_AGAIN = re.compile(r"_duplicated_\d+$")
+_WRITTEN = ("region", "time", "count")
 
 
 class Rows(NamedTuple):
@@ -73,8 +75,9 @@ class RowReader:
         is_wide = self.wide
         if is_wide is None:
             named = self.columns.time is not None or self.columns.count is not None
+            written = list(map(name_in_file, source.columns))
             is_wide = not named and any(
-                sum(map(look, source.columns)) >= 2 for look in (looks_like_time, looks_like_clock)
+                sum(map(look, written)) >= 2 for look in (looks_like_time, looks_like_clock)
             )
         rows = self._wide(source) if is_wide else self._long(source)
         if not rows.frame.height:
@@ -95,8 +98,9 @@ class RowReader:
         [form] = find_forms([layout], self.form)
         whole = source.whole()
         table = whole.select(layout.chosen).with_row_index("row")
-        table = table.with_columns(pl.col("region").cast(pl.String))
-        nothing = pl.all_horizontal(pl.col("region", "time", "count").is_null())
+        region = pl.col("region").cast(pl.String)
+        table = table.with_columns(pl.when(region.str.strip_chars() != "").then(region))
+        nothing = table["region"].is_null() & is_empty(table["time"]) & is_empty(table["count"])
         table = table.filter(~nothing)
         total = _is_total(table["region"])
         if table["time"].dtype == pl.String:
@@ -115,13 +119,14 @@ class RowReader:
         if self.form is None and any(map(is_time, times)):
             left = [name for name in times if not is_time(name)]
             times = [name for name in times if is_time(name)]
+        _refuse_repeated(name for name in others if is_time(name_in_file(name)))
         if not times:
             raise missing("time", found, of_counts=True) if others else EmptyError("has no counts")
-        _refuse_repeated(left, times)
         moments, span = self._moments(pl.Series(times))
         table = source.whole()
         expr = joined_ids(parts_of(region, found), table.schema).cast(pl.String)
-        ids = table.select(expr.alias("region")).with_row_index("row")
+        ids = table.select(pl.when(expr.str.strip_chars() != "").then(expr).alias("region"))
+        ids = ids.with_row_index("row")
         total = _is_total(ids["region"])
         noted = table.select(pl.all_horizontal(is_empty(table[time]) for time in times)).to_series()
         if self.regions is not None:
@@ -135,7 +140,7 @@ class RowReader:
         notes = (
             *_totals(int(total.sum()), "row"),
             *_totals(len(totals), "column"),
-            *left_out(ids["region"].filter(noted & ~total)),
+            *left_out(ids.filter(noted & ~total)),
             *([f"left out columns that are no times: {listed(left)}"] if left else ()),
         )
         form = self.form
@@ -170,13 +175,12 @@ def _useless_date() -> InputError:
     return InputError("the table has dates of its own", fix="Leave out the date (`date`)")
 
 
-def _refuse_repeated(left: list[str], times: list[str]) -> None:
-    """Refuse columns of the same time, which the reader numbered."""
-    for name in left:
-        written = _AGAIN.sub("", name)
-        if written in times:
+def _refuse_repeated(names: Iterable[str]) -> None:
+    """Refuse columns of the same time."""
+    for name, times in Counter(map(name_in_file, names)).items():
+        if times > 1:
             raise RecordsError(
-                f"has several columns called {quote(written)}", fix="Name them with their dates"
+                f"has several columns called {quote(name)}", fix="Name them with their dates"
             )
 
 
@@ -185,9 +189,10 @@ def is_empty(column: pl.Series) -> pl.Series:
     return (column.cast(pl.String).str.strip_chars() == "").fill_null(value=True)
 
 
-def left_out(texts: pl.Series) -> tuple[str, ...]:
+def left_out(table: pl.DataFrame) -> tuple[str, ...]:
     """Say which rows hold no count at all; blank ones need not be said."""
-    left = texts.drop_nulls().to_list()
+    written = [pl.col(name).cast(pl.String) for name in _WRITTEN if name in table.columns]
+    left = table.select(pl.coalesce(written)).to_series().drop_nulls().to_list()
     if not left:
         return ()
     shown = ", ".join(map(quote, left[:_MOST_QUOTED])) + (", ..." if left[_MOST_QUOTED:] else "")

@@ -19,6 +19,7 @@ from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
+from whosthere.display import counted
 from whosthere.errors import RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
-USUAL_MARKERS = ("*", "-", ".", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
+_DASHES = ("-", "\u2013", "\u2014", ".")
+USUAL_MARKERS = ("*", *_DASHES, "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
 _BELOW = re.compile(r"<\s*(\d+)")
+_A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 
@@ -80,6 +83,8 @@ class TableReader:
 
     An empty text stands for empty cells, which are 0 otherwise.
     """
+    zeros: tuple[str, ...] = ()
+    """What stands for a count of 0, such as a dash."""
     thousands: str | None = None
     """The mark between thousands, where a comma or point could also stand before decimals."""
     sheet: str | None = None
@@ -108,6 +113,7 @@ class TableReader:
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
+            notes += self._about_dashes(cells)
             epochs = self._epochs(cells["micros"], local, rows.span)
             regions = self.regions or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
@@ -121,13 +127,17 @@ class TableReader:
 
         And what was left out.
         """
-        table, micros = rows.frame, self._micros(rows, source)
-        # Notes below or between the counts have neither a time nor a count.
-        noted = micros.is_null() & is_empty(table["count"])
-        notes = left_out(table["region"].filter(noted))
-        table, micros = table.filter(~noted), micros.filter(~noted)
-        withheld = self._withheld(table["count"])
-        counts = self._counts(table["count"], withheld)
+        table = rows.frame.with_columns(self._micros(rows, source).alias("micros"))
+        table = table.with_columns(self._withheld(table["count"]).alias("withheld"))
+        table = table.with_columns(self._counts(table["count"], table["withheld"]).alias("number"))
+        # Notes between the counts have neither a time nor a count; those below, none to be read.
+        empty = is_empty(table["count"])
+        unread = table["micros"].is_null() & (table["number"].is_null() | empty)
+        below = unread.reverse().cast(pl.Int8).cum_min().reverse() == 1
+        noted = unread & (empty | (below & (not unread.all())))
+        notes = left_out(table.filter(noted))
+        table = table.filter(~noted)
+        micros, withheld, counts = table["micros"], table["withheld"], table["number"]
         for column, bad, problem in (
             ("region", table["region"].is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
@@ -136,7 +146,7 @@ class TableReader:
             if bad.any():
                 first = bad.arg_max() or 0
                 value = table[column][first]
-                found = quote(value) if isinstance(value, str) else value
+                found = quote(value) if isinstance(value, str) else value or "an empty cell"
                 raise RecordsError(
                     f"{found} {problem}",
                     where=source.place(table["row"][first]),
@@ -201,14 +211,38 @@ class TableReader:
     def _withheld(self, column: pl.Series) -> pl.Series:
         text = column.cast(pl.String).str.strip_chars()
         # A mark such as <1 stands for 0 alone, and empty cells do unless they are named as marks.
-        markers = [one for one in self._marks(text) if _largest_behind(one) > 0]
-        return text.is_in([*USUAL_MARKERS, *markers]).fill_null(value="" in markers)
+        named = [one for one in self._marks(text) if _largest_behind(one) > 0]
+        markers = [one for one in (*USUAL_MARKERS, *named) if one not in self.zeros]
+        self._refuse_doubtful_dash(text.filter(text.is_in(markers)).unique().to_list())
+        return text.is_in(markers).fill_null(value="" in markers)
+
+    def _refuse_doubtful_dash(self, found: list[str]) -> None:
+        """Refuse a dash beside another mark, where it mostly stands for nobody."""
+        dash = next((one for one in found if one in _DASHES and one not in self.markers), None)
+        if dash is not None and len(found) > 1:
+            other = next(one for one in found if one != dash)
+            raise RecordsError(
+                f"{dash!r} can stand for a withheld count or for 0, beside {quote(other)}",
+                fix="Say what stands for a withheld count (`markers`) and for 0 (`zeros`)",
+            )
+
+    def _about_dashes(self, cells: pl.DataFrame) -> tuple[str, ...]:
+        """Say that dashes were taken for withheld counts, if nobody said so."""
+        marks = cells.filter("withheld")["marker"].str.strip_chars()
+        dashes = marks.filter(marks.is_in(_DASHES) & ~marks.is_in(list(self.markers)))
+        if dashes.is_empty():
+            return ()
+        times = counted(len(dashes), "time")
+        return (
+            f"{dashes[0]!r} was read as a withheld count {times}. If it stands for 0, say so "
+            "(`zeros`)",
+        )
 
     def _counts(self, column: pl.Series, withheld: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
             return column.fill_null(0).cast(pl.Int64, strict=False)
         text = column.cast(pl.String).str.strip_chars()
-        zeros = ["", *self._marks(text)]
+        zeros = ["", *self._marks(text), *self.zeros]
         empty = withheld | text.is_in(zeros).fill_null(value=True)
         numbers = text.zip_with(~empty, pl.repeat("0", len(text), eager=True))
         return whole_numbers_of(numbers, self.thousands)
@@ -241,6 +275,12 @@ class TableReader:
                     "has a single time", fix="Give the length of an epoch (`epoch_length`)"
                 )
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
+            beyond = length % _A_DAY
+            if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
+                raise RecordsError(
+                    f"its times are {length} apart: the clocks were changed",
+                    fix="Days of 23 or 25 hours cannot be read. Import the other days",
+                )
         first, last = from_micros(times[0]), from_micros(times[-1])
         epochs = Epochs(first, length, (last - first) // length + 1, timezone)
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
@@ -285,10 +325,13 @@ def _check_mechanism(
     hidden = marked["marker"].unique(maintain_order=True).to_list()
     largest = max(map(_largest_behind, hidden), default=0)
     strange = [int(value) for value in impossible(values, mechanism, m)]
-    fits = fitting(values, m, hidden=largest) if strange or hidden else []
-    fix = "Say which mechanism was really used (`mechanism`)" + (
-        f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
-    )
+
+    def fix() -> str:
+        fits = fitting(values, m, hidden=largest)
+        return "Say which mechanism was really used (`mechanism`)" + (
+            f"; these would fit: {', '.join(fits)}" if fits else ", or correct the counts"
+        )
+
     numbers = [value for value in strange if value != WITHHELD]
     if numbers:
         bad = cells.filter(pl.col("count").is_in(numbers) & ~pl.col("withheld"))
@@ -296,7 +339,7 @@ def _check_mechanism(
         raise RecordsError(
             f"{said(bad['count'][0])} cannot come from {mechanism}{others}",
             where=source.place(bad["row"][0]),
-            fix=fix,
+            fix=fix(),
         )
     if hidden and not withholds(mechanism, largest, m):
         marker = next(one for one in hidden if _largest_behind(one) == largest)
@@ -304,5 +347,5 @@ def _check_mechanism(
         raise RecordsError(
             f"{quote(marker.strip())} stands for a withheld count, and {mechanism} {would}",
             where=source.place(marked.filter(pl.col("marker") == marker)["row"][0]),
-            fix=fix,
+            fix=fix(),
         )

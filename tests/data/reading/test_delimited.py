@@ -96,4 +96,7 @@ def test_degrees_and_whole_numbers():
     with pytest.raises(RecordsError, match="'1,234' can be a whole number"):
         whole_numbers_of(pl.Series(["1,234"]), None)
     assert whole_numbers_of(pl.Series(["1.234", "x"]), ".").to_list() == [1.234 * 1000, None]
-    assert whole_numbers_of(pl.Series(["1.234"]), None).to_list() == [None]
+    assert whole_numbers_of(pl.Series(["31.000", "4"]), ".").to_list() == [31_000, 4]
+    assert whole_numbers_of(pl.Series(["31.000", "4"]), ",").to_list() == [31, 4]
+    with pytest.raises(RecordsError, match=r"'31\.000' can be a whole number"):
+        whole_numbers_of(pl.Series(["31.000", "4"]), None)

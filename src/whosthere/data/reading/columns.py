@@ -270,6 +270,8 @@ class _Finder:
             return self._point()
         found = self.source.columns
         name = self.columns.require(role, found, of_counts=self.of_counts)
+        if role == "count":
+            return {role: (name, self._single(name))}
         return {role: (name, joined_ids(parts_of(name, found), self.source.schema))}
 
     def _name(self, role: str) -> str | None:
@@ -317,7 +319,8 @@ class _Finder:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date "
                 f"(found {listed(showable(found))})",
-                fix="Say which column holds the date (`columns.date`)",
+                fix="Say which column holds the date (`columns.date`)"
+                + (", or which day it is (`date`)" if self.of_counts else ""),
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
 
@@ -357,7 +360,7 @@ def joined_ids(names: Sequence[str], schema: Mapping[str, pl.DataType]) -> pl.Ex
         kind, values = schema[name], single_values(name, schema)
         if kind == pl.Binary:
             values = values.bin.encode("hex")
-        elif kind == pl.String or kind.is_float() or kind.is_decimal():
+        elif not kind.is_integer():
             values = values.map_batches(plain_ids, return_dtype=pl.String(), is_elementwise=True)
         parts.append(values)
     if len(parts) == 1:
@@ -431,14 +434,11 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
     the former where `thousands` says so, or where a number with two of them proves it, and refused
     otherwise.
     """
-    plain = _whole(text)
-    if plain.null_count() == text.null_count():
-        return plain
     spaced = text.str.replace_all(_SURE_MARKS, "")
     for mark in (",", "."):
         group = rf"^-?\d{{1,3}}(?:\{mark}\d{{3}})+$"
         grouped = spaced.str.contains(group).fill_null(value=False)
-        if not grouped.any() or (mark == "." and thousands is None and not _several(spaced, mark)):
+        if not grouped.any() or (mark == "." and thousands == ","):
             continue
         if thousands != mark and not _several(spaced, mark):
             raise RecordsError(

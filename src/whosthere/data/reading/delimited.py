@@ -261,20 +261,8 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
             and "\0" not in text
             and _n_columns_by_polars(header, separator) == len(fields)
         ),
-        notes=tuple(_notes(stored, None if is_utf8 else found)),
+        notes=() if is_utf8 else (f"{path.name} was read as {_ENCODING_NAMES.get(found, found)}",),
     )
-
-
-def _notes(stored: Stored, encoding: str | None) -> Iterator[str]:
-    path = stored.path
-    if encoding is not None:
-        yield f"{path.name} was read as {_ENCODING_NAMES.get(encoding, encoding)}"
-    if stored.member is None and not stored.magic.startswith((GZIP, ZSTD)):
-        with path.open("rb") as file:
-            # Two bytes: each character of UTF-16 has as many.
-            file.seek(-min(2, path.stat().st_size), io.SEEK_END)
-            if not set(file.read()) & set(b"\r\n"):
-                yield f"{path.name} does not end with a line end: its last row may be cut"
 
 
 # The lines before the records of a GeoLife or OziExplorer track.

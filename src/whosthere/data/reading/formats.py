@@ -6,14 +6,13 @@ Points in Parquet files are well-known binary (WKB), as GeoParquet and PostGIS w
 from __future__ import annotations
 
 import json
-from collections import Counter
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.source import FrameSource, Stored, empty, readable
+from whosthere.data.reading.source import FrameSource, Stored, distinct_names, empty, readable
 from whosthere.errors import (
     EmptyError,
     InputError,
@@ -88,8 +87,10 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
         raise RecordsError(
             "is no workbook that can be read", where=path, fix="Save the table as CSV"
         ) from error
-    if not cells.width or cells.height < header_row:
+    if not cells.width:
         raise empty(path)
+    if cells.height < header_row:
+        raise EmptyError(f"has fewer than {header_row} rows", where=path)
     # Dates are times at midnight, and times of day are those of a day before all others.
     cells = cells.with_columns(
         pl.all()
@@ -98,7 +99,7 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
     )
     header, table = cells.row(header_row - 1), cells.slice(header_row)
     used = [i for i, name in enumerate(header) if name or table[:, i].null_count() < table.height]
-    named = _distinct([header[i] or f"column {i + 1}" for i in used])
+    named = distinct_names([header[i] or "" for i in used])
     table = table[:, used].rename(dict(zip(table[:, used].columns, named, strict=True)))
     several = len(names) > 1 and sheet is None
     return FrameSource(
@@ -118,16 +119,6 @@ def _sheet_number(sheet: str, names: list[str]) -> int:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
         return int(sheet) - 1
     raise RecordsError(f"has no sheet {quote(sheet)}", fix=suggestion(sheet, names))
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Add a number to names that came before, as is done for text tables."""
-    before: Counter[str] = Counter()
-    distinct = []
-    for name in names:
-        distinct.append(f"{name}_duplicated_{before[name] - 1}" if before[name] else name)
-        before[name] += 1
-    return distinct
 
 
 _SCALARS = (str, int, float, bool)

@@ -238,9 +238,13 @@ def _only_visited_regions(rows: Traces) -> Traces:
 
 
 _MOST_GAPS = 6
+_AROUND = r"""^[\s"']+|[\s"']+$"""
 # How ids of one person or place may differ between two files, and what to do if they are the same.
 _ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
-    "spaces around them": (lambda ids: ids.str.strip_chars(), "remove the spaces"),
+    "spaces or quotes around them": (
+        lambda ids: ids.str.replace_all(_AROUND, ""),
+        "remove these",
+    ),
     "leading zeros or a plus": (
         lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
         "write them alike",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -20,7 +22,7 @@ from whosthere.data.reading.times import looks_like_time
 from whosthere.errors import FileError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 _TEXTS = (".csv", ".tsv", ".csv.gz", ".csv.zst")
 _ZIP = ".zip"
@@ -41,13 +43,13 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[Path],
     *,
     encoding: str | None = None,
     user_from_path: bool = False,
     skipped: list[InputError] | None = None,
 ) -> tuple[list[Source], list[str]]:
-    """Open a file, or every readable file of a folder and its subfolders in name order.
+    """Open a file, or every readable file of a folder and its subfolders in name order; or several.
 
     Folders called ``name=value``, as databases write them, give their files a column of that name.
     With `user_from_path`, the first folder below (or the file's own name) is the column
@@ -57,6 +59,10 @@ def open_sources(
     -------
     The tables, and the names of the files in the folder whose extension is unknown.
     """
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
+        opened = [open_sources(one, **how) for one in path]
+        return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
     path = existing(Path(path))
     is_folder = path.is_dir()
     sources: list[Source] = []
@@ -133,9 +139,15 @@ def _open(
 
 
 def _open_one(stored: Stored, ending: str, encoding: str | None) -> Source:
+    source: Source
     if ending == ".csv":
-        return open_delimited(stored, encoding=encoding)
-    return _OPENERS[ending](stored)
+        source = open_delimited(stored, encoding=encoding)
+    else:
+        source = _OPENERS[ending](stored)
+    if source.row_word != "line" or not stored.has_open_end:
+        return source
+    note = f"{stored.path.name} does not end with a line end: its last row may be cut"
+    return replace(source, notes=(*source.notes, note))
 
 
 def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None) -> list[Source]:
@@ -155,10 +167,12 @@ def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None
         if ending is None or ending == _ZIP:
             not_read.append(name)
             continue
-        with skipping(skipped), readable(path / name):
+        # A member may be named like a file elsewhere.
+        shown = path / name.lstrip("/")
+        with skipping(skipped), readable(shown):
             if not member.file_size:
-                raise empty(path / name)
-            stored = Stored(path / name, partial(_open_member, path, name))
+                raise empty(shown)
+            stored = Stored(shown, partial(_open_member, path, name))
             sources.append(_open_one(stored, ending, encoding))
     if not sources and len(skipped or ()) == n_skipped:
         raise RecordsError("is a zip file without tables", where=path, fix=f"Expected: {_EXPECTED}")

@@ -10,7 +10,7 @@ from whosthere.data.files import existing
 from whosthere.data.reading.delimited import open_delimited
 from whosthere.data.reading.formats import open_workbook
 from whosthere.data.reading.opening import only_table, open_sources
-from whosthere.data.reading.source import ZSTD, FrameSource, Stored, readable
+from whosthere.data.reading.source import ZSTD, FrameSource, Stored, name_in_file, readable
 from whosthere.errors import EmptyError, InputError, RecordsError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _below_titles(stored: Stored, header_row: int, encoding: str | None) -> Sour
 def _refuse_titles(source: Source) -> None:
     """Refuse a table whose first row fills far fewer columns than rows below it."""
     head = source.head(_ROWS_LOOKED_AT)
-    named = sum(not name.startswith("column ") for name in source.columns)
+    named = sum(bool(name_in_file(name).strip()) for name in source.columns)
     filled = [sum(cell is not None for cell in row) for row in head.rows()]
     most = max(filled, default=0)
     if 2 * named > most:

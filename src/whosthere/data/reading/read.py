@@ -159,7 +159,7 @@ class Filters:
 
 
 def read_records(
-    path: str | os.PathLike[str] | Query,
+    path: str | os.PathLike[str] | Sequence[Path] | Query,
     *,
     partition: Partition,
     epoch_length: timedelta = timedelta(hours=1),
@@ -180,8 +180,8 @@ def read_records(
     Parameters
     ----------
     path
-        A file, or a folder of files: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or zip files
-        of these. Or a `Query` of a database.
+        A file, a folder of files, or several: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or
+        zip files of these. Or a `Query` of a database.
     partition
         How places become regions.
     epoch_length

@@ -60,6 +60,16 @@ class Stored:
         """The file, or the member of an archive in memory."""
         return self.path if self.member is None else io.BytesIO(self.read())
 
+    @property
+    def has_open_end(self) -> bool:
+        """Whether the last line of a text has no line end, if that can be told without reading."""
+        if self.member is not None or self.magic.startswith((GZIP, ZSTD)):
+            return False
+        with self._packed() as file:
+            # Two bytes: each character of UTF-16 has as many.
+            file.seek(-min(2, self.path.stat().st_size), io.SEEK_END)
+            return not set(file.read()) & set(b"\r\n")
+
     def _packed(self) -> IO[bytes]:
         return self.path.open("rb") if self.member is None else self.member()
 

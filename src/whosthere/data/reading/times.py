@@ -354,7 +354,9 @@ def clock_text(text: pl.Expr) -> pl.Expr:
     """Return the same as an expression over a column of text."""
     first = text.str.strip_chars().str.replace(_SPAN, "$1")
     marked = first.str.replace(_HOUR_WITH_MARK, "$1:${2}").str.replace(":$", ":00")
-    return marked.str.replace(rf"({_HOUR_OF_DAY[:-1]})$", "$1:00")
+    clock = marked.str.replace(rf"({_HOUR_OF_DAY[:-1]})$", "$1:00")
+    # A date without a time of day is not one at midnight.
+    return pl.when(clock != "").then(clock)
 
 
 def span_of(texts: pl.Series) -> timedelta | None:
@@ -366,8 +368,10 @@ def span_of(texts: pl.Series) -> timedelta | None:
         clocks_of(ends[name]).str.split(":").list.eval(pl.element().cast(pl.Int64)).list
         for name in ends.columns
     )
-    minutes = (last.get(0) * 60 + last.get(1) - first.get(0) * 60 - first.get(1)) % (24 * 60)
-    if minutes.n_unique() != 1 or not minutes[0]:
+    minutes = last.get(0) * 60 + last.get(1) - first.get(0) * 60 - first.get(1)
+    # To midnight is to 24:00.
+    minutes = pl.select(pl.when(minutes > 0).then(minutes).otherwise(minutes + 24 * 60)).to_series()
+    if minutes.n_unique() != 1:
         raise RecordsError(
             "its hours are spans of different lengths", fix="Give hours of one length"
         )
@@ -376,7 +380,8 @@ def span_of(texts: pl.Series) -> timedelta | None:
 
 def looks_like_clock(text: str) -> bool:
     """Tell whether a name is a time of day, or an hour from 0 to 23."""
-    return bool(re.match(_CLOCK, clocks_of(pl.Series([text]))[0]))
+    forms = (_CLOCK, _SPAN, _HOUR_WITH_MARK, _HOUR_OF_DAY)
+    return any(re.match(form, text.strip()) for form in forms)
 
 
 def holds_dates(sample: pl.Series) -> bool:
@@ -387,7 +392,8 @@ def holds_dates(sample: pl.Series) -> bool:
         sample = sample.cast(pl.String)
     if sample.dtype != pl.String:
         return False
-    return _mostly(sample.str.strip_chars().drop_nulls().str.contains(_DATE))
+    text = sample.str.strip_chars().drop_nulls()
+    return _mostly(text.filter(text != "").str.contains(_DATE))
 
 
 def _mostly(marked: pl.Series) -> bool:

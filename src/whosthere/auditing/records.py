@@ -1,0 +1,97 @@
+"""Records in place of traces, where nothing has to be asked about them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from glob import glob, has_magic
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar
+
+from whosthere.auditing.store import KEPT
+from whosthere.data.files import existing, read_metadata
+from whosthere.data.reading.partition import RegionIds
+from whosthere.data.reading.read import read_records
+from whosthere.display import counted
+from whosthere.errors import FileError, InputError, listed, quote
+from whosthere.progress import progress
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from whosthere.data.traces import Traces
+
+
+class UnclearRecordsError(InputError):
+    """Records about which something has to be said before they can be read."""
+
+    command: ClassVar[str] = "ingest"
+
+    def __init__(self, error: InputError) -> None:
+        fix = "" if error.fix is None else f"{error.fix.rstrip('.')}. "
+        first = "Read them with `whosthere ingest` first, which has options for that, and audit "
+        super().__init__(error.problem, where=error.where, fix=f"{fix}{first}the traces")
+
+
+@contextmanager
+def traces_file(
+    given: str | os.PathLike[str] | Sequence[Path], console: Console | None = None
+) -> Iterator[tuple[Path, Traces | None]]:
+    """Give a file of traces, and the traces if they were made of records just now.
+
+    Records are files, folders or a pattern such as ``records/*.csv``. The file that is made of
+    them is there for as long as it is needed.
+    """
+    paths = _paths(given)
+    if len(paths) == 1 and _is_ours(paths[0]):
+        yield paths[0], None
+        return
+    try:
+        with progress(console) as move:
+            traces = read_records(paths, partition=RegionIds(None), progress=move)
+    except FileError:
+        raise
+    except InputError as error:
+        raise UnclearRecordsError(error) from error
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / KEPT
+        traces.save(path)
+        yield path, traces
+
+
+def what_was_read(traces: Traces) -> Iterator[str]:
+    """Say what records held, which columns were read, and all that must not be overlooked."""
+    ledger = traces.ledger
+    if ledger is None:
+        return
+    columns = ", ".join(f"{role} from {quote(name)}" for role, name in ledger.columns.items())
+    yield (
+        f"Read {counted(ledger.records_read, 'record')} of {ledger.users_read:,} people ({columns})"
+        f": {counted(ledger.visits, 'visit')}, {counted(len(traces.regions), 'region')}, "
+        f"{traces.epochs}."
+    )
+    for entry in ledger.entries:
+        yield f"Dropped {counted(entry.records, 'record')}: {entry.reason}."
+    yield from (f"Note: {note}." for note in ledger.notes)
+    if ledger.not_read:
+        yield f"Skipped: unknown extension: {listed(ledger.not_read)}"
+
+
+def _paths(given: str | os.PathLike[str] | Sequence[Path]) -> list[Path]:
+    if not isinstance(given, str):
+        return [*given] if isinstance(given, list | tuple) else [Path(given)]  # type: ignore[arg-type]
+    if Path(given).exists() or not has_magic(given):
+        return [Path(given)]
+    found = [Path(one) for one in sorted(glob(given, recursive=True))]  # noqa: PTH207 - any path
+    if not found:
+        raise FileError("matches no file", where=given, fix="Check the pattern")
+    return found
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a file was written by whosthere; if it holds no traces, it is refused later."""
+    existing(path)
+    return path.suffix == ".parquet" and path.is_file() and read_metadata(path) is not None

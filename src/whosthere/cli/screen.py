@@ -1,0 +1,290 @@
+"""What is shown of verdicts: the first screen of an audit or a search, and the details of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isinf
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from whosthere.cli import console
+from whosthere.display import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.verdict import Verdict
+    from whosthere.inference.finding import Finding
+
+HEADS = {
+    "auc": "mean AUC",
+    "pooled_auc": "AUC, all",
+    "accuracy": "accuracy",
+    "tpr_at_fpr_1pct": "TPR at 1% FPR",
+    "share_auc_90": "AUC >= 0.9",
+    "empirical_eps": "eps",
+}
+"""What the metrics of an audit are called in the heads of columns of a terminal."""
+HEADS_OF_UTILITY = {
+    "visits_kept": "visits kept",
+    "cells_kept": "cells kept",
+    "relative_error": "relative error",
+    "pattern_correlation": "pattern correlation",
+}
+_IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
+WHAT_FINDS_MEANS = (
+    '"finds": how many of the people in a release the best attack names, while it wrongly names 1 '
+    "in 100 of those who are not in it."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the first screen says of one protection; `note` stands after its name."""
+
+    verdict: Verdict
+    findings: Sequence[Finding]
+    policy: Policy
+    name: str
+    note: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The decision and the protection, whom it leaves to be found, and what it leaves."""
+        from whosthere.reporting.words import outcome
+
+        label = outcome(self.verdict)
+        said = (*(() if label == "useless" else self.verdict.remark), self.note)
+        name = " ".join((self.name, *(f"({one})" for one in said if one)))
+        return label.upper(), name, self._found, self._risk, self._left
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """What is done to the counts; and why, if the decision is not plainly yes or no."""
+        is_plain = self.verdict.decision == "reject" or not (
+            self.verdict.useless or self.verdict.decision == "cannot tell"
+        )
+        why = () if is_plain else self.verdict.reasons[:1]
+        return tuple(filter(None, (self.verdict.protection, *why)))
+
+    @property
+    def _found(self) -> str:
+        """The people whom the best attack finds at a false-alarm rate of 1 %, with an interval."""
+        from whosthere.auditing.reasons import FOUND, estimate_of
+
+        best = max(self._of_attacks(FOUND), key=estimate_of, default=None)
+        if best is None or best.estimate is None:
+            return "finds: not known"
+        size = self.verdict.group_size
+        # A release holds other people too, so that a number of them all would be made up.
+        is_share = size is None or self.verdict.who is not None
+        unit, of = (100, " %") if is_share else (size or 0, f" of {size:,}")
+
+        def people(share: float) -> str:
+            return f"{share * unit:,.{1 if is_share else 0}f}"
+
+        span = f"guessing {unit / 100:,.1f}".removesuffix(".0")
+        if best.low is not None and best.high is not None:
+            span = f"{people(best.low)} to {people(best.high)}; {span}"
+        return f"finds {people(best.estimate)}{of} ({span})"
+
+    @property
+    def _risk(self) -> str:
+        """The first limit that decides, and the attack that comes closest to it."""
+        from whosthere.auditing.reasons import number
+        from whosthere.inference.vocabulary import METRICS
+
+        rejects, accepts = (self.verdict.decision == one for one in ("reject", "accept"))
+        found = [
+            (limit, one, one.at_least if rejects else one.at_most)
+            for limit in self.policy.limits
+            for one in self._of_attacks(limit.metric)
+            if one.estimate is not None
+        ]
+        beyond = [one for one in found if accepts or one[2] > one[0].most] or found
+        own = [one for one in beyond if one[0] == beyond[0][0]]
+        if not own:
+            return ""
+        limit, closest, end = max(own, key=itemgetter(2))
+        words = _IN_SHORT.get(limit.metric) or METRICS[limit.metric].words
+        value = number(closest.estimate or 0.0, limit, 2)
+        up_to = "" if rejects or accepts or isinf(end) else f" (up to {number(end, limit, 2)})"
+        return f"{words} {value}{up_to}, limit {limit.most:.2f}"
+
+    @property
+    def _left(self) -> str:
+        pattern = self.verdict.left.get("pattern_correlation")
+        return "" if pattern is None else f"pattern {pattern:.2f}"
+
+    def _of_attacks(self, metric: str) -> list[Finding]:
+        from whosthere.inference.vocabulary import NOT_ATTACKS
+
+        return [one for one in self.findings
+                if one.metric == metric and one.attack not in NOT_ATTACKS]  # fmt: skip
+
+
+def show_lines(lines: Sequence[Line]) -> None:
+    """Print a line for each protection, or a few where the terminal is narrow."""
+    rows = [line.cells for line in lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    fits = not console.out.is_terminal or sum(widths) + 2 * len(widths) <= console.out.width
+    console.say("")
+    for line, (label, *cells) in zip(lines, rows, strict=True):
+        place, *others = widths
+        shown = cells if fits else cells[:1]
+        padded = (cell.ljust(width) for cell, width in zip(shown, others, strict=False))
+        about = "  ".join(padded).rstrip()
+        console.verdict(label, about, useless=line.verdict.useless, width=place)
+        indent = place + 4 if fits else 4
+        if not fits:
+            console.side_by_side([cell for cell in cells[1:] if cell], indent=indent)
+        for said in line.below:
+            console.beneath(said, indent=indent)
+    console.say("")
+
+
+def show_audit(
+    result: AuditResult, *, details: bool = False, explain: bool = False, named: bool = False
+) -> None:
+    """Print what an audit found, the first screen last, so that it is what a terminal shows.
+
+    Named targets have a line each.
+    """
+    if details:
+        _show_details(result)
+    if explain:
+        _show_legend()
+    if named:
+        _show_named_targets(result)
+    _show_first_screen(result)
+    if result.folder is not None:
+        from whosthere.auditing.store import NOTE
+        from whosthere.reporting.report import REPORT
+
+        console.say(
+            f"The report is {result.folder / REPORT}. The folder {result.folder} is private: its "
+            f"{NOTE} says which files may leave the house. More: whosthere inspect {result.folder}"
+        )
+
+
+def _show_first_screen(result: AuditResult) -> None:
+    """Print a line for each protection, then what these rest on."""
+    short = [one.setting.replace(f", m={one.group_size}", "") for one in result.verdicts]
+    distinct = len(set(short)) == len(short)
+    show_lines(
+        [
+            Line(
+                verdict,
+                [one for one in result.findings if one.setting == verdict.setting],
+                result.policy,
+                name if distinct else verdict.setting,
+            )
+            for verdict, name in zip(result.verdicts, short, strict=True)
+        ]
+    )
+    console.say(" ".join(_rests_on(result)), WHAT_FINDS_MEANS)
+
+
+def _rests_on(result: AuditResult) -> Iterable[str]:
+    from whosthere.inference.vocabulary import NOT_ATTACKS
+
+    names = [one.attack for one in result.findings if one.attack not in NOT_ATTACKS]
+    attacks = list(dict.fromkeys(names))
+    sizes = sorted({one.group_size for one in result.verdicts if one.group_size is not None})
+    chosen = result.choice or "it is not known how they were chosen"
+    by = f"{attacks[0]} alone" if len(attacks) == 1 else counted(len(attacks), "attack")
+    groups = " and ".join(f"{size:,}" for size in sizes)
+    who = "1 person" if result.n_targets == 1 else f"{result.n_targets:,} people"
+    yield f"{who} attacked, {chosen}; groups of {groups}; {by}."
+    look = max((one.look for one in result.verdicts), default=1)
+    if look > 1:
+        yield f"This is look {look}."
+    yield f"Judged by the policy {result.policy.name!r}."
+    if result.trusted:
+        yield "All controls passed."
+    elif result.trusted is None:
+        yield "There was no control, so nothing shows that the audit itself is sound."
+
+
+def _show_details(result: AuditResult) -> None:
+    """Print tables, reasons and guarantees for each setting, and what would help."""
+    from whosthere.reporting.words import outcome
+
+    for verdict in result.verdicts:
+        console.say("")
+        console.verdict(outcome(verdict), verdict.headline, useless=verdict.useless)
+        if verdict.protection:
+            console.beneath(verdict.protection, indent=4)
+        _show_findings([one for one in result.findings if one.setting == verdict.setting])
+        console.say(*verdict.reasons)
+        console.say(*verdict.guaranteed, begin="Guaranteed: ")
+        console.say(*verdict.meaning, begin="Meaning: ")
+    console.say("")
+    _show_what_if(result)
+    console.say("All numbers with 95 % intervals.")
+    console.say(*result.cautions, begin="Note: ")
+
+
+def _show_legend() -> None:
+    """Explain each number that an audit shows."""
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
+
+    for words, explanation in glossary([*HEADS, CEILING, GUARANTEE, UTILITY, *HEADS_OF_UTILITY]):
+        console.say(f"- {words}: {explanation}")
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    """Print what the attacks reach in one setting, then what bounds them all and what is left."""
+    from whosthere.auditing.result import shown
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, UTILITY
+
+    found = {(one.attack, one.metric): one for one in findings}
+    lines = dict.fromkeys(one.attack for one in findings)
+    attacks = [line for line in lines if line not in NOT_ATTACKS]
+    attacks += [line for line in (CEILING, GUARANTEE) if line in lines]
+    rows = [
+        [attack, *(shown(found.get((attack, metric)), between="\n") for metric in HEADS)]
+        for attack in attacks
+    ]
+    console.table("", ("attack", *HEADS.values()), rows)
+    if UTILITY in lines:
+        left = [shown(found.get((UTILITY, name)), between="\n") for name in HEADS_OF_UTILITY]
+        console.table("Left to publish", tuple(HEADS_OF_UTILITY.values()), [left])
+
+
+def _show_what_if(result: AuditResult) -> None:
+    from whosthere.auditing.result import shown
+
+    rows = [
+        (
+            one.setting,
+            one.change,
+            *(shown(found, between="\n") for found in (one.before, one.after)),
+            *(kept.get("cells_kept") for kept in (one.utility_before, one.utility_after)),
+        )
+        for one in result.what_if
+    ]
+    if rows:
+        console.table(
+            "What if (likelihood-ratio on a few releases; nothing is judged by it)",
+            ("setting", "change", "mean AUC", "after", "cells kept", "after"),
+            rows,
+        )
+
+
+def _show_named_targets(result: AuditResult) -> None:
+    """Print a line for each target that was asked for by name, by number and not by name."""
+    from whosthere.inference.vocabulary import CEILING
+
+    numbers = {row: i for i, row in enumerate(result.plan["targets"], start=1)}
+    columns = ("setting", "attack", "auc", "accuracy", "releases")
+    rows = [
+        (numbers[row["target"]], *(row[name] for name in columns))
+        for row in result.targets.iter_rows(named=True)
+        if row["attack"] != CEILING
+    ]
+    rows.sort(key=lambda row: row[0])
+    title = "Named targets, in the order given (no intervals: one person each)"
+    console.table(title, ("target", "setting", "attack", "AUC", "accuracy", "releases"), rows)
