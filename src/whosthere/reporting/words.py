@@ -9,9 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from whosthere.errors import SpecError
 from whosthere.inference.vocabulary import METRICS
-from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
@@ -40,14 +38,10 @@ def outcome(verdict: Verdict) -> str:
     return "useless" if verdict.decision == "accept" and verdict.useless else verdict.decision
 
 
-@cache
-def plain_words(setting: str) -> str:
-    """Say what is done to the counts; nothing where the protection is not of our own kinds."""
-    spec = setting.rpartition(", m=")[0] or setting
-    try:
-        return Mechanism.parse(spec).describe_steps()
-    except SpecError:
-        return ""
+def plain_words(verdict: Verdict) -> str:
+    """Say what is done to the counts in a sentence; nothing if the verdict does not say it."""
+    done = verdict.protection
+    return f"{done[0].upper()}{done[1:]}." if done else ""
 
 
 def visible(text: str) -> str:
