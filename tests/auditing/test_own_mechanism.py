@@ -123,6 +123,11 @@ def test_names_that_mean_something_else_are_refused(name):
         own("suppress(k=1)", name="mine")
 
 
+def test_a_bare_function_is_refused_with_the_way_to_wrap_it():
+    with pytest.raises(SpecError, match=r"Wrap it: wt.mechanisms.own\("):
+        AuditOptions.of(mechanisms=[shift], group_sizes=M)
+
+
 def test_two_functions_of_one_name_are_refused():
     others = [own(lambda counts, m, rng: counts, name="shift", then="suppress(k=1)"), MINE]
     with pytest.raises(SpecError, match="both called shift"):
