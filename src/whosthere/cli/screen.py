@@ -111,7 +111,8 @@ class Line:
         words = _IN_SHORT.get(limit.metric) or METRICS[limit.metric].words
         value = number(closest.estimate or 0.0, limit, 2)
         up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
-        return f"{words} {value}{up_to}, limit {limit.most:.2f}"
+        most = f"{limit.most:.2f}" if round(limit.most, 2) == limit.most else f"{limit.most:g}"
+        return f"{words} {value}{up_to}, limit {most}"
 
     @property
     def _left(self) -> str:
