@@ -282,6 +282,16 @@ def test_a_run_folder_can_be_extended_from_its_own_traces(records, tmp_path, who
     assert json.loads(whosthere("inspect", run, "--json")[1])["verdicts"][0]["look"] == 2
 
 
+@pytest.mark.parametrize("given", ["empty.csv", "mixed", "nothing*.csv", "gone.csv"])
+def test_what_no_option_would_help_is_not_sent_to_ingest(tmp_path, whosthere, given, traces):
+    (tmp_path / "empty.csv").touch()
+    inputs = [traces, tmp_path / "empty.csv"] if given == "mixed" else [tmp_path / given]
+    code, _, said = whosthere("audit", *inputs, *QUICK, "-M", "raw", "--out", tmp_path / "run")
+    assert code == 2
+    assert "ingest" not in said
+    assert said.count("\n") == 1
+
+
 def test_what_matches_nothing_is_refused(tmp_path):
     with pytest.raises(wt.InputError, match="matches no file"):
         wt.audit(str(tmp_path / "*.csv"), mechanisms="raw", group_size=20)

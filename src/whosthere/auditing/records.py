@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
@@ -17,7 +18,6 @@ from whosthere.errors import FileError, InputError, listed, quote
 from whosthere.progress import progress
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console
@@ -48,9 +48,12 @@ def traces_file(
     them is there for as long as it is needed. The folder `out` must not lie among them, where it
     would be read as records when the audit resumes.
     """
-    paths = _paths(given)
-    if len(paths) == 1 and _is_ours(paths[0]):
-        yield paths[0], None
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    paths = [path for one in several for path in _matching(str(one))]
+    for path in filter(_is_ours, paths):
+        if len(paths) > 1:
+            raise FileError("is no file of records", where=path, fix="Name traces alone")
+        yield path, None
         return
     if out is not None and set(map(Path.resolve, paths)) & {*Path(out).resolve().parents}:
         fix = "Name a folder outside of them"
@@ -58,10 +61,11 @@ def traces_file(
     try:
         with progress(console) as move:
             traces = read_records(paths, partition=RegionIds(None), progress=move)
-    except FileError:
-        raise
     except InputError as error:
-        raise UnclearRecordsError(error) from error
+        # What can be said with an option is named in backquotes.
+        if "`" in (error.fix or ""):
+            raise UnclearRecordsError(error) from error
+        raise
     with TemporaryDirectory() as folder:
         path = Path(folder) / KEPT
         traces.save(path)
@@ -86,9 +90,8 @@ def what_was_read(traces: Traces) -> Iterator[str]:
         yield f"Skipped: unknown extension: {listed(ledger.not_read)}"
 
 
-def _paths(given: str | os.PathLike[str] | Sequence[Path]) -> list[Path]:
-    if not isinstance(given, str):
-        return [*given] if isinstance(given, list | tuple) else [Path(given)]  # type: ignore[arg-type]
+def _matching(given: str) -> list[Path]:
+    """Return the one path that a text names, or all that match it."""
     if Path(given).exists() or not has_magic(given):
         return [Path(given)]
     found = [Path(one) for one in sorted(glob(given, recursive=True))]  # noqa: PTH207 - any path
