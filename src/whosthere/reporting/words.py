@@ -40,14 +40,12 @@ def outcome(verdict: Verdict) -> str:
     return "useless" if verdict.decision == "accept" and verdict.useless else verdict.decision
 
 
-@cache
-def plain_words(setting: str) -> str:
-    """Say what is done to the counts; nothing where the protection is not of our own kinds."""
-    spec = setting.rpartition(", m=")[0] or setting
+def plain_words(verdict: Verdict) -> str:
+    """Say what is done to the counts; in short where the protection is not of our own kinds."""
     try:
-        return Mechanism.parse(spec).describe_steps()
+        return Mechanism.parse(verdict.setting.rpartition(", m=")[0]).describe_steps()
     except SpecError:
-        return ""
+        return shortened(verdict.protection)
 
 
 def visible(text: str) -> str:

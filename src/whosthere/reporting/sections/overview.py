@@ -58,7 +58,7 @@ class Card(NamedTuple):
         """Return the card of a verdict."""
         shown_as = outcome(verdict)
         remark = "" if shown_as == "useless" else " ".join(verdict.remark)
-        done = plain_words(verdict.setting)
+        done = plain_words(verdict)
         return cls(number, verdict, shown_as, remark, done, _headline(verdict, found))
 
 
@@ -255,7 +255,7 @@ def _settings_table(verdicts: Sequence[Verdict], found: Lookup, policy: Policy) 
     )
     rows = (
         (
-            parts.protection_cell(i, verdict.setting)._replace(detail=plain_words(verdict.setting)),
+            parts.protection_cell(i, verdict.setting)._replace(detail=plain_words(verdict)),
             *(verdict, _found_cell(verdict, found)),
             *(found.find(verdict.setting, UTILITY, metric) for metric in _LEFT),
             *(found.largest(verdict.setting, metric) for metric in shown),
