@@ -22,8 +22,16 @@ ALONE = QUICK | {"workers": 1, "what_if": False}
 THREE_LINES = """
 import whosthere as wt
 result = wt.audit("traces.parquet", mechanisms=["suppress(k=1)", "laplace(eps=1)"], group_size=40,
-                  attacks="likelihood-ratio", targets=3, releases=4, workers=WORKERS)
+                  attacks="likelihood-ratio", targets=3, releases=4, workers=2)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +65,14 @@ def _scores(result):
 # The three lines
 
 
-def test_the_three_lines_work_in_a_plain_script(folder, full):
-    """Without a guard: workers must not run the script again. With more than one of them here only
-    if everything is tried; otherwise where a script has an attack of its own."""
+@pytest.mark.full
+def test_the_three_lines_work_in_a_plain_script(folder):
+    """Without a guard: workers must not run the script again. In an ordinary run, a script with an
+    attack of its own shows that."""
     script = folder / "script.py"
     script.write_text(
         "print('begun')\n"
-        + THREE_LINES.replace("WORKERS", "2" if full else "1")
+        + THREE_LINES
         + "print(len(result.verdicts), result.to_frame().height > 0)\n"
         "result.plot().savefig('plot.png')\n"
         "print(result.to_frame().to_pandas().shape[0] == result.to_frame().height)\n"
@@ -95,8 +104,7 @@ def notebook(folder):
         import nbclient  # noqa: PLC0415
         import nbformat  # noqa: PLC0415
 
-        three = THREE_LINES.replace("WORKERS", "2").strip()
-        lines = [three, "result", "result.verdicts", "result.to_frame()"]
+        lines = [THREE_LINES.strip(), "result", "result.verdicts", "result.to_frame()"]
         lines.append("result.plot()")
         book = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(line) for line in lines],

@@ -7,11 +7,11 @@ from rich.console import Console
 from whosthere.progress import progress
 
 
-def written(moves):
+def written(moves, lines_every=0):
     """Return the lines that are written of moves, each a time and what is done then."""
     now = [0.0]
     out = Console(file=io.StringIO(), width=100, get_time=lambda: now[0])
-    with progress(out, lines_every=0) as move:
+    with progress(out, lines_every=lines_every) as move:
         for seconds, *call in moves:
             now[0] = seconds
             move(*call)
@@ -47,3 +47,15 @@ def test_a_bar_begins_anew(monkeypatch):
     last = shown.file.getvalue().rsplit("looks", 1)[1]
     assert "2/10" in last
     assert "0:00:03" in last
+
+
+def test_long_work_has_few_lines():
+    """Ten trials of an hour each; after each line it takes twice as long to the next one."""
+    moves = [
+        (3_600 * trial + 36 * done, f"trial {trial}", done, 100)
+        for trial in range(10)
+        for done in range(101)
+    ]
+    lines = written(moves, lines_every=30)
+    assert 8 <= len(lines) <= 12
+    assert lines[0] == "trial 0: 0 of 100 done"

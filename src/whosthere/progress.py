@@ -29,8 +29,8 @@ def progress(
 
     On a terminal each thing that is done has a bar of its own, or takes the place of the one
     before if there is to be `one_bar`; a notebook has one in any case. Where there is neither, a
-    line is printed at each tenth of the work, but not more often than after `lines_every` seconds;
-    none if that is None.
+    line is printed at each tenth of the work, but not before `lines_every` seconds have passed,
+    which double with each line; none if that is None.
     """
     if in_notebook():
         yield _notebook_bar()
@@ -82,7 +82,7 @@ def _bars(console: Console | None, *, one_bar: bool, lines_every: float) -> Iter
     )
     tasks: dict[str, Task] = {}
     nothing_said: dict[str, Any] = {"tenth": -1}
-    said_at = -math.inf
+    said_at, wait = -math.inf, lines_every
 
     def move(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
@@ -101,12 +101,13 @@ def _bars(console: Console | None, *, one_bar: bool, lines_every: float) -> Iter
             _say(task, done, total or 1)
 
     def _say(task: Task, done: int, most: int) -> None:
-        nonlocal said_at
+        nonlocal said_at, wait
         tenth, now = 10 * done // most, task.get_time()
-        if tenth == task.fields["tenth"] or now - said_at < lines_every:
+        if tenth == task.fields["tenth"] or now - said_at < wait:
             return
         task.fields.update(tenth=tenth)
-        said_at = now
+        # However long the work takes, there are few lines.
+        said_at, wait = now, 2 * wait if said_at > -math.inf else wait
         left, first = "", task.fields["first"]
         if first < done < most:
             seconds = (task.elapsed or 0) / (done - first) * (most - done)

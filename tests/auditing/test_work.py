@@ -116,6 +116,16 @@ def two():
     """Two processes, which are started once."""
     with LocalProcesses(2) as workers:
         yield Kept(workers)
+        # And then again, which does no harm.
+        workers.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_but_targets():
+    """Look at nobody else closer: where people are found is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whosthere.game.leaks.PEOPLE_TO_LOOK_AT", 3)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +197,7 @@ class TestWorkers:
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
         options = AuditOptions.of(
-            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=2, releases=4
+            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=1, releases=4
         )
         deadly = replace(job, plan=make_plan(options, traces))
         with LocalProcesses(1) as workers:
@@ -198,12 +208,6 @@ class TestWorkers:
     def test_a_worker_that_needs_much_memory_is_not_started_anew(self, job, two):
         assert list(two.do(job, job.plan.tasks[:1]))
         assert two.workers._pool.submit(_largest_growth).result() > 1e15
-
-    def test_closing_twice_does_no_harm(self, job):
-        workers = LocalProcesses(1)
-        assert len(list(workers.do(job, job.plan.tasks))) == 3
-        workers.close()
-        workers.close()
 
     def test_nothing_to_do(self, job):
         with LocalProcesses(2) as workers:
@@ -347,22 +351,28 @@ result = wt.audit(sys.argv[1], mechanisms="raw", group_size=8, attacks=Mine(0.5)
                   releases=4, workers=2, what_if=False)
 assert not result.failed_tasks
 print(result.scores.filter(result.scores["attack"] != "ceiling")["score"].to_list())
+result.plot().savefig("plot.png")
 """
 
 
 def test_a_script_needs_no_guard(job, tmp_path):
-    """Workers are other processes, but they do not run the user's script again."""
+    """Workers are other processes, but they do not run the user's script again. Nothing is said or
+    left behind that was not asked for."""
+    there = {path.name for path in tmp_path.iterdir()}
     script = tmp_path / "study.py"
     attack = MODULE.replace("FACTOR", "1.0")
     script.write_text(textwrap.dedent(SCRIPT).format(attack=attack))
     done = subprocess.run(
-        [sys.executable, script, job.traces],
+        [sys.executable, "-W", "error", script, job.traces],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert {path.name for path in tmp_path.iterdir()} == there | {"study.py", "plot.png"}
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     begun, said = done.stdout.splitlines()
     assert begun == "begun"
     scores = json.loads(said)

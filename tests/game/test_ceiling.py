@@ -1,11 +1,15 @@
 """Ceiling and guarantee of small audits: what attacks cannot exceed."""
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import t as student
 
-import whosthere as wt
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.run import prepare_audit
+from whosthere.data.cities import simulate
 from whosthere.inference.metrics import auc_by_target
 from whosthere.inference.vocabulary import CEILING, GUARANTEE
 
@@ -14,13 +18,11 @@ FALSE_ALARM = 1e-4
 EVENT = "laplace(eps=1, unit=event)"
 USER = "laplace(eps=2, unit=user, max_visits=3)"
 CHOSEN = {
-    "group_size": 20,
+    "group_sizes": 20,
     "attacks": ("likelihood-ratio", "contradiction-rule", "log-likelihood"),
     "targets": 24,
     "releases": 30,
     "seed": 3,
-    "workers": 1,
-    "what_if": False,
 }
 # What is only compared with its own ceiling needs no attack that takes long.
 OF_USER = CHOSEN | {"attacks": "log-likelihood"}
@@ -29,20 +31,26 @@ SUPPRESSED = ["suppress(k=1)", pytest.param("suppress(k=2)", marks=pytest.mark.f
 
 @pytest.fixture(scope="module")
 def city():
-    return wt.simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
+    return simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
 
 
 @pytest.fixture(scope="module")
-def result(city):
-    done = {}
+def audited(city, tmp_path_factory):
+    """Give a function that audits a mechanism, and looks no closer."""
+    folder = tmp_path_factory.mktemp("audits")
+    city.save(folder / "traces.parquet")
 
-    def audited(mechanism):
-        if mechanism not in done:
-            chosen = OF_USER if mechanism == USER else CHOSEN
-            done[mechanism] = wt.audit(city, mechanisms=mechanism, **chosen)
-        return done[mechanism]
+    def run(mechanism, **chosen):
+        options = AuditOptions.of(mechanisms=mechanism, **chosen)
+        out = folder / f"{len(list(folder.iterdir()))}"
+        return prepare_audit(folder / "traces.parquet", options, out).run(leaks=False)
 
-    return audited
+    return run
+
+
+@pytest.fixture(scope="module")
+def result(audited):
+    return cache(lambda mechanism: audited(mechanism, **(OF_USER if mechanism == USER else CHOSEN)))
 
 
 def aucs_of(result, attack):
@@ -88,9 +96,9 @@ class TestGuarantee:
         assert rows["odds_factor"].estimate == pytest.approx(most)
         assert {one.n_targets for one in rows.values()} == {city.n_users}
 
-    def test_means_are_over_those_who_may_be_targets(self, city):
+    def test_means_are_over_those_who_may_be_targets(self, city, audited):
         few = OF_USER | {"targets": 4, "releases": 4, "min_visits": 5}
-        audit = wt.audit(city, mechanisms=USER, **few)
+        audit = audited(USER, **few)
         rows = {one.metric: one for one in audit.findings if one.attack == GUARANTEE}
         # In steps of 5: a number of people that depends on what they did.
         assert 0 <= rows["auc"].n_targets - (city.visits_per_user() >= 5).sum() < 5

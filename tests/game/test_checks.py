@@ -169,7 +169,7 @@ def attack(full):
 
 
 def plan_of(city, mechanism, attack):
-    options = {"attacks": attack, "targets": 12, "releases": 20, "seed": 3}
+    options = {"attacks": attack, "targets": 4, "releases": 20, "seed": 3}
     return make_plan(AuditOptions.of(mechanisms=mechanism, group_sizes=M, **options), city)
 
 

@@ -59,7 +59,9 @@ def score(mechanism, published, members, *others):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("others", [(0, 1), (2, 3), (5, 6)])
+@pytest.mark.parametrize(
+    "others", [(0, 1), *(pytest.param(some, marks=pytest.mark.full) for some in ((2, 3), (5, 6)))]
+)
 def test_it_is_the_log_of_the_ratio_of_both_chances(spec, others):
     mechanism = Mechanism.parse(spec)
     target = len(PEOPLE) - 1

@@ -15,6 +15,7 @@ from whosthere.auditing.judging import guarantee_findings, judge
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import FORMAT_VERSION
+from whosthere.errors import SpecError
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
@@ -89,6 +90,7 @@ def _audit(
     scores, measured = _measured(settings, attacks, len(by.limits), **sizes)
     promised = {setting: PROMISED for setting in settings if "laplace" in setting}
     findings = [*measured, *guarantee_findings(promised)]
+    protections = {setting: _words(_described(setting)["mechanism"]) for setting in settings}
     group_sizes = {setting: _described(setting)["group_size"] for setting in settings}
     control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)
     targets = scores["target"].unique(maintain_order=True).to_list()
@@ -129,13 +131,20 @@ def _audit(
         },
         (*findings, control),
         by,
-        tuple(judge(findings, by, choice=choice, group_sizes=group_sizes)),
+        tuple(judge(findings, by, choice=choice, group_sizes=group_sizes, protections=protections)),
         True,
         0,
         scores,
         per_target(scores),
         Path(name),
     )
+
+
+def _words(mechanism):
+    try:
+        return Mechanism.parse(mechanism).in_words
+    except SpecError:
+        return ""
 
 
 def _described(setting):

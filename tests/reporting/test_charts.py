@@ -159,7 +159,7 @@ def test_north_is_up():
 
 def test_outlines_are_drawn_where_they_are_known():
     """Two squares of a degree that touch, the first with a hole; wider than high in the south."""
-    with_hole, square = (node for node in parsed(CHARTS["outlines"]).iter("path"))
+    with_hole, square, bar = (node for node in parsed(CHARTS["outlines"]).iter("path"))
     assert with_hole.get("fill-rule") == "evenodd"
     assert with_hole.get("d").count("M") == with_hole.get("d").count("Z") == 2
     west, east = (
@@ -170,6 +170,10 @@ def test_outlines_are_drawn_where_they_are_known():
     wide, high = np.ptp(east, axis=0)
     assert wide / high == pytest.approx(np.cos(np.radians(45.5)), abs=0.01)
     assert not parsed(CHARTS["outlines"]).findall("circle")
+    # The bar is as long as it says: a degree of latitude is 111.2 km.
+    ends = [float(v) for v in re.findall(r"[\d.]+", bar.get("d"))][::2]
+    [said] = [node.text for node in parsed(CHARTS["outlines"]).iter("text") if "km" in node.text]
+    assert (max(ends) - min(ends)) / high * 111.2 == pytest.approx(float(said[:-3]), rel=0.01)
 
 
 @given(st.floats(-1, 2), st.floats(0.01, 5))

@@ -103,7 +103,7 @@ class TestOverview:
         assert [card.shown_as for card in screen.cards] == ["useless", "reject", "cannot tell"]
         assert "pattern correlation 0.16, relative error 3.60" in screen.cards[0].headline
         assert "who knows their homes" in screen.cards[0].headline
-        assert screen.cards[1].done == "Counts of 1 or fewer are published as 0."
+        assert screen.cards[1].done == "Counts of 1 are published as 0."
 
     def test_headlines_say_what_is_guaranteed(self, audit):
         said = [card.headline for card in overview(audit).cards]

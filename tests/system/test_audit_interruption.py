@@ -53,7 +53,7 @@ attacks = [
     "zero-knowledge(fit=per-target, reference=60, groups=20, validation=10)",
 ]
 targets = 4
-releases = 4
+releases = 2
 seed = 3
 """
 
@@ -83,7 +83,7 @@ def variants(traces, tmp_path_factory):
     undisturbed = prepare_audit(traces, read_plan_file(plan), folder / "undisturbed").run()
     assert sum(map(len, undisturbed.plan["contests"].values())) == 2 * 2 * 5
     # Five attacks, and the ceiling.
-    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 4
+    assert undisturbed.scores.height == N_TASKS * 2 * (5 + 1) * 2
     return traces, plan, results(folder / "undisturbed")
 
 
@@ -254,14 +254,14 @@ def test_interrupted_after_any_task(city, tmp_path):
 
 def test_interrupted_where_attacks_score_different_numbers_of_releases(traces, tmp_path):
     cheap = merged(OPTIONS, {"attacks": ("likelihood-ratio", "log-likelihood")})
-    options = replace(cheap, releases_of={"likelihood-ratio": 12})
+    options = replace(cheap, releases_of={"likelihood-ratio": 6})
     undisturbed = prepare_audit(traces, options, tmp_path / "undisturbed").run()
     # One attack on more releases, the other one on fewer, and the ceiling on all of them.
-    assert undisturbed.scores.height == N_TASKS * (12 + 4 + 12)
+    assert undisturbed.scores.height == N_TASKS * (6 + 4 + 6)
     out = tmp_path / "run"
     with pytest.raises(InterruptedAudit):
         prepare_audit(traces, options, out).run(workers=InterruptedAfter(3))
-    for others in (cheap, replace(options, releases_of={"log-likelihood": 12})):
+    for others in (cheap, replace(options, releases_of={"log-likelihood": 6})):
         with pytest.raises(FileError, match="releases_of"):
             prepare_audit(traces, others, out)
     prepare_audit(traces, options, out).run()

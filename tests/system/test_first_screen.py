@@ -81,15 +81,15 @@ def test_what_cannot_be_told_says_how_far_it_may_reach_and_why():
 @pytest.mark.parametrize(
     ("decision", "useless", "name", "why"),
     [
-        ("accept", False, "x", ()),
-        ("accept", True, "x (safe, but useless)", ("Because.",)),
-        ("reject", True, "x (useless)", ()),
+        ("accept", False, ("ACCEPT", "x"), ()),
+        ("accept", True, ("USELESS", "x"), ("Because.",)),
+        ("reject", True, ("REJECT", "x (useless)"), ()),
     ],
 )
 def test_what_is_useless_is_not_taken_for_a_yes(decision, useless, name, why):
     verdict = replace(REJECTED, decision=decision, useless=useless)
     line = Line(verdict, FOUND, POLICY, "x")
-    assert line.cells[1] == name
+    assert line.cells[:2] == name
     assert line.below == (verdict.protection, *why)
 
 
@@ -257,6 +257,24 @@ def test_what_has_to_be_asked_is_asked_by_ingest(tmp_path, whosthere, table, opt
     assert option in said
     assert "whosthere ingest" in said
     assert not (tmp_path / "run").exists()
+
+
+def test_results_among_records_are_refused(records, tmp_path, whosthere):
+    shutil.copy(records, tmp_path)
+    code, _, said = whosthere("audit", tmp_path, *QUICK, "-M", "raw", "--out", tmp_path / "run")
+    assert code == 2
+    assert "lies in a folder of records" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_can_be_extended_from_its_own_traces(records, tmp_path, whosthere):
+    run = tmp_path / "run"
+    assert whosthere("audit", records, *QUICK, "-M", "raw", "--out", run)[0] == 0
+    kept = run / "traces.parquet"
+    more = ("--targets", "4", "-M", "raw", "--out", run, "--extend")
+    assert whosthere("audit", kept, *QUICK, *more)[0] == 0
+    assert kept.exists()
+    assert json.loads(whosthere("inspect", run, "--json")[1])["verdicts"][0]["look"] == 2
 
 
 def test_what_matches_nothing_is_refused(tmp_path):

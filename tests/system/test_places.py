@@ -184,6 +184,9 @@ def test_areas_may_be_geoparquet(ingested, refused, points, folder):
     table.drop("geometry").write_parquet("none.parquet")
     message = refused("ingest", "points.csv", "--polygons", "none.parquet", "-o", "new.parquet")
     assert "no column of polygons" in message
+    table.clear().write_parquet("none.parquet")
+    message = refused("ingest", "points.csv", "--polygons", "none.parquet", "-o", "new.parquet")
+    assert "none.parquet: has no areas" in message
 
 
 @pytest.mark.parametrize(
@@ -222,6 +225,20 @@ def test_details_of_an_area_that_no_map_shows_are_left_out(ingested, points, fol
     (ring,) = traces.regions.outline(0)
     assert len(ring) < 200
     assert traces.n_visits
+
+
+def test_regions_that_records_name_may_be_areas(ingested, refused, points, folder):
+    """So that the map shows them, though nothing has to be found on it."""
+    areas(folder / "two.geojson", west=SQUARE, east=[[x + 0.4, y] for x, y in SQUARE])
+    pl.DataFrame({"user": ["u", "v"], "time": ["2024-05-01T00:00Z"] * 2, "region": ["west", "east"]}
+                 ).write_csv("calls.csv")  # fmt: skip
+    traces, _ = ingested("calls.csv", "--regions", "two.geojson")
+    assert traces.regions.ids == ("west", "east")
+    (ring,) = traces.regions.outline(1)
+    assert sorted(ring[::2]) == pytest.approx([9.4, 9.4, 9.8, 9.8])
+    (folder / "none.geojson").write_text('{"features": [{"geometry": null}]}')
+    message = refused("ingest", "calls.csv", "--regions", "none.geojson", "-o", "new.parquet")
+    assert "none.geojson, feature 1" in message
 
 
 def test_damaged_outlines_are_refused():

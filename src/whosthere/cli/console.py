@@ -128,7 +128,7 @@ _COLOURS = {"accept": "green", "reject": "red"}
 
 def verdict(decision: str, about: str, *, useless: bool = False, width: int = 0) -> None:
     """Print a decision, in its colour unless nothing worth publishing is left, and its object."""
-    colour = "yellow" if useless else _COLOURS.get(decision, "yellow")
+    colour = "yellow" if useless else _COLOURS.get(decision.lower(), "yellow")
     label = decision.upper().ljust(width)
     _print(out, Text.assemble("  ", (label, f"bold {colour}"), "  ", inert(about)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import isinf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -53,9 +53,12 @@ class Line:
     @property
     def cells(self) -> tuple[str, ...]:
         """The decision and the protection, whom it leaves to be found, and what it leaves."""
-        said = (*self.verdict.remark, self.note)
+        from whosthere.reporting.words import outcome
+
+        label = outcome(self.verdict)
+        said = (*(() if label == "useless" else self.verdict.remark), self.note)
         name = " ".join((self.name, *(f"({one})" for one in said if one)))
-        return self.verdict.decision.upper(), name, self._found, self._risk, self._left
+        return label.upper(), name, self._found, self._risk, self._left
 
     @property
     def below(self) -> tuple[str, ...]:
@@ -107,7 +110,7 @@ class Line:
         limit, closest, end = max(own, key=itemgetter(2))
         words = _IN_SHORT.get(limit.metric) or METRICS[limit.metric].words
         value = number(closest.estimate or 0.0, limit, 2)
-        up_to = "" if rejects or accepts or isinf(end) else f" (up to {number(end, limit, 2)})"
+        up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
         return f"{words} {value}{up_to}, limit {limit.most:.2f}"
 
     @property
@@ -123,18 +126,20 @@ class Line:
 
 
 def show_lines(lines: Sequence[Line]) -> None:
-    """Print a line for each protection, or a few where the terminal is narrow."""
+    """Print a line for each protection, or a few where the terminal is too narrow for one."""
     rows = [line.cells for line in lines]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    fits = not console.out.is_terminal or sum(widths) + 2 * len(widths) <= console.out.width
+    place, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    room = console.out.width - place - 4 if console.out.is_terminal else math.inf
+    # In columns where these fit, and otherwise as short as can be.
+    if sum(widths) + 2 * len(widths) > room:
+        widths = [0] * len(widths)
     console.say("")
-    for line, (_, *cells) in zip(lines, rows, strict=True):
-        verdict, (place, *others) = line.verdict, widths
-        about = cells if fits else cells[:1]
-        padded = (cell.ljust(width) for cell, width in zip(about, others, strict=False))
-        console.verdict(
-            verdict.decision, "  ".join(padded).rstrip(), useless=verdict.useless, width=place
-        )
+    for line, (label, *cells) in zip(lines, rows, strict=True):
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        in_one = "  ".join(padded).rstrip()
+        fits = len(in_one) <= room
+        about = in_one if fits else cells[0]
+        console.verdict(label, about, useless=line.verdict.useless, width=place)
         indent = place + 4 if fits else 4
         if not fits:
             console.side_by_side([cell for cell in cells[1:] if cell], indent=indent)
@@ -208,9 +213,11 @@ def _rests_on(result: AuditResult) -> Iterable[str]:
 
 def _show_details(result: AuditResult) -> None:
     """Print tables, reasons and guarantees for each setting, and what would help."""
+    from whosthere.reporting.words import outcome
+
     for verdict in result.verdicts:
         console.say("")
-        console.verdict(verdict.decision, verdict.headline, useless=verdict.useless)
+        console.verdict(outcome(verdict), verdict.headline, useless=verdict.useless)
         if verdict.protection:
             console.beneath(verdict.protection, indent=4)
         _show_findings([one for one in result.findings if one.setting == verdict.setting])

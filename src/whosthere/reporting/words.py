@@ -9,9 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from whosthere.errors import SpecError
 from whosthere.inference.vocabulary import METRICS
-from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
@@ -41,11 +39,9 @@ def outcome(verdict: Verdict) -> str:
 
 
 def plain_words(verdict: Verdict) -> str:
-    """Say what is done to the counts; in short where the protection is not of our own kinds."""
-    try:
-        return Mechanism.parse(verdict.setting.rpartition(", m=")[0]).describe_steps()
-    except SpecError:
-        return shortened(verdict.protection)
+    """Say what is done to the counts in a sentence; nothing if the verdict does not say it."""
+    done = shortened(verdict.protection)
+    return f"{done[0].upper()}{done[1:]}." if done else ""
 
 
 def visible(text: str) -> str:

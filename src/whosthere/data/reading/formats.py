@@ -87,8 +87,10 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
         raise RecordsError(
             "is no workbook that can be read", where=path, fix="Save the table as CSV"
         ) from error
-    if not cells.width or cells.height < header_row:
+    if not cells.width:
         raise empty(path)
+    if cells.height < header_row:
+        raise EmptyError(f"has fewer than {header_row} rows", where=path)
     # Dates are times at midnight, and times of day are those of a day before all others.
     cells = cells.with_columns(
         pl.all()

@@ -15,7 +15,7 @@ from whosthere.data.reading.formats import geojson_features, point_column
 from whosthere.data.reading.partition import NOWHERE, Locator, Partition
 from whosthere.data.reading.source import Stored, naming, readable
 from whosthere.data.regions import MOST_OUTLINES, Regions, refuse_position
-from whosthere.errors import MissingExtraError, RecordsError, listed
+from whosthere.errors import EmptyError, MissingExtraError, RecordsError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +60,10 @@ class Polygons(Partition):
         shapely = _module()
         path = existing(Path(self.path))
         is_parquet = path.suffix.lower() == ".parquet"
-        features = list((_of_parquet if is_parquet else _of_geojson)(shapely, path))
+        with np.errstate(invalid="ignore"):
+            features = list((_of_parquet if is_parquet else _of_geojson)(shapely, path))
+        if not features:
+            raise EmptyError("has no areas", where=path)
         ids = [self._id(feature, number) for number, feature in enumerate(features, start=1)]
         shapes = [_sound(shapely, feature) for feature in features]
         repaired = [i for i, feature, shape in zip(ids, features, shapes, strict=True)
@@ -101,6 +104,12 @@ class Polygons(Partition):
                 f"has no property {self.id_property!r} (found {found})", where=feature.where
             )
         return str(properties[self.id_property])
+
+
+def holds_areas(path: Path) -> bool:
+    """Tell whether a GeoJSON file begins with an area, not with a point."""
+    geometry = geojson_features(Stored(existing(path)))[0].get("geometry")
+    return isinstance(geometry, dict) and geometry.get("type") in _AREAS
 
 
 def _module() -> Any:  # noqa: ANN401 - untyped

@@ -21,6 +21,7 @@ from whosthere.data.reading.columns import (
     single_values,
 )
 from whosthere.data.reading.opening import read_single
+from whosthere.data.reading.polygons import Polygons, holds_areas
 from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
 from whosthere.errors import EmptyError, InputError, RecordsError, listed
@@ -38,8 +39,10 @@ _NOBODY = -1
 
 
 def read_regions(path: str | os.PathLike[str]) -> Regions:
-    """Read a table of regions: an id column and, if known, lon and lat."""
+    """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
     path = Path(path)
+    if path.suffix.lower() == ".geojson" and holds_areas(path):
+        return Polygons(path).locator().regions()
     table = read_single(path)
     found = table.columns
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.display import counted
 from whosthere.reporting.charts import svg
 from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, Logarithmic, plot
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _BINS = 20
 _SIDE = 320
 _SHADES = 5
+_BAR = 100.0
+"""The longest scale bar, in pixels."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -222,7 +225,18 @@ class RegionMap(Chart):
                     svg.element("circle", title, cx=cx, cy=cy, r=radius, class_=place.shade)
                 )
         height = high * scale + 40
-        return svg.picture(height + 26, self.title, *drawn, *_shades(height + 12))
+        if max(wide, high) > 0:
+            drawn += _scale_bar(scale / KM_A_DEGREE, height + 6)
+        return svg.picture(height + 40, self.title, *drawn, *_shades(height + 26))
+
+
+def _scale_bar(pixels_a_km: float, y: float) -> Iterator[Markup]:
+    """Draw a line of a round number of km, at the right."""
+    power = 10.0 ** math.floor(math.log10(_BAR / pixels_a_km))
+    km = max(factor * power for factor in (1, 2, 5) if factor * power * pixels_a_km <= _BAR)
+    left, right = WIDTH - 20 - km * pixels_a_km, WIDTH - 20.0
+    yield svg.path(((left, y - 4), (left, y), (right, y), (right, y - 4)), "scale")
+    yield svg.text(left - 6, y + 1, f"{km:,g} km", "tick", anchor="end")
 
 
 @dataclass(frozen=True, eq=False)
