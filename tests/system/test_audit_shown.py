@@ -73,9 +73,9 @@ def test_how_targets_were_chosen_is_shown_and_shown_again(traces, tmp_path, whos
     people = wt.Traces.load(traces)
     named = ("--user", people.users[5], "--user", people.users[2])
     for name, chosen, said in (
-        ("all", ("--targets", "3"), "3 people attacked, drawn at random; groups of 20;"),
+        ("all", ("--targets", "3"), "3 people, drawn at random; groups of 20;"),
         ("some", ("--targets", "3", "--min-visits", "2"), "people with 2 or more visits"),
-        ("named", named, "2 people attacked, named by hand;"),
+        ("named", named, "2 people, named by hand;"),
     ):
         run = tmp_path / name
         shown = in_one_line(whosthere("audit", traces, *QUICK, *chosen, "--out", run)[1])
@@ -147,7 +147,7 @@ def test_one_is_not_many(traces, tmp_path, whosthere):
     for text in (in_one_line(shown), in_one_line(said), page):
         for wrong in ("1 targets", "1 regions", "1 tasks,", "tried done"):
             assert not re.search(rf"(?<![\d,.]){wrong}", text), wrong
-    assert "1 person attacked, drawn at random;" in in_one_line(shown)
+    assert "1 person, drawn at random;" in in_one_line(shown)
 
 
 def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):

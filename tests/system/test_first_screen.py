@@ -78,6 +78,11 @@ def test_what_cannot_be_told_says_how_far_it_may_reach_and_why():
     assert line.below == (verdict.protection, "Because.")
 
 
+def test_a_fine_limit_is_not_rounded():
+    assert cells(policy=Policy("fine", {"auc": 0.7199}))[3] == "mean AUC 0.7200, limit 0.7199"
+    assert cells(policy=Policy("other", {"auc_p90": 0.5}))[3] == ""
+
+
 @pytest.mark.parametrize(
     ("decision", "useless", "name", "why"),
     [
@@ -137,7 +142,7 @@ def test_an_audit_fits_on_a_screen(traces, tmp_path, whosthere):
     code, shown, progress = whosthere("audit", traces, *QUICK, *two, "--out", run)
     assert code == 0
     assert "finds" in shown
-    assert f"The report is {run / 'report.html'}. The folder {run} is private" in shown
+    assert f"The report is {run / 'report.html'}. The folder is private: its" in shown
     assert len(shown.splitlines()) < 24
     assert len(progress.splitlines()) < 5
     assert "What will be run" not in shown

@@ -64,7 +64,7 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert below.strip() == confirmed["verdict"]["protection"]
     assert others[0].startswith(f"Recommended: {chosen}. ")
     assert others[0].endswith("Its numbers are those of the confirmation.")
-    assert others[1].startswith('"finds": how many of the people in a release')
+    assert others[1].startswith('"finds": people in a release whom')
     assert others[2:] == ["Written: found.json"]
 
 

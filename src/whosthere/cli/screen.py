@@ -35,8 +35,8 @@ HEADS_OF_UTILITY = {
 }
 _IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
 WHAT_FINDS_MEANS = (
-    '"finds": how many of the people in a release the best attack names, while it wrongly names 1 '
-    "in 100 of those who are not in it."
+    '"finds": people in a release whom the best attack names, while it wrongly names 1 in 100 of '
+    "those not in it."
 )
 
 
@@ -111,7 +111,8 @@ class Line:
         words = _IN_SHORT.get(limit.metric) or METRICS[limit.metric].words
         value = number(closest.estimate or 0.0, limit, 2)
         up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
-        return f"{words} {value}{up_to}, limit {limit.most:.2f}"
+        most = f"{limit.most:.2f}" if round(limit.most, 2) == limit.most else f"{limit.most:g}"
+        return f"{words} {value}{up_to}, limit {most}"
 
     @property
     def _left(self) -> str:
@@ -167,8 +168,8 @@ def show_audit(
         from whosthere.reporting.report import REPORT
 
         console.say(
-            f"The report is {result.folder / REPORT}. The folder {result.folder} is private: its "
-            f"{NOTE} says which files may leave the house. More: whosthere inspect {result.folder}"
+            f"The report is {result.folder / REPORT}. The folder is private: its {NOTE} says what "
+            f"may leave the house. More: whosthere inspect {result.folder}"
         )
 
 
@@ -200,11 +201,10 @@ def _rests_on(result: AuditResult) -> Iterable[str]:
     by = f"{attacks[0]} alone" if len(attacks) == 1 else counted(len(attacks), "attack")
     groups = " and ".join(f"{size:,}" for size in sizes)
     who = "1 person" if result.n_targets == 1 else f"{result.n_targets:,} people"
-    yield f"{who} attacked, {chosen}; groups of {groups}; {by}."
+    yield f"{who}, {chosen}; groups of {groups}; {by}; policy {result.policy.name!r}."
     look = max((one.look for one in result.verdicts), default=1)
     if look > 1:
         yield f"This is look {look}."
-    yield f"Judged by the policy {result.policy.name!r}."
     if result.trusted:
         yield "All controls passed."
     elif result.trusted is None:
