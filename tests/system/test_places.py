@@ -103,12 +103,24 @@ def test_stray_points_are_said(ingested, points, grid):
     assert "far away from all others" not in said
 
 
+def test_strays_on_both_sides(ingested, points):
+    """A tenth of the records, as many as may still be called strays."""
+    few = points.head(20).with_columns(
+        lon=pl.when(pl.int_range(20) == 3).then(-60.0).when(pl.int_range(20) == 4).then(80.0)
+        .otherwise("lon")
+    )  # fmt: skip
+    few.write_csv("few.csv")
+    _, said = ingested("few.csv", "--grid", "5x5")
+    assert "far away from all others: 2 of 20 records" in said
+
+
 def test_stray_antennas_are_said(ingested, points):
     antennas("antennas.csv", points.vstack(points.head(1).with_columns(lon=0.0, lat=0.0)))
     pl.DataFrame({"user": ["u", "v"], "time": ["2024-05-01T00:00Z"] * 2, "region": ["a0", "a1"]}
                  ).write_csv("calls.csv")  # fmt: skip
     _, said = ingested("calls.csv", "--antennas", "antennas.csv", "--grid-km", "50")
     assert "far away from all others: 1 of 25 antennas" in said
+    assert "quantile" not in said
 
 
 def test_an_area_that_crosses_itself_is_repaired_and_named(ingested, points, folder):

@@ -76,7 +76,7 @@ class Extent:
         (west, east), (south, north) = (axis.middle(quantile or 1.0) for axis in self._axes)
         return Box(west, south, east, north)
 
-    def about_strays(self, what: str) -> str | None:
+    def about_strays(self, what: str, *, can_be_left_out: bool) -> str | None:
         """Say how much larger a few points make the box, None where they do not."""
         if not self.n:
             return None
@@ -85,12 +85,12 @@ class Extent:
         if (whole[0] + 1) * (whole[1] + 1) < _HARMLESS * (others[0] + 1) * (others[1] + 1):
             return None
         n = max(n_along, n_up)
-        share = next(q for q in (0.999, 0.99, 0.98, 0.95, 0.9, 0.8) if (1 - q) / 2 >= n / self.n)
+        shares = (q for q in (0.999, 0.99, 0.98, 0.95, 0.9) if (1 - q) / 2 > n / self.n)
+        leave_out = f", or leave them out (`box_quantile`), such as by {next(shares, 0.8)}"
         return (
             f"far away from all others: {n:,} of {self.n:,} {what}. The grid reaches to them, and "
             f"covers {whole[0]:,.0f} x {whole[1]:,.0f} km instead of {others[0]:,.0f} x "
-            f"{others[1]:,.0f} km. Correct their positions, or leave them out (`box_quantile`), "
-            f"such as by {share}"
+            f"{others[1]:,.0f} km. Correct their positions{leave_out if can_be_left_out else ''}"
         )
 
 

@@ -118,7 +118,9 @@ class Survey:
     @property
     def strays(self) -> str | None:
         """What is to be said of points far away from all others, unless a box leaves them out."""
-        return None if self._box_quantile is not None else self._extent.about_strays("records")
+        if self._box_quantile is not None:
+            return None
+        return self._extent.about_strays("records", can_be_left_out=True)
 
 
 @dataclass(frozen=True, kw_only=True)
