@@ -64,7 +64,7 @@ def antennas(path, points, lon="lon", lat="lat"):
     ).write_csv(path)
 
 
-def test_distances_to_antennas_are_said(ingested, refused, points, folder):
+def test_distances_to_antennas_are_said(ingested, refused, whosthere, points, folder):
     antennas("antennas.csv", points)
     _, said = ingested("points.csv", "--antennas", "antennas.csv")
     assert "Note: half of the records lie within " in said
@@ -73,6 +73,9 @@ def test_distances_to_antennas_are_said(ingested, refused, points, folder):
     assert "240 of 240 records lie more than 100 km from every antenna" in message
     assert "swapped?" in message
     assert "--reach-km" in message
+    code, said, _ = whosthere("ingest", "points.csv", "--antennas", "swapped.csv", "--check")
+    assert code == 2
+    assert "240 of 240 records lie more than 100 km from every antenna" in said
     _, said = ingested("points.csv", "--antennas", "swapped.csv", "--reach-km", "9000")
     assert "away from their antenna: 240 of 240 records" in said
 

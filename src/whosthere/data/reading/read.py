@@ -257,7 +257,9 @@ def read_records(
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     if skipped is not None:
-        known = None if early is None or partition.is_open or drop_invalid else early
+        # Points may lie in no region, but none is unknown.
+        none_known = partition.uses_points or partition.is_open or drop_invalid
+        known = None if none_known else early
         tables = _sound(tables, known, window, skipped, progress)
         layouts = [table.layout for table in tables]
     look = _first_look(tables, partition, window, filters.box_quantile, progress)
