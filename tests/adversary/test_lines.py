@@ -11,7 +11,7 @@ from whosthere.adversary.attacks import Auxiliary, LikelihoodRatio
 from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio, terms_by_cell
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.lines import Lines
+from whosthere.adversary.lines import Lines, log_sums
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -242,3 +242,12 @@ def test_few_epochs_no_longer_explain_themselves_away(rng):
 def _auc(scores, labels):
     inside, outside = (np.array(scores)[np.array(labels) == kind] for kind in (True, False))
     return (inside[:, None] > outside).mean()
+
+
+@pytest.mark.parametrize("n_nodes", [1, 7, 12, 200])
+def test_sums_of_logarithms_are_those_of_scipy_to_the_last_bit(rng, n_nodes):
+    logs = rng.normal(0, 30, (300, n_nodes))
+    logs[rng.random(logs.shape) < 0.1] = -np.inf
+    logs[:5], logs[5:9], logs[9, 0] = -np.inf, 3.5, np.inf
+    np.testing.assert_array_equal(log_sums(logs), logsumexp(logs, axis=1))
+    assert log_sums(logs[:0]).shape == (0,)

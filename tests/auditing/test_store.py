@@ -414,7 +414,8 @@ class TestRun:
         controls = pl.read_parquet(out / "control.parquet")
         assert controls.columns == result.scores.columns
         assert controls.height == result.n_tasks * result.plan["control_releases"]
-        assert {path.name for path in out.iterdir()} - {"tasks", LOCK} == set(store.RESULTS)
+        kept = {path.name for path in out.iterdir()} - {"tasks", LOCK}
+        assert kept | {store.KEPT} == set(store.RESULTS)
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):
         out = tmp_path / "run"

@@ -41,6 +41,7 @@ def enough_people():
     """Look at everybody: sums over few people are hidden."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 400)
+        patch.setattr(leaks, "FEWEST_TO_LOOK_AT", 400)
         yield
 
 
@@ -107,6 +108,17 @@ class TestPeople:
         assert len(people) == len(set(people)) == 20
         visits = city.visits_per_user()
         assert visits[people].min() == visits[list(plan.targets)].min()
+
+    @pytest.mark.parametrize(
+        ("targets", "releases", "looked_at"), [(6, 4, 20), (6, 100, 60), (6, 2000, 100)]
+    )
+    def test_the_look_grows_with_the_audit(self, city, monkeypatch, targets, releases, looked_at):
+        """To a fifth of the scores, within limits: not hundreds of people for a small one."""
+        monkeypatch.setattr(leaks, "PEOPLE_TO_LOOK_AT", 100)
+        monkeypatch.setattr(leaks, "FEWEST_TO_LOOK_AT", 20)
+        plan = plan_of(city, targets=targets, releases=releases)
+        monkeypatch.setattr(type(city), "visits_per_user", lambda self: np.ones(self.n_users))
+        assert len(plan.targets) + sum(map(len, others_to_look_at(plan, city))) == looked_at
 
     def test_as_many_as_there_are(self, traces, monkeypatch):
         plan = plan_of(traces, group_sizes=10)

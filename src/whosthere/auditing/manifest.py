@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,13 @@ def fingerprint(path: Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of all software that decides the last digits of scores."""
-    return {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}}
+    return {"whosthere": __version__, **_versions_of_others()}
+
+
+@cache
+def _versions_of_others() -> dict[str, str]:
+    """Look versions up once: every task asks for them."""
+    return {name: version(name) for name in _DECISIVE}
 
 
 def check_manifest(

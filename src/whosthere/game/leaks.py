@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PEOPLE_TO_LOOK_AT = 400
-"""How many people are looked at: the targets of the audit and, as a map needs more, others."""
+"""How many people are looked at, at most: the targets and, as a map needs more, others."""
+FEWEST_TO_LOOK_AT = 100
+"""Where the audit is small, at least so many: no place is told of where too few of them were."""
+# The closer look may take this share of the time that the scores take.
+_SHARE_OF_SCORES = 0.2
 RELEASES_TO_LOOK_AT = 2
 """How many test releases are looked at for each person and scheme, half of them with the person."""
 # A cell that rules a person out is as good as proof, which would drown all other cells.
@@ -71,13 +75,17 @@ _OF_ONE = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
 def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]:
     """Return whom to look at besides each target: people drawn at random, everybody once.
 
-    They made at least as many visits as the target who made the fewest.
+    They made at least as many visits as the target who made the fewest. The larger the audit, the
+    more they are.
     """
     visits = tested.visits_per_user()
     enough = np.flatnonzero(visits >= visits[list(plan.targets)].min())
     others = np.setdiff1d(enough, plan.targets)
     n = len(plan.targets)
-    drawn = generator(plan.seed, "closer look").permutation(others)[: max(PEOPLE_TO_LOOK_AT - n, 0)]
+    scores = n * max(plan.releases_by(contest.attack) for contest in plan.contests)
+    worth = int(_SHARE_OF_SCORES * scores / RELEASES_TO_LOOK_AT)
+    wanted = min(max(worth, FEWEST_TO_LOOK_AT), PEOPLE_TO_LOOK_AT)
+    drawn = generator(plan.seed, "closer look").permutation(others)[: max(wanted - n, 0)]
     return tuple(tuple(drawn[i::n].tolist()) for i in range(n))
 
 

@@ -84,7 +84,7 @@ def score_task(
     finished = [one for one in contests if done.covers_all_by(one.attack, wanted)]
     players = list(_timed(rounds, (one for one in contests if one not in finished)))
     taking_part = {*finished, *(one.player.contest for one in players)}
-    settings = dict.fromkeys(one.setting for one in contests if one in taking_part)
+    settings = dict.fromkeys(str(one.setting) for one in contests if one in taking_part)
     numbers = max((plan.game.tests(plan, task, one.attack) for one in contests), key=len)
     rows: list[dict[str, Any]] = []
     with_law: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ def score_task(
             about = next((one for one in seen if one.fault), seen[0])._asdict()
             for person, best in rounds.optimum(i, drawn).items():
                 row = _row(drawn, i, person, CEILING, best) | about
-                made = [row | {"setting": str(setting)} for setting in settings]
+                made = [row | {"setting": setting} for setting in settings]
                 with_law = with_law or made
                 rows += made
                 # A round is checked once, whoever is asked about.
@@ -145,21 +145,21 @@ class _Timed(NamedTuple):
     """A player, the test rounds that it scores, and what its preparation costs for each score."""
 
     player: Player
+    attack: str
+    setting: str
     numbers: range
     seconds: float
-
-    @property
-    def attack(self) -> str:
-        return str(self.player.contest.attack)
 
 
 def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
     plan, task = rounds.plan, rounds.task
     begun = time.perf_counter()
     for player in rounds.players(contests):
-        numbers = plan.game.tests(plan, task, player.contest.attack)
+        attack, setting = player.contest.attack, player.contest.setting
+        numbers = plan.game.tests(plan, task, attack)
         scores = len(player.fitted) * (len(numbers) + len(plan.game.controls(plan, task)))
-        yield _Timed(player, numbers, (time.perf_counter() - begun) / scores)
+        seconds = (time.perf_counter() - begun) / scores
+        yield _Timed(player, str(attack), str(setting), numbers, seconds)
         begun = time.perf_counter()
 
 
@@ -171,7 +171,7 @@ def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dic
         seconds = (time.perf_counter() - begun) / len(answers)
         for person, answer in answers.items():
             yield _row(drawn, i, person, one.attack, answer.score) | {
-                "setting": str(one.player.contest.setting),
+                "setting": one.setting,
                 "threshold": answer.threshold,
                 "calibrated": answer.calibrated,
                 "seconds": seconds + one.seconds,

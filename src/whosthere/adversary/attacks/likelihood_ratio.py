@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import logsumexp
 
 from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
@@ -22,7 +21,7 @@ from whosthere.adversary.attacks.base import (
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
-from whosthere.adversary.lines import Levels, Lines
+from whosthere.adversary.lines import Levels, Lines, log_sums
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
@@ -272,7 +271,7 @@ class Null:
     def by_line(self) -> NDArray[np.float64]:
         """Return what each known line adds to the score, minus infinity where it rules out."""
         together = self._added_up(self._terms())
-        return np.asarray(logsumexp(self.levels.log_weight + together, axis=1))
+        return log_sums(self.levels.log_weight + together)
 
     def by_cell(self) -> NDArray[np.float64]:
         """Return what each cell adds to the score, minus infinity where it rules out.
@@ -283,7 +282,7 @@ class Null:
         """
         terms = self._terms()
         within = self.levels.log_weight + self._added_up(terms)
-        by_line = logsumexp(within, axis=1, keepdims=True)
+        by_line = log_sums(within)[:, None]
         out = np.isneginf(by_line)[:, 0]
         with np.errstate(invalid="ignore"):
             log_weights = self.levels.log_weight, np.where(out[:, None], -np.inf, within - by_line)
