@@ -84,7 +84,7 @@ class Table:
             for i in range(n)
         }
         # Hours in which nobody was anywhere, which a table may leave out if it has spans.
-        self.empty = set(rng.sample(range(n), rng.choice([0, 0, n // 3])))
+        self.empty = set(rng.choice([(), (), range(1, n, 2), rng.sample(range(n), n // 3)]))
         self.counts |= {(region, i): 0 for region in self.regions for i in self.empty}
         self.options = ["-m", max(*self.counts.values(), 50), "-M"]
         self.options += [f"suppress(k={self.hides}, shown=mark)" if self.hides else "raw"]
