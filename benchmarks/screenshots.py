@@ -19,7 +19,7 @@ from rich.terminal_theme import MONOKAI
 
 from whosthere.auditing.loading import load_audit
 from whosthere.cli import console
-from whosthere.cli.audit import show_audit
+from whosthere.cli.screen import show_audit
 from whosthere.reporting.report import audit_report
 
 ROOT = Path(__file__).parent.parent

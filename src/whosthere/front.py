@@ -146,7 +146,7 @@ def audit(
     options = chosen_options(plan, {"group_sizes": group_size, **chosen})
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
-        path, read = stack.enter_context(_as_file(traces))
+        path, read = stack.enter_context(_as_file(traces, out))
         if read is not None:
             print(*what_was_read(read), sep="\n", file=sys.stderr)
         if out is None:
@@ -415,13 +415,15 @@ def _loaded(traces: TracesLike | None) -> Traces | None:
 
 
 @contextmanager
-def _as_file(traces: TracesLike) -> Iterator[tuple[Path, Traces | None]]:
+def _as_file(
+    traces: TracesLike, out: AnyPath | None = None
+) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 
     Those in memory, and of records, are written to a file for as long as it is needed.
     """
     if not isinstance(traces, Traces):
-        with traces_file(traces) as found:
+        with traces_file(traces, out) as found:
             yield found
         return
     with tempfile.TemporaryDirectory() as folder:

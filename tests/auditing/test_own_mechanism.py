@@ -204,6 +204,10 @@ def test_it_is_never_accepted_and_both_reasons_are_said(traces):
     assert "never accepted: only attacks weaker than likelihood-ratio can be tried" in why
     assert "cannot be checked against their law" in why
     assert "(own mechanism: only weaker attacks tried)" in verdict.headline
+    # Nor is it said that more targets would help.
+    [strict] = wt.audit(traces, mechanisms=nothing, policy={"auc": 0.51}, **small).verdicts
+    assert "may be as high as" in strict.reasons[0]
+    assert "would decide" not in strict.reasons[0]
 
 
 def test_it_can_be_rejected(traces):

@@ -541,8 +541,8 @@ class TestMeanOverTargets:
             (lambda n, rng: rng.beta(20, 1, n), 20 / 21),
             (lambda n, rng: rng.beta(1, 20, n), 1 / 21),
             (lambda n, rng: _some_exposed(0.03, n, rng), 0.515),
-            (lambda n, rng: _some_exposed(0.05, n, rng), 0.525),
-            (lambda n, rng: _some_exposed(0.2, n, rng), 0.6),
+            pytest.param(lambda n, rng: _some_exposed(0.05, n, rng), 0.525, marks=pytest.mark.full),
+            pytest.param(lambda n, rng: _some_exposed(0.2, n, rng), 0.6, marks=pytest.mark.full),
             (lambda n, rng: 1.49 - _some_exposed(0.05, n, rng), 0.965),
         ],
     )

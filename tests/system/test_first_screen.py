@@ -259,6 +259,24 @@ def test_what_has_to_be_asked_is_asked_by_ingest(tmp_path, whosthere, table, opt
     assert not (tmp_path / "run").exists()
 
 
+def test_results_among_records_are_refused(records, tmp_path, whosthere):
+    shutil.copy(records, tmp_path)
+    code, _, said = whosthere("audit", tmp_path, *QUICK, "-M", "raw", "--out", tmp_path / "run")
+    assert code == 2
+    assert "lies in a folder of records" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_can_be_extended_from_its_own_traces(records, tmp_path, whosthere):
+    run = tmp_path / "run"
+    assert whosthere("audit", records, *QUICK, "-M", "raw", "--out", run)[0] == 0
+    kept = run / "traces.parquet"
+    more = ("--targets", "4", "-M", "raw", "--out", run, "--extend")
+    assert whosthere("audit", kept, *QUICK, *more)[0] == 0
+    assert kept.exists()
+    assert json.loads(whosthere("inspect", run, "--json")[1])["verdicts"][0]["look"] == 2
+
+
 def test_what_matches_nothing_is_refused(tmp_path):
     with pytest.raises(wt.InputError, match="matches no file"):
         wt.audit(str(tmp_path / "*.csv"), mechanisms="raw", group_size=20)

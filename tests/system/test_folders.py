@@ -111,6 +111,13 @@ def test_a_last_line_that_may_be_cut_is_noted(records, read):
     assert "Note: b.csv does not end with a line end: its last row may be cut." in out
 
 
+def test_many_files_alike_are_noted_together(records, read):
+    records(**{f"{i}_csv": day(1).encode("utf-16") for i in range(9)}, a_csv=day(2)[:-1])
+    _, out = read()
+    assert "Note: 0.csv was read as UTF-16. This is so for 8 more files." in out
+    assert out.count("Note") == 2
+
+
 @pytest.mark.parametrize("keeps", [0.4, 0.9])
 def test_a_truncated_gz_is_named(records, refused, read, keeps):
     whole = large_gz()

@@ -68,6 +68,12 @@ def test_parts_of_a_region_lose_their_decimals(folder, read):
     assert read()[0].regions.ids == ("101-7",)
 
 
+def test_a_rounded_part_of_a_region_is_refused(folder, refused):
+    header = "user,time,LAC,CI\n"
+    (folder / "records" / "1.csv").write_text(header + "u,2024-05-01T10:00Z,101,1.23E+05\n")
+    assert "column 'LAC+CI': an id was rounded" in refused("ingest", "records", "-o", "out.parquet")
+
+
 def test_tables_beside_the_records_are_read_alike(folder, read):
     table("region", ["1", "2.0"]).write_csv(folder / "records" / "1.csv")
     (folder / "regions.csv").write_text("region,lon,lat\n1.0,9,45\n2,9.1,45\n")
@@ -108,6 +114,8 @@ def test_floats_that_are_too_large_are_refused(folder, refused, read, kind, fits
         (["Évry", unicodedata.normalize("NFD", "Évry")], "the Unicode form of letters"),
         (["a", "a "], "spaces or quotes around them"),
         (["a", "'a'"], "spaces or quotes around them"),
+        (["b1", " B1"], "spaces or quotes around them or upper and lower case, and"),
+        (["007.0 ", "007"], "spaces or quotes around them, and"),
     ],
 )
 def test_ids_that_may_be_the_same_are_noted(folder, read, role, ids, difference):

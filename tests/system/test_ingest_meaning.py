@@ -232,7 +232,7 @@ class Mess:
         users = {row["user"] for row in rows}
         if len(users) == 1:
             self.may("one user", ["not one for each user"])
-        form["ids"]["user"], form["twice"] = "plain", False
+        form["ids"]["user"], form["twice"] = ["plain"], False
         for user in users:
             (self.folder / "records" / user).mkdir()
             part = [row for row in rows if row["user"] == user]
@@ -256,7 +256,8 @@ class Mess:
         rng = self.rng
         messy = rng.random() < 0.45
         time = rng.choice(list(TIMES)) if messy else rng.choice(["iso", "zulu", "unix"])
-        ids = {role: rng.choice(list(IDS)) if messy else "plain" for role in ("user", "region")}
+        forms = list(IDS) if messy else ["plain"]
+        ids = {role: rng.choices(forms, k=rng.randint(1, 2)) for role in ("user", "region")}
         return {
             "time": time,
             "ids": ids,
@@ -283,9 +284,7 @@ class Mess:
         times = [write(datetime.fromisoformat(row["time"])) for row in rows]
         if needs_zone and "--timezone" not in self.options:
             self.options += ["--timezone", "Europe/Rome"]
-        of_id, outcomes = IDS[ids["user"]]
-        self.may(f"user {ids['user']}", outcomes)
-        made = {names["user"]: [of_id(row["user"]) for row in rows]}
+        made = {names["user"]: self.ids(rows, "user", ids["user"])}
         if form["time"] == DATE_AND_CLOCK:
             made["date"], made["time"] = ([text.split()[i] for text in times] for i in (0, 1))
         else:
@@ -297,21 +296,28 @@ class Mess:
                 comma = form["comma"] and form["separator"] != ","
                 made[names[axis]] = [row[axis].replace(".", "," if comma else ".") for row in rows]
         elif form["two columns"] and re.fullmatch(r"\d+-\d+", rows[0]["region"]):
-            of_id, outcomes = IDS["float" if form["as numbers"] else "plain"]
+            of_id, _ = IDS["float" if form["as numbers"] else "plain"]
             for at, name in enumerate(("LAC", "CI")):
                 made[name] = [of_id(row["region"].split("-")[at]) for row in rows]
         else:
-            of_id, outcomes = IDS[ids["region"]]
-            # Other forms than numbers with decimals are not those of the table.
-            strange = STRANGE if "--regions" in self.options and outcomes else ()
-            self.may(f"region {ids['region']}", (*outcomes, *strange))
-            made[names["region"]] = [of_id(row["region"]) for row in rows]
+            made[names["region"]] = self.ids(rows, "region", ids["region"])
         if form["decoys"]:
             made["Remarks"] = [self.rng.choice(["", "ok", 'two\nlines, "quoted"']) for _ in rows]
             made["duration"] = [str(i) for i in range(len(rows))]
         order = list(made)
         random.Random(form["order"]).shuffle(order)
         return {name: made[name] for name in order}
+
+    def ids(self, rows, role, forms):
+        """Write ids in one form after the other."""
+        texts = [row[role] for row in rows]
+        for form in forms:
+            write, outcomes = IDS[form]
+            texts = [write(text) for text in texts]
+            # Other forms than numbers with decimals are not those of a table of regions.
+            strange = STRANGE if role == "region" and outcomes else ()
+            self.may(f"{role} {form}", (*outcomes, *strange))
+        return texts
 
     def file(self, name, rows, form, without=None):
         """Write a file, and maybe spoil it."""

@@ -348,11 +348,12 @@ class _Case:
         maybe = [one for one in found if one.high is not None and one.at_most > limit.most]
         if maybe:
             worst = max(maybe, key=lambda one: (low_of(one) > limit.most, one.at_most))
-            # More people named by hand would not represent others either.
-            more = (
-                "" if self.by_hand else f" {reasons.what_would_help(worst, limit, look=self.look)}"
-            )
-            return f"{reasons.undecided(worst, limit)}{more}"
+            said = reasons.undecided(worst, limit)
+            # More people named by hand would not represent others either, and without a law
+            # nothing that keeps a limit is accepted.
+            if self.by_hand or (self.without_law and estimate_of(worst) <= limit.most):
+                return said
+            return f"{said} {reasons.what_would_help(worst, limit, look=self.look)}"
         open_ = next((one for one in found if not _surely_within(one, limit)), None)
         if open_ is not None:
             return reasons.unknown(open_.attack, limit, open_)

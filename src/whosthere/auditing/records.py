@@ -38,17 +38,23 @@ class UnclearRecordsError(InputError):
 
 @contextmanager
 def traces_file(
-    given: str | os.PathLike[str] | Sequence[Path], console: Console | None = None
+    given: str | os.PathLike[str] | Sequence[Path],
+    out: str | os.PathLike[str] | None = None,
+    console: Console | None = None,
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give a file of traces, and the traces if they were made of records just now.
 
     Records are files, folders or a pattern such as ``records/*.csv``. The file that is made of
-    them is there for as long as it is needed.
+    them is there for as long as it is needed. The folder `out` must not lie among them, where it
+    would be read as records when the audit resumes.
     """
     paths = _paths(given)
     if len(paths) == 1 and _is_ours(paths[0]):
         yield paths[0], None
         return
+    if out is not None and set(map(Path.resolve, paths)) & {*Path(out).resolve().parents}:
+        fix = "Name a folder outside of them"
+        raise FileError("lies in a folder of records", where=out, fix=fix)
     try:
         with progress(console) as move:
             traces = read_records(paths, partition=RegionIds(None), progress=move)

@@ -118,7 +118,7 @@ def audit(
     judged_by = Policy.of(policy)
     talk = not json
     with ExitStack() as stack:
-        path, read = stack.enter_context(traces_file(traces, console.err))
+        path, read = stack.enter_context(traces_file(traces, out, console.err))
         if read is not None and talk:
             console.say(*what_was_read(read))
         with console.trying("Checking the plan, and trying each attack to estimate the time ..."):

@@ -96,8 +96,8 @@ def ingest(
     records: Path | None = typer.Argument(
         None,
         metavar="RECORDS",
-        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods; "
-        "text also as .gz or .zst, all also in a .zip. Left out with --sql.",
+        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods, "
+        ".plt; text also as .gz or .zst, all also in a .zip. Left out with --sql.",
     ),
     *,
     out: Path | None = results(
@@ -150,7 +150,7 @@ def ingest(
     user_from_path: bool = typer.Option(
         False,
         "--user-from-path",
-        help="The first folder below RECORDS, or a file there, is named by the user.",
+        help="The user is the first folder below RECORDS, or the name of a file there.",
         rich_help_panel="Columns (guessed from the usual names)",
     ),
     time_column: str | None = _column(

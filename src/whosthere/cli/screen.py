@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import isinf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,7 @@ class Line:
         limit, closest, end = max(own, key=itemgetter(2))
         words = _IN_SHORT.get(limit.metric) or METRICS[limit.metric].words
         value = number(closest.estimate or 0.0, limit, 2)
-        up_to = "" if rejects or accepts or isinf(end) else f" (up to {number(end, limit, 2)})"
+        up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
         return f"{words} {value}{up_to}, limit {limit.most:.2f}"
 
     @property
@@ -126,16 +126,19 @@ class Line:
 
 
 def show_lines(lines: Sequence[Line]) -> None:
-    """Print a line for each protection, or a few where the terminal is narrow."""
+    """Print a line for each protection, or a few where the terminal is too narrow for one."""
     rows = [line.cells for line in lines]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    fits = not console.out.is_terminal or sum(widths) + 2 * len(widths) <= console.out.width
+    place, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    room = console.out.width - place - 4 if console.out.is_terminal else math.inf
+    # In columns where these fit, and otherwise as short as can be.
+    if sum(widths) + 2 * len(widths) > room:
+        widths = [0] * len(widths)
     console.say("")
     for line, (label, *cells) in zip(lines, rows, strict=True):
-        place, *others = widths
-        shown = cells if fits else cells[:1]
-        padded = (cell.ljust(width) for cell, width in zip(shown, others, strict=False))
-        about = "  ".join(padded).rstrip()
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        in_one = "  ".join(padded).rstrip()
+        fits = len(in_one) <= room
+        about = in_one if fits else cells[0]
         console.verdict(label, about, useless=line.verdict.useless, width=place)
         indent = place + 4 if fits else 4
         if not fits:

@@ -19,7 +19,6 @@ from whosthere.data.reading.source import naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.display import counted
 from whosthere.errors import RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
-_DASHES = ("-", "\u2013", "\u2014", ".")
-USUAL_MARKERS = ("*", *_DASHES, "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
+# A dash is none of these, for it often stands for 0.
+USUAL_MARKERS = ("*", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
 _BELOW = re.compile(r"<\s*(\d+)")
 _A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
@@ -113,7 +112,6 @@ class TableReader:
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
-            notes += self._about_dashes(cells)
             epochs = self._epochs(cells["micros"], local, rows.span)
             regions = self.regions or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
@@ -213,30 +211,7 @@ class TableReader:
         # A mark such as <1 stands for 0 alone, and empty cells do unless they are named as marks.
         named = [one for one in self._marks(text) if _largest_behind(one) > 0]
         markers = [one for one in (*USUAL_MARKERS, *named) if one not in self.zeros]
-        self._refuse_doubtful_dash(text.filter(text.is_in(markers)).unique().to_list())
         return text.is_in(markers).fill_null(value="" in markers)
-
-    def _refuse_doubtful_dash(self, found: list[str]) -> None:
-        """Refuse a dash beside another mark, where it mostly stands for nobody."""
-        dash = next((one for one in found if one in _DASHES and one not in self.markers), None)
-        if dash is not None and len(found) > 1:
-            other = next(one for one in found if one != dash)
-            raise RecordsError(
-                f"{dash!r} can stand for a withheld count or for 0, beside {quote(other)}",
-                fix="Say what stands for a withheld count (`markers`) and for 0 (`zeros`)",
-            )
-
-    def _about_dashes(self, cells: pl.DataFrame) -> tuple[str, ...]:
-        """Say that dashes were taken for withheld counts, if nobody said so."""
-        marks = cells.filter("withheld")["marker"].str.strip_chars()
-        dashes = marks.filter(marks.is_in(_DASHES) & ~marks.is_in(list(self.markers)))
-        if dashes.is_empty():
-            return ()
-        times = counted(len(dashes), "time")
-        return (
-            f"{dashes[0]!r} was read as a withheld count {times}. If it stands for 0, say so "
-            "(`zeros`)",
-        )
 
     def _counts(self, column: pl.Series, withheld: pl.Series) -> pl.Series:
         if column.dtype.is_integer():
@@ -296,7 +271,8 @@ _FIXES = {
     "region": "Fill the region in, or say which column holds it",
     "time": "Use ISO 8601 text or Unix seconds, say how times are written (`time_format`), or "
     "which column holds the time (`columns.time`)",
-    "count": "Use whole numbers, or say what stands for a withheld count (`markers`)",
+    "count": "Use whole numbers, or say what stands for a withheld count (`markers`) or for 0 "
+    "(`zeros`)",
 }
 
 

@@ -45,10 +45,11 @@ _SURE_MARKS = r"[ '\u2019\u202f\u00a0]"
 THOUSANDS = (",", ".", " ", "'")
 # Floats are exact up to 2^53; hashes in hexadecimal may have an e, but neither a point nor a plus.
 _EXACT_IN_32_BITS = 1 << 24
-_WHOLE_WITH_DECIMALS = r"^([+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*$"
+_WHOLE_WITH_DECIMALS = r"^(\s*[+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*(\s*)$"
+# Also as a part of an id that several columns make.
 _ROUNDED = (
-    r"^[+-]?\d+(?:[.,]\d*)?[eE]\+\d{1,3}$|^[+-]?\d+[.,]\d*[eE]-?\d{1,3}$"
-    r"|^[+-]?(?:\d{17,}|[09]\d{15})[.,]0*$"
+    r"(?:^|-)\s*[+-]?(?:\d+(?:[.,]\d*)?[eE]\+\d{1,3}|\d+[.,]\d*[eE]-?\d{1,3}"
+    r"|(?:\d{17,}|[09]\d{15})[.,]0*)\s*(?:-|$)"
 )
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
@@ -380,7 +381,7 @@ def plain_ids(ids: pl.Series) -> pl.Series:
         texts = texts.zip_with(are_exact, texts + "E+0")
     if not texts.str.contains(r"[.,']").any():
         return texts
-    return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1"))
+    return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1$2"))
 
 
 def are_rounded(ids: pl.Series) -> pl.Series:

@@ -108,6 +108,7 @@ class DelimitedSource(Source):
     separator: str
     encoding: str | None
     by_polars: bool
+    n_titles: int = 0
 
     def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
         done = 0
@@ -138,10 +139,11 @@ class DelimitedSource(Source):
 
     def place(self, index: int) -> str:
         with suppress(InputError), readable(self.path), self._open_text() as stream:
+            _skip(stream, self.n_titles)
             # The first row is the header.
             row = next(islice(rows_of(stream, self.separator), index + 1, None), None)
             if row is not None:
-                return f"{self.path}, line {row[0]:,}"
+                return f"{self.path}, line {row[0] + self.n_titles:,}"
         return super().place(index)
 
     def _scan(self) -> pl.LazyFrame:
@@ -183,8 +185,7 @@ class DelimitedSource(Source):
     def _blocks(self) -> Iterator[str]:
         """Yield the text after the header, cut where a row ends."""
         with self._open_text() as stream:
-            for _ in range(1, self.first_row):
-                stream.readline()
+            _skip(stream, self.first_row - 1)
             rest = ""
             while text := stream.read(_BLOCK_CHARS):
                 block, rest = cut(rest + text)
@@ -217,8 +218,18 @@ class DelimitedSource(Source):
         return self.stored.open()
 
 
-def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedSource:
-    """Open a text table; UTF-8, UTF-16 with a mark and Latin-1 are told without `encoding`."""
+def _skip(stream: IO[str], n_lines: int) -> None:
+    for _ in range(n_lines):
+        stream.readline()
+
+
+def open_delimited(
+    stored: Stored, *, encoding: str | None = None, n_titles: int = 0
+) -> DelimitedSource:
+    """Open a text table; UTF-8, UTF-16 with a mark and Latin-1 are told without `encoding`.
+
+    Its header stands below so many lines of titles.
+    """
     path = stored.path
     head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
@@ -231,7 +242,9 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
     except LookupError as error:
         raise InputError(f"there is no encoding {encoding!r}", fix=_ENCODING_FIX) from error
     _refuse_binary(text, stored)
-    _, header = next(rows_of(io.StringIO(text, newline="\n")), (0, ""))
+    lines_of_head = io.StringIO(text, newline="\n")
+    _skip(lines_of_head, n_titles)
+    _, header = next(rows_of(lines_of_head), (0, ""))
     unquoted = "".join(header.split('"')[::2])
     separator = max(_SEPARATORS, key=unquoted.count)
     fields = fields_of(header, separator)
@@ -251,13 +264,15 @@ def open_delimited(stored: Stored, *, encoding: str | None = None) -> DelimitedS
         schema=dict.fromkeys(distinct_names(fields), pl.String()),
         about_rows=path.stat().st_size * lines // len(head) if known_size and lines else None,
         row_word="line",
-        first_row=max(header.count("\n"), 1) + 1,
+        first_row=n_titles + max(header.count("\n"), 1) + 1,
+        n_titles=n_titles,
         stored=stored,
         separator=separator,
         encoding=None if is_utf8 and encoding is None else found,
         by_polars=(
             stored.member is None
             and is_utf8
+            and not n_titles
             and "\0" not in text
             and _n_columns_by_polars(header, separator) == len(fields)
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,12 +80,11 @@ class Extent:
         """Say how much larger a few points make the box, None where they do not."""
         if not self.n:
             return None
-        near = [axis.without_strays() for axis in self._axes]
-        (west, east), (south, north) = (one.ends for one in near)
+        (west, east, n_along), (south, north, n_up) = (axis.without_strays() for axis in self._axes)
         whole, others = self.box().km, Box(west, south, east, north).km
         if (whole[0] + 1) * (whole[1] + 1) < _HARMLESS * (others[0] + 1) * (others[1] + 1):
             return None
-        n = max(one.n_beyond for one in near)
+        n = max(n_along, n_up)
         share = next(q for q in (0.999, 0.99, 0.98, 0.95, 0.9, 0.8) if (1 - q) / 2 >= n / self.n)
         return (
             f"far away from all others: {n:,} of {self.n:,} {what}. The grid reaches to them, and "
@@ -93,13 +92,6 @@ class Extent:
             f"{others[1]:,.0f} km. Correct their positions, or leave them out (`box_quantile`), "
             f"such as by {share}"
         )
-
-
-class _Near(NamedTuple):
-    """The range of one coordinate without strays, and how many strays there are."""
-
-    ends: tuple[float, float]
-    n_beyond: int
 
 
 class _Axis:
@@ -129,11 +121,13 @@ class _Axis:
         high = high_bin / _BINS_A_DEGREE - self._limit
         return max(float(low), self._low), min(float(high), self._high)
 
-    def without_strays(self) -> _Near:
+    def without_strays(self) -> tuple[float, float, int]:
+        """Return the range without strays, and how many these are."""
         low, high = self.middle(_MIDDLE)
         reach = _WIDTHS * max(high - low, _LEAST_WIDTH)
         filled = np.flatnonzero(self._bins)
         degrees = filled / _BINS_A_DEGREE - self._limit
         near = (degrees >= low - reach) & (degrees <= high + reach)
-        ends = max(float(degrees[near][0]), self._low), min(float(degrees[near][-1]), self._high)
-        return _Near(ends, int(self._bins[filled[~near]].sum()))
+        first, last = float(degrees[near][0]), float(degrees[near][-1])
+        n_strays = int(self._bins[filled[~near]].sum())
+        return max(first, self._low), min(last, self._high), n_strays

@@ -239,31 +239,32 @@ def _only_visited_regions(rows: Traces) -> Traces:
 
 _MOST_GAPS = 6
 _AROUND = r"""^[\s"']+|[\s"']+$"""
-# How ids of one person or place may differ between two files, and what to do if they are the same.
-_ALIKE: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
-    "spaces or quotes around them": (
-        lambda ids: ids.str.replace_all(_AROUND, ""),
-        "remove these",
-    ),
-    "leading zeros or a plus": (
-        lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
-        "write them alike",
-    ),
-    "upper and lower case": (lambda ids: ids.str.to_lowercase(), "write them alike"),
-    "the Unicode form of letters": (lambda ids: ids.str.normalize("NFKC"), "write them in NFC"),
+# How ids of one person or place may differ between two files.
+_ALIKE: dict[str, Callable[[pl.Series], pl.Series]] = {
+    "spaces or quotes around them": lambda ids: ids.str.replace_all(_AROUND, ""),
+    "leading zeros or a plus": lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
+    "upper and lower case": lambda ids: ids.str.to_lowercase(),
+    "the Unicode form of letters": lambda ids: ids.str.normalize("NFKC"),
 }
+
+
+def _doubtful(ids: pl.Series, besides: str = "") -> pl.Series:
+    """Return the ids that others would equal if they were written alike in all ways but one."""
+    alike = ids
+    for difference, made_alike in _ALIKE.items():
+        alike = alike if difference == besides else made_alike(alike)
+    return ids.filter(alike.is_duplicated())
 
 
 def _notes_on_ids(role: str, ids: Sequence[str]) -> Iterator[str]:
     texts = pl.Series(ids, dtype=pl.String)
-    for difference, (made_alike, fix) in _ALIKE.items():
-        alike = made_alike(texts)
-        n = 0 if alike.equals(texts) else int(alike.is_duplicated().sum())
-        if n:
-            yield (
-                f"{n:,} {role} ids differ from one another only by {difference}, and count "
-                f"as different {role}s. If they are not, {fix}"
-            )
+    doubtful = _doubtful(texts)
+    if len(doubtful):
+        needed = [way for way in _ALIKE if len(_doubtful(doubtful, way)) < len(doubtful)]
+        yield (
+            f"{len(doubtful):,} {role} ids differ from one another only by {' or '.join(needed)}, "
+            f"and count as different {role}s. If they are not, write them alike"
+        )
     n = int(texts.str.contains(r"[\x00-\x1f\x7f]").sum())
     if n:
         yield f"{n:,} {role} ids hold control characters, such as line ends or NUL"

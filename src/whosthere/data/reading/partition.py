@@ -218,21 +218,13 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
             [f"r{r:0{r_digits}d}c{c:0{c_digits}d}" for r, c in zip(row, column, strict=True)],
             box.west + (column + 0.5) * lon_step,
             box.south + (row + 0.5) * lat_step,
-            [
-                [
-                    [
-                        way * step / 2
-                        for way, step in zip(_SQUARE, (lon_step, lat_step) * 4, strict=True)
-                    ]
-                ]
-            ],
+            [[np.multiply(_SQUARE, (lon_step / 2, lat_step / 2)).ravel().tolist()]],
         )
 
     return Locator(locate, regions)
 
 
-_SQUARE = (-1, -1, 1, -1, 1, 1, -1, 1)
-"""East and north, corner by corner."""
+_SQUARE = ((-1, -1), (1, -1), (1, 1), (-1, 1))
 
 
 # No usual antenna serves anybody so far away.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,8 @@ from whosthere.data.files import existing
 from whosthere.data.reading.delimited import open_delimited
 from whosthere.data.reading.formats import open_workbook
 from whosthere.data.reading.opening import only_table, open_sources
-from whosthere.data.reading.source import ZSTD, FrameSource, Stored, name_in_file, readable
-from whosthere.errors import EmptyError, InputError, RecordsError
+from whosthere.data.reading.source import Stored, name_in_file, readable
+from whosthere.errors import InputError, RecordsError
 
 if TYPE_CHECKING:
     import os
@@ -41,43 +40,14 @@ def open_published(
     elif header_row in {None, 1}:
         source = only_table(open_sources(path, encoding=encoding)[0], path)
     elif path.name.lower().endswith(_TEXTS):
+        n_titles = (header_row or 1) - 1
         with readable(existing(path)):
-            return _below_titles(Stored(path), header_row or 1, encoding)
+            source = open_delimited(Stored(path), encoding=encoding, n_titles=n_titles)
     else:
         raise InputError("its columns have names already", where=path, fix="Leave out `header_row`")
     if header_row is None:
         _refuse_titles(source)
     return source
-
-
-def _below_titles(stored: Stored, header_row: int, encoding: str | None) -> Source:
-    """Read a text table without the lines above its header."""
-    if stored.magic == ZSTD:
-        raise RecordsError("is compressed by zstd", where=stored.path, fix="Decompress it first")
-    raw = stored.read()
-    is_utf16 = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-    try:
-        text = raw.decode(encoding or ("utf-16" if is_utf16 else "utf-8-sig"))
-        notes: tuple[str, ...] = ()
-    except (UnicodeDecodeError, LookupError) as error:
-        if encoding is not None:
-            raise InputError(
-                f"cannot be read as {encoding!r}", where=stored.path, fix="Correct `encoding`"
-            ) from error
-        text, notes = raw.decode("latin-1"), (f"{stored.path.name} was read as Latin-1",)
-    lines = io.StringIO(text, newline="\n").readlines()[header_row - 1 :]
-    if not lines:
-        raise EmptyError(f"has fewer than {header_row} lines", where=stored.path)
-    rest = "".join(lines).encode("utf-8", "surrogatepass")
-    source = open_delimited(Stored(stored.path, lambda: io.BytesIO(rest)), encoding="utf-8")
-    return FrameSource(
-        path=source.path,
-        schema=source.schema,
-        row_word="line",
-        first_row=header_row + 1,
-        notes=notes,
-        frame=source.whole().lazy(),
-    )
 
 
 def _refuse_titles(source: Source) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.batches import Batch
     from whosthere.data.reading.partition import Locator
+    from whosthere.data.reading.source import Source
     from whosthere.data.traces import Traces
 
     Progress = Callable[[str, int, int | None], None]
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 _MOST_UNASKED_EPOCHS = 100_000
 # So many users with one record each are no chance.
 _FEW_USERS = 20
+# More notes than these, each on its own file, are put together.
+_MOST_ALIKE = 5
 _STRANGE = "in a region that is not in the table"
 
 
@@ -282,7 +285,7 @@ def read_records(
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
         notes=(
-            *(note for layout in layouts for note in layout.source.notes),
+            *_notes_of_sources([layout.source for layout in layouts]),
             *_notes_on_files(layouts, rows),
             *(() if time_format is not None else _notes_on_forms(tables)),
             *_notes_on_times(gathering.resolved, times),
@@ -414,6 +417,19 @@ def _names_of_columns(layouts: Sequence[Layout]) -> dict[str, str]:
         for role, name in layout.names.items():
             names.setdefault(role, {})[name] = None
     return {role: " or ".join(found) for role, found in names.items()}
+
+
+def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what there is to know of each; of many files alike, it is said of the first."""
+    alike: dict[str, list[str]] = {}
+    for source in sources:
+        for note in source.notes:
+            alike.setdefault(note.replace(source.path.name, ""), []).append(note)
+    for notes in alike.values():
+        if len(notes) <= _MOST_ALIKE:
+            yield from notes
+        else:
+            yield f"{notes[0]}. This is so for {len(notes) - 1:,} more files"
 
 
 def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[str]:
