@@ -123,6 +123,11 @@ def test_names_that_mean_something_else_are_refused(name):
         own("suppress(k=1)", name="mine")
 
 
+def test_a_bare_function_is_refused_with_the_way_to_wrap_it():
+    with pytest.raises(SpecError, match=r"Wrap it: wt.mechanisms.own\("):
+        AuditOptions.of(mechanisms=[shift], group_sizes=M)
+
+
 def test_two_functions_of_one_name_are_refused():
     others = [own(lambda counts, m, rng: counts, name="shift", then="suppress(k=1)"), MINE]
     with pytest.raises(SpecError, match="both called shift"):
@@ -197,7 +202,10 @@ def test_it_is_judged_by_attacks_that_need_no_law(result):
 def test_it_is_never_accepted_and_both_reasons_are_said(traces):
     nothing = own(lambda counts, m, rng: np.zeros_like(counts), name="nothing")
     small = SMALL | {"attacks": QUICK, "targets": 12}
-    [verdict] = wt.audit(traces, mechanisms=nothing, policy={"auc": 0.9}, **small).verdicts
+    found = wt.audit(traces, mechanisms=nothing, policy={"auc": 0.9}, **small)
+    [verdict] = found.verdicts
+    page = wt.report(found).html
+    assert "a mechanism of your own is never accepted" in page.split("What to do")[1][:300]
     assert verdict.decision == "cannot tell"
     assert "No attack exceeds a limit." in verdict.reasons
     [why] = [one for one in verdict.reasons if "function of your own" in one]
@@ -206,8 +214,8 @@ def test_it_is_never_accepted_and_both_reasons_are_said(traces):
     assert "(own mechanism: only weaker attacks tried)" in verdict.headline
     # Nor is it said that more targets would help.
     [strict] = wt.audit(traces, mechanisms=nothing, policy={"auc": 0.51}, **small).verdicts
-    assert "may be as high as" in strict.reasons[0]
-    assert "would decide" not in strict.reasons[0]
+    assert "may be as high as" in strict.reasons[1]
+    assert not any("would decide" in one for one in strict.reasons)
 
 
 def test_it_can_be_rejected(traces):
@@ -233,8 +241,7 @@ def test_terminal_and_report_say_it(result, run, capsys, monkeypatch):
     for text in (page, " ".join(capsys.readouterr().out.split())):
         assert "own mechanism: only weaker attacks tried" in text
         assert "It is never accepted: only attacks weaker than likelihood-ratio" in text
-    again = wt.report(run)
-    assert "shift | suppress" in again.html
+    assert "shift | suppress" in page
 
 
 def test_the_code_is_part_of_the_identity_of_a_run_folder(traces, run, result):

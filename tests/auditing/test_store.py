@@ -221,7 +221,7 @@ class TestRefusals:
         if name == "whosthere":
             monkeypatch.setattr(manifest, "__version__", "99.0")
         else:
-            monkeypatch.setattr(manifest, "version", lambda _: "99.0")
+            monkeypatch.setattr(manifest, "_versions_of_others", lambda: {"numpy": "99.0"})
         message = refused(identity_of(PLAN, "a1b2"))
         assert "other software" in message
         assert name in message
@@ -414,7 +414,8 @@ class TestRun:
         controls = pl.read_parquet(out / "control.parquet")
         assert controls.columns == result.scores.columns
         assert controls.height == result.n_tasks * result.plan["control_releases"]
-        assert {path.name for path in out.iterdir()} - {"tasks", LOCK} == set(store.RESULTS)
+        kept = {path.name for path in out.iterdir()} - {"tasks", LOCK}
+        assert kept | {store.KEPT} == set(store.RESULTS)
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):
         out = tmp_path / "run"

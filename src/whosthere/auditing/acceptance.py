@@ -56,7 +56,9 @@ def acceptance(
     for one in verdicts:
         if one.decision != "accept":
             problem = f"did not accept {one.setting} (its verdict: {one.decision})"
-            raise refuse(problem, "Publish what was accepted, or choose a stronger protection")
+            raise refuse(
+                problem, "Publish what was accepted; its report says what stands in the way"
+            )
     return Audited(
         audit=audit.identity,
         begun=str(audit.manifest["begun"]),

@@ -303,7 +303,8 @@ class _Case:
             )
         said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
         if self.without_law:
-            said.append(_OWN)
+            # What decides comes first.
+            said = [*said, _OWN] if decision == "reject" else [_OWN, *said]
         if self.by_hand and decision == "reject":
             said.append(_FAILS_THEM)
         elif self.by_hand:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from whosthere.adversary.attacks import Attack, attack
 from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
-from whosthere.errors import GroupError, InputError, suggestion
+from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
@@ -96,7 +96,10 @@ def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or sever
     return tuple(given)
 
 
-def _mechanism(given: Mechanism | str) -> Mechanism:
+def _mechanism(given: Any) -> Mechanism:  # noqa: ANN401 - whatever a user gave
+    if callable(given):
+        fix = "Wrap it: wt.mechanisms.own(function, name='mine')"
+        raise SpecError("a function by itself is no mechanism", fix=fix)
     return given if isinstance(given, Mechanism) else Mechanism.parse(given)
 
 

@@ -155,7 +155,10 @@ def _why_nothing(audit: AuditResult) -> str:
         return "useless"
     if decisions == {"reject"}:
         return "all_rejected"
-    return "by_hand" if audit.choice is not None and audit.choice.by_hand else "unsure"
+    if audit.choice is not None and audit.choice.by_hand:
+        return "by_hand"
+    open_ = (one for one in audit.verdicts if one.decision == "cannot tell")
+    return "own_mechanism" if all(one.own_mechanism for one in open_) else "unsure"
 
 
 def _warnings(audit: AuditResult) -> Iterator[str]:
