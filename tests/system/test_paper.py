@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from whosthere.data.cities import simulate
+from whosthere.paper.claims import Status
 from whosthere.paper.experiments import EXPERIMENTS
 from whosthere.paper.figures import DATA_FIGURES
 
@@ -52,6 +53,11 @@ def check_all_experiments(whosthere, folder, city, *, targets):
     code, shown, _ = whosthere("paper", "ssc", *typed, "--dry-run")
     assert code == 0
     assert f"0 of {6 * targets}" in shown
+    code, shown, _ = whosthere("paper", "ssc", *typed, "--no-figures", "--json")
+    assert code == 0
+    found = json.loads(shown)
+    assert len(found["results"]) == results.height
+    assert {one["status"] for one in found["claims"]} <= {status.value for status in Status}
     for name in DATA_FIGURES:
         assert (folder / "figures" / f"{name}.svg").exists()
 
@@ -64,6 +70,10 @@ def test_a_dry_run_leaves_nothing_behind(whosthere, folder, small_city, monkeypa
     assert code == 0, complaint
     assert "12 of 12" in shown
     assert "about" in shown
+    code, shown, _ = whosthere(
+        "paper", "ssc", "--scale", "smoke", "--out", "study", "--dry-run", "--json", *small_city
+    )
+    assert json.loads(shown)["experiments"]["ssc"]["tasks_left"] == 12
     assert not list(folder.iterdir())
 
 
