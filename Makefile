@@ -9,6 +9,7 @@ DEMO := demo
 .PHONY: demo test test-all checks quick lint types kernels format bench clean
 
 demo: $(VENV)/.package
+	@mkdir -p $(DEMO) && date +%s > $(DEMO)/.begun
 	@echo "A simulated city stands in for your records."
 	@$(BIN)/whosthere simulate milan-like --users 20000 --days 2 --seed 7 --out $(DEMO)/city --force
 	@$(BIN)/whosthere ingest $(DEMO)/city/records.parquet --regions $(DEMO)/city/regions.csv \
@@ -18,10 +19,12 @@ demo: $(VENV)/.package
 	@rm -rf $(DEMO)/audit
 	@$(BIN)/whosthere audit $(DEMO)/traces.parquet --group-size 2500 \
 		--mechanism raw --mechanism "laplace(eps=0.2, unit=event)" \
-		--attack zero-knowledge --attack likelihood-ratio --targets 80 --seed 1 --out $(DEMO)/audit
+		--attack likelihood-ratio --targets 80 --seed 1 --out $(DEMO)/audit
 	@echo
 	@echo "The report, to be opened in a browser: $(CURDIR)/$(DEMO)/audit/report.html"
 	@echo "To find a protection that passes: $(BIN)/whosthere recommend $(DEMO)/traces.parquet -m 2500"
+	@echo "To try further attacks, which learn and take minutes: $(BIN)/whosthere attacks"
+	@echo "The demo took $$(($$(date +%s) - $$(cat $(DEMO)/.begun))) s."
 
 TWO_AT_A_TIME := $(BIN)/pytest --numprocesses 2 --dist worksteal
 
@@ -68,9 +71,9 @@ clean:
 
 $(VENV)/.package: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a minute the first time) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) --editable .
-	@touch $@
+	@begun=$$(date +%s); { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
+		$(PIP) --editable . && touch $@ && \
+		echo "The installation took $$(($$(date +%s) - begun)) s."
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) for development (a minute the first time) ..."

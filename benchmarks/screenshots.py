@@ -1,6 +1,6 @@
-"""Pictures of the report and of the terminal for README.md, from the audit of `make demo`.
+"""Pictures of the report and of the terminal for README.md, from the audit of docs/tutorial.md.
 
-    make demo && python benchmarks/screenshots.py
+    python benchmarks/screenshots.py RUN
 
 Needs the `dev` extra and Chromium.
 """
@@ -24,38 +24,37 @@ from whosthere.reporting.report import audit_report
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-RUN = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "demo" / "audit"
-TERMINAL_LINES = 34
+RUN = Path(sys.argv[1])
 
 
 def reduced(path: Path) -> None:
     """Keep a picture small: few colours are enough for text and marks."""
     with Image.open(path) as picture:
-        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=96).save(path, optimize=True)
+        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=224).save(path, optimize=True)
 
 
 def take_report(page: Page) -> None:
-    page.set_viewport_size({"width": 1180, "height": 1560})
+    page.set_viewport_size({"width": 1280, "height": 1560})
     html = ROOT / "build" / "report.html"
     audit_report(load_audit(RUN)).save(html, force=True)
     page.goto(html.as_uri())
-    below = page.locator("#choose").bounding_box()
+    below = page.locator("#verdicts .legend").bounding_box()
     assert below is not None
-    clip = {"x": 0, "y": 0, "width": 1180, "height": below["y"] + below["height"] + 10}
+    clip = {"x": 0, "y": 0, "width": 1280, "height": below["y"] + below["height"] + 10}
     page.screenshot(path=IMAGES / "report.png", full_page=True, clip=clip)
 
 
 def take_terminal(page: Page) -> None:
     """Print the results as `whosthere audit` does, and draw what a terminal shows of it."""
     recorder = Console(
-        record=True, width=100, file=io.StringIO(), force_terminal=True, highlight=False
+        record=True, width=126, file=io.StringIO(), force_terminal=True, highlight=False
     )
     console.out = recorder
     with redirect_stdout(io.StringIO()):
         show_audit(load_audit(RUN))
     lines = recorder.export_html(inline_styles=True, theme=MONOKAI).split("\n")
     start = next(i for i, line in enumerate(lines) if "<pre" in line)
-    shown = "\n".join(lines[start : start + TERMINAL_LINES])
+    shown = "\n".join(lines[start:])
     style = (
         "display:inline-block;padding:16px;background:#1b1e23;color:#e8eaed;"
         "font:14px/1.18 'DejaVu Sans Mono'"

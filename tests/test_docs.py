@@ -1,9 +1,10 @@
 """Every example of the documentation, run in the order in which a reader meets it.
 
 A block of code with a name after its language, as in ```` ```toml plan.toml ````, is written to a
-file of that name. A block after ``<!-- not run: WHY -->`` is left out. A block that names files
-under ``benchmarks/`` takes hours, so that its commands are only parsed. Without --full, people,
-targets and releases are fewer than what the page says.
+file of that name. A block after ``<!-- not run: WHY -->`` is left out, and commands after
+``<!-- exit code 2 -->`` must end with it. A block that names files under ``benchmarks/`` takes
+hours, so that its commands are only parsed. Without --full, people, targets and releases are fewer
+than what the page says, and commands after ``<!-- with --full: WHY -->`` are only parsed.
 """
 
 import json
@@ -33,7 +34,7 @@ MEASURED = [ROOT / "CHANGELOG.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
 GENERATED = {"cdr-like", "mibici", "milan-like", "tdrive"}  # written by whosthere paper
 LONGEST = 15_000
 FENCE = re.compile(r"```(\w*) *(.*)")
-NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+MARK = re.compile(r"<!-- (not run|with --full|exit code 2)(: \S.*)? -->")
 PROMPT = re.compile(r"(\$ )?(?=whosthere )")
 INLINE = re.compile(r"`(whosthere [^`]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -68,7 +69,7 @@ class Block:
     name: str
     text: str
     line: int
-    runs: bool
+    mark: str
 
     @property
     def is_measurement(self):
@@ -96,8 +97,9 @@ def blocks_of(page):
             start = i
             continue
         language, name = FENCE.fullmatch(lines[start]).groups()
-        runs = not (start and NOT_RUN.fullmatch(lines[start - 1]))
-        yield Block(language, name, "\n".join(lines[start + 1 : i]) + "\n", start + 1, runs)
+        mark = MARK.fullmatch(lines[start - 1]) if start else None
+        text = "\n".join(lines[start + 1 : i]) + "\n"
+        yield Block(language, name, text, start + 1, mark[1] if mark else "")
         start = None
     assert start is None, f"{page.name}:{start + 1} opens a block that is not closed"
 
@@ -133,15 +135,15 @@ class Reader:
             assert not any(one.failed_tasks for one in audits), place
         for arguments in block.commands():
             parse([*arguments])
-            if not block.is_measurement:
-                self.run(arguments, place)
+            if not (block.is_measurement or (block.mark == "with --full" and not self.full)):
+                self.run(arguments, place, 2 if block.mark == "exit code 2" else 0)
 
     def read_toml(self, block):
         path = self.folder / (block.name or "unnamed.toml")
         path.write_text(block.text, encoding="utf-8")
         (Policy.read if "limits" in tomllib.loads(block.text) else read_plan_file)(path)
 
-    def run(self, arguments, place):
+    def run(self, arguments, place, code):
         self._make_room(arguments)
         if not self.full:
             arguments = shlex.split(smaller(shlex.join(arguments)))
@@ -149,7 +151,8 @@ class Reader:
         with pytest.raises(SystemExit) as ended:
             main()
         said = self.capsys.readouterr()
-        assert not ended.value.code, f"{place}: {shlex.join(arguments)}\n{said.out}{said.err}"
+        told = f"{place}: {shlex.join(arguments)}\n{said.out}{said.err}"
+        assert (ended.value.code or 0) == code, told
 
     def _make_room(self, arguments):
         """Take away what was prepared once the page itself makes it."""
@@ -191,7 +194,7 @@ def reader(city, tmp_path, monkeypatch, capsys, full):
 @pages
 def test_examples_run(page, reader):
     for block in blocks_of(page):
-        if block.runs:
+        if block.mark != "not run":
             reader.do(block, f"{name_of(page)}:{block.line}")
 
 

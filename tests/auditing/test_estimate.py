@@ -17,9 +17,12 @@ class Clock:
     """Stands still unless somebody works."""
 
     def __init__(self):
-        self.now, self.fits = 0.0, []
+        self.now, self.fits, self.waited = 0.0, [], 0.0
 
     def perf_counter(self):
+        return self.now + self.waited
+
+    def process_time(self):
         return self.now
 
 
@@ -135,3 +138,18 @@ def test_memory_is_told(traces):
     cost = estimate_cost(plan, Population.of(traces), plan.tasks)
     assert isinstance(cost, Cost)
     assert cost.bytes_per_worker > 10_000_000
+
+
+def test_on_a_busy_machine_work_takes_longer(traces, clock, monkeypatch):
+    """Only what takes long waits for others: here loading, and neither of the short tries."""
+    plan = plan_of(traces, Block("raw", 5, attacks=Slow(0.02, to_load=30.0)))
+    alone = seconds(plan, traces)
+    clock.fits.clear()
+    fit = Slow._fit
+
+    def waiting(self, *given):
+        clock.waited += 0 if clock.fits else 90.6
+        return fit(self, *given)
+
+    monkeypatch.setattr(Slow, "_fit", waiting)
+    assert seconds(plan, traces) == pytest.approx(4 * alone)

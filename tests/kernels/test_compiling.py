@@ -8,9 +8,11 @@ that is written out where it is called, 0.03 to 2.6 s.
 import ast
 from pathlib import Path
 
+import numba
 import pytest
 
 import whosthere.kernels
+from whosthere.kernels.compiling import said_once
 
 SOURCES = sorted(Path(whosthere.kernels.__file__).parent.glob("*.py"))
 COMPILED = {"njit", "kernel", "part"}
@@ -58,3 +60,23 @@ def test_kernels_hold_nothing_that_compiles_slowly(function):
 
 def test_all_kernels_are_looked_at():
     assert len(FUNCTIONS) > 50
+
+
+def test_compiling_is_said_once():
+    said = []
+    with said_once(said.append):
+        for _ in range(2):
+            numba.njit(lambda number: number + 1)(1)
+    assert said == ["Compiling for this machine, once: about 10 s ..."]
+    with said_once(said.append):
+        pass
+    numba.njit(lambda number: number + 2)(1)
+    assert len(said) == 1
+
+
+def test_the_demo_shows_what_a_newcomer_waits_for():
+    """Nothing that learns, which took most of two minutes; both times are printed apart."""
+    demo = Path(__file__).parents[2].joinpath("Makefile").read_text(encoding="utf-8")
+    assert "zero-knowledge" not in demo
+    assert "The installation took" in demo
+    assert "The demo took" in demo

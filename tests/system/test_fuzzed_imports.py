@@ -11,6 +11,7 @@ Always the same tables: 40, and 2,000 with --full. How they ended is printed.
 import csv
 import gzip
 import io
+import itertools
 import random
 import sys
 from collections import Counter
@@ -82,6 +83,9 @@ class Table:
             for region in self.regions
             for i in range(n)
         }
+        # Hours in which nobody was anywhere, which a table may leave out if it has spans.
+        self.empty = set(rng.choice([(), (), range(1, n, 2), rng.sample(range(n), n // 3)]))
+        self.counts |= {(region, i): 0 for region in self.regions for i in self.empty}
         self.options = ["-m", max(*self.counts.values(), 50), "-M"]
         self.options += [f"suppress(k={self.hides}, shown=mark)" if self.hides else "raw"]
 
@@ -169,6 +173,13 @@ class Table:
             "cells": lambda t: t.replace(tzinfo=None),
         }.get(self.form)
 
+    @property
+    def listed(self):
+        """Which epochs the table names."""
+        form = self.clock if LENGTHS[self.length] % 60 == 0 or "M" in self.clock else ""
+        spans = "-" in form and self.form in {"clock", "date and clock"}
+        return [i for i in range(len(self.times)) if not (spans and i in self.empty)]
+
     def _clock(self, moment):
         end = moment + timedelta(minutes=LENGTHS[self.length])
         whole = LENGTHS[self.length] % 60 == 0
@@ -201,9 +212,9 @@ class Table:
         columns = ["region", *times, "count"]
         rng.shuffle(columns)
         rows = []
-        for (region, i), count in self.counts.items():
+        for region, i in itertools.product(self.regions, self.listed):
             row = dict(zip(times, cells(self.times[i]), strict=True))
-            row |= {"region": region, "count": self._number(count)}
+            row |= {"region": region, "count": self._number(self.counts[region, i])}
             rows.append([row[name] for name in columns])
         if rng.random() < 0.4 and self.day.month not in {3, 10}:
             rng.shuffle(rows)
@@ -231,9 +242,9 @@ class Table:
             written = self._clock
         if self.form in {"unix", "pattern"} or rng.random() < 0.1:
             self.tell("--wide", always=True)
-        heads = [written(moment) for moment in self.times]
+        heads = [written(self.times[i]) for i in self.listed]
         rows = [
-            [region, *(self._number(self.counts[region, i]) for i in range(len(self.times)))]
+            [region, *(self._number(self.counts[region, i]) for i in self.listed)]
             for region in self.regions
         ]
         head = [self.names["region"], *heads]

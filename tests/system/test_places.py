@@ -64,7 +64,7 @@ def antennas(path, points, lon="lon", lat="lat"):
     ).write_csv(path)
 
 
-def test_distances_to_antennas_are_said(ingested, refused, points, folder):
+def test_distances_to_antennas_are_said(ingested, refused, whosthere, points, folder):
     antennas("antennas.csv", points)
     _, said = ingested("points.csv", "--antennas", "antennas.csv")
     assert "Note: half of the records lie within " in said
@@ -73,6 +73,9 @@ def test_distances_to_antennas_are_said(ingested, refused, points, folder):
     assert "240 of 240 records lie more than 100 km from every antenna" in message
     assert "swapped?" in message
     assert "--reach-km" in message
+    code, said, _ = whosthere("ingest", "points.csv", "--antennas", "swapped.csv", "--check")
+    assert code == 2
+    assert "240 of 240 records lie more than 100 km from every antenna" in said
     _, said = ingested("points.csv", "--antennas", "swapped.csv", "--reach-km", "9000")
     assert "away from their antenna: 240 of 240 records" in said
 
@@ -103,12 +106,24 @@ def test_stray_points_are_said(ingested, points, grid):
     assert "far away from all others" not in said
 
 
+def test_strays_on_both_sides(ingested, points):
+    """A tenth of the records, as many as may still be called strays."""
+    few = points.head(20).with_columns(
+        lon=pl.when(pl.int_range(20) == 3).then(-60.0).when(pl.int_range(20) == 4).then(80.0)
+        .otherwise("lon")
+    )  # fmt: skip
+    few.write_csv("few.csv")
+    _, said = ingested("few.csv", "--grid", "5x5")
+    assert "far away from all others: 2 of 20 records" in said
+
+
 def test_stray_antennas_are_said(ingested, points):
     antennas("antennas.csv", points.vstack(points.head(1).with_columns(lon=0.0, lat=0.0)))
     pl.DataFrame({"user": ["u", "v"], "time": ["2024-05-01T00:00Z"] * 2, "region": ["a0", "a1"]}
                  ).write_csv("calls.csv")  # fmt: skip
     _, said = ingested("calls.csv", "--antennas", "antennas.csv", "--grid-km", "50")
     assert "far away from all others: 1 of 25 antennas" in said
+    assert "quantile" not in said
 
 
 def test_an_area_that_crosses_itself_is_repaired_and_named(ingested, points, folder):

@@ -10,7 +10,7 @@ import hashlib
 import json
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import version
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
@@ -34,6 +34,8 @@ LOCK = ".lock"
 """The name of the lock file. It may stay behind in the folder, but then locks nothing."""
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
+# Every task asks for them.
+version = cache(metadata.version)
 _NEW_FOLDER = "Name a new folder"
 # What may grow where an audit is extended.
 _GROWS = ("targets", "releases", "control_releases", "releases_of")
@@ -73,13 +75,7 @@ def fingerprint(path: Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of all software that decides the last digits of scores."""
-    return {"whosthere": __version__, **_versions_of_others()}
-
-
-@cache
-def _versions_of_others() -> dict[str, str]:
-    """Look versions up once: every task asks for them."""
-    return {name: version(name) for name in _DECISIVE}
+    return {"whosthere": __version__, **{name: version(name) for name in _DECISIVE}}
 
 
 def check_manifest(

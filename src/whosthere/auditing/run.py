@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.estimate import SECONDS_TO_TRY, Cost, estimate_cost
+from whosthere.auditing.estimate import FOLLOWED_BY, SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
 from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
@@ -194,7 +194,10 @@ def prepare_audit(
     plan = replace(plan, together=known or together(people.tested, seed=plan.seed))
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
-    cost = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try) if estimate else None
+    cost = None
+    if estimate:
+        tasks = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
+        cost = replace(tasks, seconds=FOLLOWED_BY * tasks.seconds)
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look, data = folder.look_at(plan), everybody.about_json()

@@ -121,7 +121,7 @@ def audit(
         path, read = stack.enter_context(traces_file(traces, out, console.err))
         if read is not None and talk:
             console.say(*what_was_read(read))
-        with console.working("Checking the plan, and trying each attack to estimate the time ..."):
+        with console.trying("Checking the plan, and trying each attack to estimate the time ..."):
             prepared = prepare_audit(
                 path, options, out, extend=extend, estimate=talk, keep_traces=read is not None
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from whosthere import progress as moving
 from whosthere.display import counted, duration, inert
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from rich.status import Status
@@ -155,6 +156,15 @@ def side_by_side(parts: Sequence[str], *, indent: int) -> None:
 def working(what: str) -> Status:
     """Show on a terminal that work is in progress, nothing elsewhere."""
     return err.status(Text(inert(what)))
+
+
+@contextmanager
+def trying(what: str) -> Iterator[None]:
+    """Show the same, and say in any case if it takes long because kernels are compiled."""
+    from whosthere.kernels.compiling import said_once
+
+    with working(what), said_once(lambda text: _print(err, Text(text))):
+        yield
 
 
 def progress(*, one_bar: bool = False) -> AbstractContextManager[moving.Move]:

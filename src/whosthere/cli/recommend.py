@@ -109,7 +109,7 @@ def recommend(
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
-    with console.working("Checking the search, and trying each attack to estimate the time ..."):
+    with console.trying("Checking the search, and trying each attack to estimate the time ..."):
         prepared = prepare_search(
             traces,
             options,

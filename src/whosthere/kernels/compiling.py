@@ -7,12 +7,14 @@ numbers written out where another kernel takes them, for each of which that one 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
+from numba.core import event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _Loop = TypeVar("_Loop", bound="Callable[..., Any]")
 _njit: Any = numba.njit
@@ -23,6 +25,26 @@ def kernel(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
     made: Callable[[_Loop], _Loop]
     made = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
     return made
+
+
+@contextmanager
+def said_once(say: Callable[[str], None]) -> Iterator[None]:
+    """Say what is going on as soon as a kernel is compiled, as none is on the disk yet."""
+    with event.install_listener("numba:compile", _Teller(say)):
+        yield
+
+
+class _Teller(event.Listener):
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say: Callable[[str], None] | None = say
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002
+        say, self._say = self._say, None
+        if say:
+            say("Compiling for this machine, once: about 10 s ...")
+
+    def on_end(self, event: object) -> None:
+        pass
 
 
 def part(*, once: bool = False, fastmath: bool = False) -> Callable[[_Loop], _Loop]:

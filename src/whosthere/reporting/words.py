@@ -40,7 +40,7 @@ def outcome(verdict: Verdict) -> str:
 
 def plain_words(verdict: Verdict) -> str:
     """Say what is done to the counts in a sentence; nothing if the verdict does not say it."""
-    done = verdict.protection
+    done = shortened(verdict.protection)
     return f"{done[0].upper()}{done[1:]}." if done else ""
 
 

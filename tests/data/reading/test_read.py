@@ -103,6 +103,12 @@ def _as_gzipped_semicolons(records, folder):
     return path
 
 
+def _as_gzipped_tabs(records, folder):
+    path = folder / "r.tsv.gz"
+    path.write_bytes(gzip.compress(_iso(records).write_csv(separator="\t").encode()))
+    return path
+
+
 def _as_ndjson(records, folder):
     path = folder / "r.ndjson"
     _iso(records).write_ndjson(path)
@@ -142,7 +148,15 @@ def _as_unix_seconds(records, folder):
 
 @pytest.mark.parametrize(
     "write",
-    [_as_csv, _as_gzipped_semicolons, _as_ndjson, _as_geojson, _as_folder, _as_unix_seconds],
+    [
+        _as_csv,
+        _as_gzipped_semicolons,
+        _as_gzipped_tabs,
+        _as_ndjson,
+        _as_geojson,
+        _as_folder,
+        _as_unix_seconds,
+    ],
 )
 def test_every_form_of_the_records_gives_the_same_traces(records, tmp_path, write):
     assert _visits(_read(write(records, tmp_path))) == _expected(records)

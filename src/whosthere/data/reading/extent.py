@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 # Quantiles are found to a ten-thousandth of a degree (11 m), from counts and not from a sort,
 # so that memory does not grow with the number of points.
 _BINS_A_DEGREE = 10_000
-# Strays lie beyond the middle 90 % along an axis by more than three times its width.
-_MIDDLE, _WIDTHS, _LEAST_WIDTH = 0.9, 3.0, 0.1
+# Strays lie beyond the middle 90 % along an axis by more than three times its width. A little less
+# than 90 %, so that one of twenty points may be a stray.
+_MIDDLE, _WIDTHS, _LEAST_WIDTH = 0.899, 3.0, 0.1
 # Below this factor between the boxes with and without them, strays do no harm.
 _HARMLESS = 4.0
 
@@ -76,7 +77,7 @@ class Extent:
         (west, east), (south, north) = (axis.middle(quantile or 1.0) for axis in self._axes)
         return Box(west, south, east, north)
 
-    def about_strays(self, what: str) -> str | None:
+    def about_strays(self, what: str, *, can_be_left_out: bool) -> str | None:
         """Say how much larger a few points make the box, None where they do not."""
         if not self.n:
             return None
@@ -85,12 +86,12 @@ class Extent:
         if (whole[0] + 1) * (whole[1] + 1) < _HARMLESS * (others[0] + 1) * (others[1] + 1):
             return None
         n = max(n_along, n_up)
-        share = next(q for q in (0.999, 0.99, 0.98, 0.95, 0.9, 0.8) if (1 - q) / 2 >= n / self.n)
+        shares = (q for q in (0.999, 0.99, 0.98, 0.95, 0.9) if (1 - q) / 2 > n / self.n)
+        leave_out = f", or leave them out (`box_quantile`), such as by {next(shares, 0.8)}"
         return (
             f"far away from all others: {n:,} of {self.n:,} {what}. The grid reaches to them, and "
             f"covers {whole[0]:,.0f} x {whole[1]:,.0f} km instead of {others[0]:,.0f} x "
-            f"{others[1]:,.0f} km. Correct their positions, or leave them out (`box_quantile`), "
-            f"such as by {share}"
+            f"{others[1]:,.0f} km. Correct their positions{leave_out if can_be_left_out else ''}"
         )
 
 

@@ -24,7 +24,7 @@ from whosthere.errors import FileError, InputError, RecordsError, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_TEXTS = (".csv", ".tsv", ".csv.gz", ".csv.zst")
+_TEXTS = tuple(text + packed for packed in ("", ".gz", ".zst") for text in (".csv", ".tsv"))
 _ZIP = ".zip"
 USER_FROM_PATH = "(path)"
 """The column with the user, where the path names it."""

@@ -120,7 +120,8 @@ class ThroughAntennas(Partition):
         region = areas.locate(pl.DataFrame({"lon": lon, "lat": lat}))
 
         def notes() -> Iterator[str]:
-            if self.areas.needs_box and (strays := extent.about_strays("antennas")):
+            strays = extent.about_strays("antennas", can_be_left_out=False)
+            if self.areas.needs_box and strays is not None:
                 yield strays
             if nowhere := int((region == NOWHERE).sum()):
                 yield f"{nowhere:,} of {region.size:,} antennas stand in no region"

@@ -121,7 +121,9 @@ class Survey:
     @property
     def strays(self) -> str | None:
         """What is to be said of points far away from all others, unless a box leaves them out."""
-        return None if self._box_quantile is not None else self._extent.about_strays("records")
+        if self._box_quantile is not None:
+            return None
+        return self._extent.about_strays("records", can_be_left_out=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +260,9 @@ def read_records(
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     if skipped is not None:
-        known = None if early is None or partition.is_open or drop_invalid else early
+        # Points may lie in no region, but none is unknown.
+        none_known = partition.uses_points or partition.is_open or drop_invalid
+        known = None if none_known else early
         tables = _sound(tables, known, window, skipped, progress)
         layouts = [table.layout for table in tables]
     look = _first_look(tables, partition, window, filters.box_quantile, progress)

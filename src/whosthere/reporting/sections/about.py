@@ -149,6 +149,7 @@ def facts_of(audit: AuditResult) -> dict[str, str]:
     found = {
         "audit": audit.name,
         "begun": manifest.get("begun"),
+        "data": _covered(manifest["data"]) if "data" in manifest else None,
         "SHA-256 of the traces": manifest.get("traces"),
         "policy": audit.policy.name,
         "targets": audit.n_targets,

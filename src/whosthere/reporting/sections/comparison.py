@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LETTERS = 40
 _FACTS = (
-    *("begun", "SHA-256 of the traces", "policy", "targets", "how targets were chosen"),
+    *("begun", "data", "SHA-256 of the traces", "policy", "targets", "how targets were chosen"),
     *("releases per target and protection", "attacks", "seed", "controls", "failed tasks"),
     "versions",
 )
