@@ -221,7 +221,7 @@ class TestRefusals:
         if name == "whosthere":
             monkeypatch.setattr(manifest, "__version__", "99.0")
         else:
-            monkeypatch.setattr(manifest, "_versions_of_others", lambda: {"numpy": "99.0"})
+            monkeypatch.setattr(manifest, "version", lambda _: "99.0")
         message = refused(identity_of(PLAN, "a1b2"))
         assert "other software" in message
         assert name in message
