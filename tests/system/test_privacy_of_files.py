@@ -45,7 +45,7 @@ def test_what_is_about_people_is_private_whatever_the_umask(whosthere, folder):
     assert mode("deep") == 0o700
     code, out, _ = whosthere(*AUDIT)
     assert code == 0
-    assert "The folder run is private: its README.txt says which files may leave the house." in out
+    assert "The folder is private: its README.txt says what may leave the house." in out
     modes = {path: mode(path) for path in Path("run").rglob("*") if path.name != REPORT}
     assert mode("run") == 0o700
     assert set(modes.values()) == {0o600, 0o700}

@@ -84,7 +84,8 @@ def score_task(
     finished = [one for one in contests if done.covers_all_by(one.attack, wanted)]
     players = list(_timed(rounds, (one for one in contests if one not in finished)))
     taking_part = {*finished, *(one.player.contest for one in players)}
-    settings = dict.fromkeys(str(one.setting) for one in contests if one in taking_part)
+    in_use = dict.fromkeys(one.setting for one in contests if one in taking_part)
+    settings = [str(one) for one in in_use]
     numbers = max((plan.game.tests(plan, task, one.attack) for one in contests), key=len)
     rows: list[dict[str, Any]] = []
     with_law: list[dict[str, Any]] = []
