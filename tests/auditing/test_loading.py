@@ -1,5 +1,6 @@
 """Finished audits are read from their folders as they were, and damage is reported."""
 
+import json
 from dataclasses import fields
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 import whosthere as wt
 from whosthere.auditing.loading import load_audit
 from whosthere.auditing.result import AuditResult
+from whosthere.errors import FileError
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +101,20 @@ def test_folders_without_a_finished_audit(folder, tmp_path):
         load_audit(folder)
     with pytest.raises(wt.InputError, match="does not exist"):
         load_audit(tmp_path / "nowhere")
+
+
+def test_a_manifest_of_other_values_is_damage_and_no_fault(folder):
+    """Whatever stands in it, its page is drawn or the file is named."""
+    whole = json.loads((folder / "manifest.json").read_text())
+    refused = set()
+    for part in whole:
+        for other in ("x", 7, None, [], {}):
+            (folder / "manifest.json").write_text(json.dumps(whole | {part: other}))
+            try:
+                audit = load_audit(folder)
+            except FileError as error:
+                refused.add((part, str(error).partition(". ")[0].rpartition("/")[2]))
+            else:
+                wt.report(audit)
+    assert {said for _, said in refused} == {"manifest.json: is damaged"}
+    assert {"plan", "settings", "data", "versions"} <= {part for part, _ in refused}

@@ -13,10 +13,13 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, n_tasks
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
+from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
+from whosthere.game.plan import TargetChoice
+from whosthere.game.together import Together
 from whosthere.inference.finding import Finding
 from whosthere.inference.scores import OF_CHECKS, SCHEMA
 
@@ -28,6 +31,7 @@ _IN_EVERY_AUDIT = {
     "scores": [name for name in SCHEMA if name not in {*OF_CHECKS, "control"}],
     "targets": ["setting", "attack", "target", "visits", "uniqueness", "releases", "auc"],
 }
+_PARTS = {"begun": str, "versions": dict, "machine": dict, "settings": list, "cautions": list}
 _IN_SOME = {
     # Audits of earlier versions have no outlines.
     "regions": [name for name in REGIONS if name != "outline"],
@@ -46,11 +50,12 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
         fix = "Repeat the command that began it, which resumes the audit"
         raise FileError("holds an audit that is not finished", where=path, fix=fix)
     judged = _read(path / "verdicts.json", _judged)
+    manifest = _read(path / "manifest.json", _manifest)
     there = [one for one in _IN_SOME if (path / f"{one}.parquet").is_file()]
     tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}
     changes = path / "what_if.json"
     return AuditResult(
-        manifest=_read(path / "manifest.json", _manifest),
+        manifest=manifest,
         findings=_read(path / "findings.json", lambda found: _each(Finding, found)),
         **judged,
         folder=path,
@@ -87,7 +92,17 @@ def _read(path: Path, of: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - whatev
 def _manifest(found: dict[str, Any]) -> dict[str, Any]:
     if found["format"] != FORMAT_VERSION:
         raise ValueError(found["format"])
+    # Whatever could not be read later is found out now.
+    if not all(isinstance(found.get(part, kind()), kind) for part, kind in _PARTS.items()):
+        raise TypeError(found)
     n_tasks(found)
+    int(found["people_looked_at"])
+    Together.read(found["together"])
+    if found["targets_chosen"] is not None:
+        TargetChoice.from_json(found["targets_chosen"])
+    if "data" in found:
+        Epochs.from_json(found["data"]["epochs"])
+        sum(int(found["data"][what]) for what in ("people", "visits", "regions"))
     return found
 
 
