@@ -165,10 +165,11 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def city(tmp_path_factory):
+def city(tmp_path_factory, full):
     """A folder with a small city and its traces, under the names that pages use."""
     folder = tmp_path_factory.mktemp("city")
-    city = simulate("milan-like", seed=7, users=1100, regions=16, days=2)
+    users = 2400 if full else 1100
+    city = simulate("milan-like", seed=7, users=users, regions=16, days=2)
     city.write(folder / "city")
     city.traces().save(folder / "traces.parquet")
     return folder

@@ -735,7 +735,8 @@ def check_found(found, limit):
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["candidates"]
     for one in found.candidates:
         (measured,) = [f for f in one.findings if (f.attack, f.metric) == (SEARCHER, "accuracy")]
-        assert one.passes == (measured.at_most <= limit)
+        # What is accepted may still fail to be confirmed.
+        assert (one.verdict.decision == "accept") == (measured.at_most <= limit)
     assert all(one.passes and (one.confirmed or one.useless) for one in found.best)
 
 
