@@ -11,7 +11,8 @@ from .data.reading.read import Filters, read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError
-from .front import attack, audit, publish, recommend, report, reproduce
+from .front import attack, audit, publish, recommend, report, reproduce, rounds
+from .game.study import Round
 from .privacy.mechanism import Mechanism
 from .privacy.release import Release
 from .privacy.tables import TableReader
@@ -30,6 +31,7 @@ __all__ = [
     "Query",
     "Regions",
     "Release",
+    "Round",
     "TableReader",
     "Traces",
     "__version__",
@@ -43,6 +45,7 @@ __all__ = [
     "regions",
     "report",
     "reproduce",
+    "rounds",
     "simulate",
     "utility",
 ]

@@ -25,12 +25,14 @@ from whosthere.auditing.loading import load_audit
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import Workers, local_workers
 from whosthere.data.traces import Traces
+from whosthere.game.study import Round, rounds_of
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -345,7 +347,7 @@ def publish(
         exactly this mechanism and group size on these traces, and says by which audit it was
         accepted. Without it, and without a seed, there is a warning.
     """
-    everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
+    everybody = _loaded(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
     publishing.refuse_one_person(everybody, group_size)
     audited = None
@@ -393,9 +395,39 @@ def attack(
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = attacks_room.attack(attack)
-    auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
-    known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+    real, known = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, known, tuple(past), published)
+    fitted = chosen.fit(published.facts, _known(target, published), auxiliary, seed=seed)
+    return fitted.score(published)
+
+
+@_takes(AuditChoices)
+def rounds(
+    traces: TracesLike,
+    *,
+    group_size: int | Sequence[int] | None = None,
+    plan: AuditOptions | AnyPath | None = None,
+    control: bool = False,
+    **chosen: Unpack[AuditChoices],
+) -> Iterator[Round]:
+    """Return the rounds of an audit one by one, for studies.
+
+    The same words as for `audit` give the very releases that it scores.
+
+    Parameters
+    ----------
+    control
+        Whether to return the control rounds instead of the test rounds.
+    traces, mechanisms, group_size, attacks, knowledge, plan
+        As for `audit`.
+    scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
+        As for `audit`.
+    past_releases, test_from, seed
+        As for `audit`.
+    """
+    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    everybody = _loaded(traces)
+    return rounds_of(everybody, make_plan(options, everybody), control=control)
 
 
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
@@ -410,8 +442,8 @@ def _workers(given: int | Workers | None) -> Workers:
     return given if isinstance(given, Workers) else local_workers(given)
 
 
-def _loaded(traces: TracesLike | None) -> Traces | None:
-    return traces if traces is None or isinstance(traces, Traces) else Traces.load(traces)
+def _loaded(traces: TracesLike) -> Traces:
+    return traces if isinstance(traces, Traces) else Traces.load(traces)
 
 
 @contextmanager

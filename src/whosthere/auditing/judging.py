@@ -12,8 +12,9 @@ An acceptance also needs the strongest attack known (so that a mechanism of a us
 nobody knows, is never accepted), no failed task, all controls, and targets that
 were drawn at random: people named by hand do not represent others. A rejection needs no sample: a
 protection that fails some people fails. The ceiling of the game and the guarantee of the mechanism
-are no attacks: they decide nothing, but are reported. Nor does what is left to publish decide: what
-keeps less than the floors of the policy is safe, but useless, and its verdict says so.
+are no attacks: they decide nothing, but are reported, and so are attacks for study only. Nor does
+what is left to publish decide: what keeps less than the floors of the policy is safe, but useless,
+and its verdict says so.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ from whosthere.inference.vocabulary import (
     GUARANTEE,
     LAW_CONTROL,
     METRICS,
-    NOT_ATTACKS,
     RATES,
     SHARED_AUC,
     STRONGEST,
+    STUDY_ONLY,
     UTILITY,
+    is_judged,
 )
 from whosthere.privacy.guarantees import guarantee_for_all
 
@@ -67,7 +69,7 @@ _WHY_UNTRUSTED = {
     EXCESS: "an attack did better than the best possible one",
 }
 _NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
-_NO_ATTACK = "No attack was measured in this setting."
+_NO_ATTACK = "No attack that may decide was measured in this setting."
 _FAILED = "Some tasks of this setting failed, so some people were not attacked."
 _WEAK = (
     f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
@@ -263,9 +265,7 @@ class _Case:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What real attacks reached."""
-        return tuple(
-            one for one in self.everything if one.holds is None and one.attack not in NOT_ATTACKS
-        )
+        return tuple(one for one in self.everything if one.holds is None and is_judged(one.attack))
 
     @cached_property
     def attacks(self) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ class _Case:
                 "On the releases that all attacks scored, the mean AUC is "
                 f"{reasons.each_auc(self._compared)}."
             )
-        said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
+        said += [*self._above_ceiling(), *self._for_studies(), *reasons.looks_before(self.look)]
         if self.without_law:
             # What decides comes first.
             said = [*said, _OWN] if decision == "reject" else [_OWN, *said]
@@ -310,6 +310,13 @@ class _Case:
         elif self.by_hand:
             said = [_NO_SAMPLE, *said]
         return decision, said
+
+    def _for_studies(self) -> list[str]:
+        """Name the attacks that nothing is judged by."""
+        names = (one.attack.removesuffix(STUDY_ONLY) for one in self.everything
+                 if one.attack.endswith(STUDY_ONLY))  # fmt: skip
+        return [f"{one} has what no attacker has. It is shown for study only, and decides nothing."
+                for one in dict.fromkeys(names)]  # fmt: skip
 
     def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:
         ceiling = self._ceiling(policy)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
-from whosthere.adversary.attacks.base import View
+from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, View
+from whosthere.auditing.reasons import listed
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
@@ -98,6 +99,12 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
                 f"{attack} is left out of {len(idle)} of {len(own)} settings ({settings}), where "
                 f"it does not apply: {why[idle[0]]}."
             )
+        if attack.is_study_only:
+            has = listed([WORDS[part] for part in sorted(attack.uses & FOR_STUDIES)])
+            said.append(
+                f"{attack} has {has}, as no attacker does. No setting is judged by it, and it may "
+                "exceed the ceiling."
+            )
     kept = tuple(one for one in plan.contests if not why[one])
     said += dict.fromkeys(
         sentence
@@ -141,6 +148,9 @@ def _views(
             past=[PastRelease(blank, target_in=i % 2 == 0) for i in range(plan.past_releases)],
             example=blank,
             example_in=blank,
+            others=traces.select(np.arange(m - 1)),
+            everybody=traces,
+            older=blank,
         )
         rng = generator(plan.seed, "knowledge", target)
         known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)

@@ -65,7 +65,10 @@ def prospects(
     plan: Plan, setting: Setting, policy: Policy, *, look: Look = FIRST_LOOK
 ) -> Prospects:
     """Return what a plan can decide about one of its settings by a policy, at a look."""
-    attacks, n_targets = plan.attacks_in(setting), len(plan.targets)
+    attacks = [one for one in plan.attacks_in(setting) if not one.is_study_only]
+    if not attacks:
+        return Prospects(0.0, 0.0, ("All attacks are for study only. Add likelihood-ratio.",))
+    n_targets = len(plan.targets)
     releases = [plan.releases_by(attack) for attack in attacks]
     why_not = obstacles(plan, attacks, policy, look=look, has_law=setting.scheme.has_law)
     sample = policy, len(attacks), n_targets

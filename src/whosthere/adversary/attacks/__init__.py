@@ -24,6 +24,7 @@ from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.trained import TrainedAttack
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
 from whosthere.inference.scores import RULED_OUT
+from whosthere.inference.vocabulary import STUDY_ONLY
 
 __all__ = [
     "ATTACKS",
@@ -62,4 +63,7 @@ ATTACKS = specs.Catalogue.of(
 
 def attack(given: Attack | str) -> Attack:
     """Return the attack that a spec describes; an attack is returned as it is."""
-    return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))
+    if isinstance(given, Attack):
+        return given
+    text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
+    return cast("Attack", ATTACKS.parse(text))
