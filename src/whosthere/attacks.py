@@ -21,6 +21,7 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge as ZeroKnowledge,
     attack as attack,
 )
+from whosthere.adversary.classifiers import Model as Model
 from whosthere.adversary.knowledge import (
     KNOWLEDGE_RULES as KNOWLEDGE_RULES,
     AllVisits as AllVisits,
