@@ -32,6 +32,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import Workers, local_workers
 from whosthere.data.traces import Traces
+from whosthere.errors import InputError
 from whosthere.game.study import Round, rounds_of
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
@@ -52,6 +53,8 @@ from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
 
     from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.paper.outcome import StudyResult
@@ -119,6 +122,8 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    groups
+        How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
         A plan file, or options, that all other arguments override.
     out
@@ -327,6 +332,7 @@ def publish(
     mechanism: Mechanism | str,
     *,
     group_size: int | None = None,
+    group: ArrayLike | None = None,
     seed: int | None = None,
     audit: Reported | None = None,
 ) -> Publication:
@@ -340,6 +346,9 @@ def publish(
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
     group_size
         How many people to choose at random, at least 2; all of them by default.
+    group
+        Whom to publish instead, at least 2: different rows of the traces. No audit is about one
+        group that was chosen by hand, so it cannot be given with `audit`.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     audit
@@ -349,16 +358,25 @@ def publish(
     """
     everybody = _loaded(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
-    publishing.refuse_one_person(everybody, group_size)
+    publishing.refuse_one_person(everybody, group_size if group is None else np.size(group))
     audited = None
+    if audit is not None and group is not None:
+        problem = "an audit is about groups drawn at random, and this one is given (`group`)"
+        raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with _as_file(traces) as (path, _):
             audited = acceptance(_finished(audit), chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
-        everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
+        everybody,
+        mechanism=chosen,
+        group_size=group_size,
+        group=group,
+        seed=seed,
+        audited=audited,
     )
     if audit is None and seed is None:
-        warnings.warn(not_audited(group_size, everybody), NotAuditedWarning, stacklevel=2)
+        size = made.release.group_size
+        warnings.warn(not_audited(size, everybody), NotAuditedWarning, stacklevel=2)
     return made
 
 
@@ -418,7 +436,7 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, group_size, attacks, knowledge, plan
+    traces, mechanisms, group_size, attacks, knowledge, groups, plan
         As for `audit`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.

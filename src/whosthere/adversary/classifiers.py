@@ -349,10 +349,12 @@ def _parameters(model: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return what a model was made with, where it differs from the defaults of its class."""
     given = model.get_params(deep=False) if hasattr(model, "get_params") else vars(model)
     usual = {one.name: one.default for one in signature(type(model)).parameters.values()}
+    # Of whatever else a model holds, nobody knows whether it was given.
+    names = given.keys() if hasattr(model, "get_params") else given.keys() & usual.keys()
     return {
         name: given[name]
-        for name in sorted(usual.keys() & given.keys())
-        if _text(given[name]) != _text(usual[name])
+        for name in sorted(names)
+        if _text(given[name]) != _text(usual.get(name))
         and (name != "random_state" or isinstance(given[name], Integral))
     }
 

@@ -28,6 +28,7 @@ from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
+from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK
 from whosthere.inference.measure import control_holds, measure
@@ -79,6 +80,10 @@ _OWN = (
     "The mechanism is a function of your own, whose law is not known. It is never accepted: only "
     f"attacks weaker than {STRONGEST} can be tried, no ceiling is known, and published values "
     "cannot be checked against their law."
+)
+_OWN_GROUPS = (
+    "The groups are not drawn uniformly, as attacks assume. So this is a study, and nothing is "
+    "accepted."
 )
 _NO_SAMPLE = (
     "The targets were named by hand. They do not represent other people, so nothing can be "
@@ -140,6 +145,7 @@ def judge_scores(
         choice=plan.choice,
         together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
+        own_groups=plan.game != TARGET_GAME,
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
@@ -157,13 +163,15 @@ def judge(
     choice: TargetChoice | None = None,
     together: Together | None = None,
     without_law: Collection[str] = (),
+    own_groups: bool = False,
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
     Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
     were none). Settings are `incomplete` if some of their tasks failed; these are not accepted, and
-    neither are those `without_law`, whose mechanism is a function of a user's own. If
+    neither are those `without_law`, whose mechanism is a function of a user's own, or any if groups
+    are not drawn uniformly. If
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
@@ -179,6 +187,7 @@ def judge(
             by_hand=by_hand,
             incomplete=setting in incomplete,
             without_law=setting in without_law,
+            own_groups=own_groups,
             look=look,
         )
         decision, said = case.judged(policy) if trusted else _undecided(untrusted)
@@ -260,6 +269,7 @@ class _Case:
     by_hand: bool
     incomplete: bool
     without_law: bool
+    own_groups: bool
     look: Look
 
     @cached_property
@@ -334,6 +344,7 @@ class _Case:
         held_back = [] if STRONGEST in self.attacks or self.without_law else [_WEAK]
         if self.incomplete and not self.by_hand:
             held_back = held_back or [_FAILED]
+        held_back = [_OWN_GROUPS] if self.own_groups else held_back
         if held_back or self.by_hand or self.without_law:
             return _undecided(*held_back, *kept)
         return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept

@@ -14,6 +14,7 @@ from whosthere import specs
 from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
 from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
 from whosthere.arrays import own
+from whosthere.data.clusters import draw_group
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import FittedAttack
     from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
+    from whosthere.data.clusters import DrawGroup
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -40,9 +42,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TargetGame(Game):
-    """Each target has a task under each scheme; every other test round holds the target."""
+    """Each target has a task under each scheme; every other test round holds the target.
 
+    `groups` draws the others where they are not drawn uniformly. Whoever is in the target's place
+    is drawn uniformly from all who are left: so the target is as likely to be in, whoever the
+    others are, and the best test is the same.
+    """
+
+    groups: DrawGroup | None = None
     name: ClassVar[str] = "target"
+
+    def __str__(self) -> str:
+        by = getattr(self.groups, "__qualname__", str(self.groups))
+        return self.name if self.groups is None else f"{self.name}(groups={by})"
 
     def tasks(self, plan: Plan) -> tuple[Task, ...]:
         return tuple(Task(*chosen) for chosen in product(plan.targets, plan.schemes))
@@ -61,6 +73,11 @@ class TargetRounds(Rounds):
     def target(self) -> int:
         """The row of the person whose membership is asked."""
         return self.task.number
+
+    @property
+    def groups(self) -> DrawGroup | None:
+        """What draws the others, if they are not drawn uniformly."""
+        return self.plan.game.groups if isinstance(self.plan.game, TargetGame) else None
 
     @cached_property
     def tables(self) -> tuple[TargetTable, ...]:
@@ -112,8 +129,13 @@ class TargetRounds(Rounds):
         # Without the mechanism: the same groups meet every protection, so that a difference
         # between protections is not one between groups.
         rng = self.rng(f"{role} group", m, i)
-        if put_in is not None and i % 2 == 0:
-            rows = np.append(rng.choice(people, m - 1, replace=False), put_in)
+        last = put_in if i % 2 == 0 else None
+        if self.groups is not None:
+            others = draw_group(self.groups, rng, people, m - 1)
+            last = int(rng.choice(np.setdiff1d(people, others))) if last is None else last
+            rows = np.append(others, last)
+        elif last is not None:
+            rows = np.append(rng.choice(people, m - 1, replace=False), last)
         else:
             rows = rng.choice(people, m, replace=False)
         made = self._published(role, i, rows, window)
