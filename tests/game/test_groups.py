@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,12 @@ class TestGame:
         def other(rng, people, n):
             return np.sort(people)[:n]
 
+        class Drawer:
+            def __call__(self, rng, people, n):
+                return first_of(rng, people, n)
+
+        assert identity(groups=Drawer()) == identity(groups=Drawer())
+        assert identity(groups=partial(first_of)) == identity(groups=partial(first_of))
         other.__qualname__ = first_of.__qualname__
         assert identity(groups=first_of) == identity(groups=first_of) != identity(groups=other)
 

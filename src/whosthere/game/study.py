@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -41,9 +41,9 @@ class Round:
     """
 
     number: int
-    _rounds: TargetRounds
-    _drawn: GameRound
-    _player: Callable[[Contest], Player]
+    _rounds: TargetRounds = field(repr=False)
+    _drawn: GameRound = field(repr=False)
+    _player: Callable[[Contest], Player] = field(repr=False)
 
     @property
     def target(self) -> int:

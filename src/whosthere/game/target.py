@@ -14,7 +14,7 @@ from whosthere import specs
 from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
 from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
 from whosthere.arrays import own
-from whosthere.data.clusters import draw_group
+from whosthere.data.clusters import Clusters, draw_group
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
@@ -53,8 +53,12 @@ class TargetGame(Game):
     name: ClassVar[str] = "target"
 
     def __str__(self) -> str:
-        by = getattr(self.groups, "__qualname__", str(self.groups))
-        return self.name if self.groups is None else f"{self.name}(groups={by})"
+        if self.groups is None:
+            return self.name
+        # Not where a function is in memory, which differs between runs.
+        named = getattr(self.groups, "__qualname__", type(self.groups).__qualname__)
+        by = self.groups if isinstance(self.groups, Clusters) else named
+        return f"{self.name}(groups={by})"
 
     def tasks(self, plan: Plan) -> tuple[Task, ...]:
         return tuple(Task(*chosen) for chosen in product(plan.targets, plan.schemes))

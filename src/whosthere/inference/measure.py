@@ -67,7 +67,11 @@ def measure(
     """
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
-    uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
+    uneven = {
+        setting
+        for (setting, attack), rows in parts.items()
+        if rows.height > shared_parts[setting, attack].height and not attack.endswith(STUDY_ONLY)
+    }
     control_parts = _by_setting_and_attack(controls)
     # Of a mechanism without a law, no ceiling is known: its rows only hold checks and utility.
     ceilings = {
