@@ -39,8 +39,7 @@ from whosthere.privacy.scheme import Layout
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Bools, Ints32
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.verdict import Verdict
@@ -114,7 +113,7 @@ class FollowUp:
     others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
-    hidden: Mapping[str, NDArray[np.bool_]]
+    hidden: Mapping[str, Bools]
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
@@ -263,7 +262,7 @@ def merged_regions(leaky: Sequence[int], regions: Regions) -> tuple[int, ...]:
             [leaky[i ^ 1 if i ^ 1 < len(leaky) else i - 1] for i in range(len(leaky))]
         )
     links = coo_array((np.ones(len(leaky)), (leaky, partner)), shape=(n, n))
-    new: NDArray[np.int32] = connected_components(links, directed=False)[1]
+    new: Ints32 = connected_components(links, directed=False)[1]
     return tuple(new.tolist())
 
 

@@ -25,9 +25,8 @@ from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from whosthere.adversary.attacks import Attack
+    from whosthere.arrays import Bools, Floats
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
     from whosthere.inference.looks import Look
@@ -146,7 +145,7 @@ def _how_often(
     label = np.arange(releases) % 2 == 0
     rng = np.random.default_rng(0)
 
-    def leads_to_it(strength: float, noise: NDArray[np.float64]) -> bool:
+    def leads_to_it(strength: float, noise: Floats) -> bool:
         rows = _rows(strength * label + noise, label, threshold=strength / 2)
         n_limits = len(policy.limits)
         found = measure(
@@ -165,9 +164,7 @@ def _how_often(
     )
 
 
-def _rows(
-    scores: NDArray[np.float64], label: NDArray[np.bool_], *, threshold: float
-) -> pl.DataFrame:
+def _rows(scores: Floats, label: Bools, *, threshold: float) -> pl.DataFrame:
     n_targets, releases = scores.shape
     return pl.DataFrame(
         {

@@ -27,9 +27,9 @@ from whosthere.inference.metrics import TAIL, Estimate, least_people, least_shar
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.arrays import Floats
     from whosthere.inference.looks import Errors
 
-    Floats = NDArray[np.float64]
 
 _TRUE_AUCS = frozen([0.0, *ndtr(np.arange(-1.6, 2.85, 0.1)), 1.0], np.float64)
 _SHARES = frozen(np.sin(np.linspace(0, np.pi / 2, 61)) ** 2, np.float64)

@@ -25,9 +25,7 @@ from whosthere.paper.results import Place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.description import Description
     from whosthere.paper.results import Numbers
@@ -50,7 +48,7 @@ class Asked(NamedTuple):
     """What a claim is about: a number of every target, whose mean counts."""
 
     of: str
-    values: NDArray[np.float64]
+    values: Floats
 
 
 class Bound(NamedTuple):
@@ -127,7 +125,7 @@ def bounded(
     ]
 
 
-def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+def _interval(values: Floats, level: float) -> tuple[float, float]:
     """Return the t interval of a mean, which misses it with this chance on both sides together.
 
     All that is asked about is a share or a difference of two, so that nothing lies beyond 1. The

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from whosthere.paper.description import Description, Floats
+    from whosthere.arrays import Floats
+    from whosthere.paper.description import Description
     from whosthere.paper.experiments import Series
     from whosthere.paper.results import Numbers
 

@@ -15,9 +15,9 @@ from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, Log
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from markupsafe import Markup
-    from numpy.typing import NDArray
+
+    from whosthere.arrays import Floats
 
 _BINS = 20
 _SIDE = 320
@@ -116,10 +116,10 @@ class Curve(NamedTuple):
     """
 
     key: Key
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    fpr: Floats
+    tpr: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
