@@ -35,12 +35,11 @@ from scipy.linalg import eigh
 
 from whosthere import kernels
 from whosthere.adversary.count_tables import CountTables, count_tables
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Floats32, Ints32, own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.arrays import Floats, Floats32, Ints32
     from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
 

@@ -16,13 +16,12 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 from whosthere import kernels
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Ints32, Ints64, own
 from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.release import Release

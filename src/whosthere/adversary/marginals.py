@@ -16,13 +16,12 @@ import numpy as np
 
 from whosthere.adversary.count_tables import filled, stand_in
 from whosthere.adversary.synthetic import Activity, Exponential, SamePeople, UnicityModel
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Ints32, frozen
 from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from whosthere.arrays import Floats, Ints32
     from whosthere.privacy.release import Release
 
 # No estimate of the mean falls below one visit: people who were never seen tell nothing.

@@ -12,13 +12,12 @@ from whosthere import kernels
 from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.arrays import Floats, Floats32, Ints64
     from whosthere.data.traces import Traces
     from whosthere.privacy.release import Release
 

@@ -12,12 +12,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from whosthere import kernels
-from whosthere.arrays import frozen, own
+from whosthere.arrays import Floats, Ints32, Ints64, frozen, own
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, quote, suggestion
 
 if TYPE_CHECKING:
-    from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.kernels.unicity import People

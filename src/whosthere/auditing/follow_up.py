@@ -20,15 +20,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.data.epochs import format_length
-from whosthere.data.regions import MOST_OUTLINES
+from whosthere.data.epochs import Epochs, format_length
+from whosthere.data.regions import MOST_OUTLINES, Regions
 from whosthere.game.leaks import (
     REGIONS,
     add_up,
     others_to_look_at,
     rarely_visited,
 )
-from whosthere.game.plan import Contest
+from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
 from whosthere.game.target import TARGET_GAME
 from whosthere.inference.measure import per_target
@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.work import Job, Workers
-    from whosthere.data.epochs import Epochs
-    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan, Setting
     from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
     from whosthere.progress import Move

@@ -17,7 +17,7 @@ import polars as pl
 from whosthere.auditing.judging import judge
 from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
-from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import measure
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Floats
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
-    from whosthere.inference.looks import Look
 
 # How far scores with the target are from those without, in deviations. An attack that is never
 # wrong is not the clearest case: a sample in which all are alike may have missed those who differ.

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from whosthere import kernels
-from whosthere.arrays import own
+from whosthere.arrays import Bools, Floats, Ints32, Ints64, own
 from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.people import Residents, draw_events, draw_friends, draw_people, joined
@@ -27,7 +27,6 @@ from whosthere.display import Shown
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.regions import Regions
 

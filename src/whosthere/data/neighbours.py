@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.arrays import frozen, own
+from whosthere.arrays import Floats, Ints32, Ints64, frozen, own
 from whosthere.display import in_one_line
 from whosthere.errors import InputError
-
-if TYPE_CHECKING:
-    from whosthere.arrays import Floats, Ints32, Ints64
 
 EARTH_RADIUS_KM = 6371.0088
 KM_A_DEGREE = np.pi * EARTH_RADIUS_KM / 180.0

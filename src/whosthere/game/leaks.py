@@ -19,7 +19,7 @@ from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
-from whosthere.game.rounds import Task
+from whosthere.game.rounds import Population, Task
 from whosthere.game.target import TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Population
 
 
 PEOPLE_TO_LOOK_AT = 400

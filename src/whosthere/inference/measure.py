@@ -18,7 +18,7 @@ from whosthere.inference.control import (
     law_control,
 )
 from whosthere.inference.finding import Finding
-from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors
+from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.scores import (
     RELEASES_FOR_UTILITY,
     RULED_OUT,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whosthere.arrays import Bools, Floats, Ints32
-    from whosthere.inference.looks import Look
     from whosthere.inference.metrics import Estimate
 
 

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
 
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Ints64, frozen
 from whosthere.errors import InputError
-from whosthere.inference.looks import FIRST_ERRORS
+from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.mean_bound import lower_bound, upper_bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-    from whosthere.arrays import Floats, Ints64
-    from whosthere.inference.looks import Errors
 
 
 TAIL = (1 - 0.95) / 2

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from scipy.special import stdtrit
 
 from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK
-from whosthere.paper.results import Place
+from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from whosthere.arrays import Floats
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.description import Description
-    from whosthere.paper.results import Numbers
 
 _LEVEL = 0.05
 # Fewer targets than this tell nothing, however alike they are.

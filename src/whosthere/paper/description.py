@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from whosthere.adversary.marginals import log_compressed, power_transformed
-from whosthere.arrays import own
-from whosthere.data.traces import Group
+from whosthere.arrays import Floats, Ints32, Ints64, own
+from whosthere.data.traces import Group, Traces
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
@@ -19,8 +19,6 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.arrays import Floats, Ints32, Ints64
-    from whosthere.data.traces import Traces
     from whosthere.paper.datasets import Dataset
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, fitted_laws
-from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, named
-from whosthere.paper.results import Place
+from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, Description, fitted_laws
+from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named
+from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from whosthere.arrays import Floats
-    from whosthere.paper.description import Description
-    from whosthere.paper.experiments import Series
-    from whosthere.paper.results import Numbers
 
 _PANEL, _SINGLE = (3.6, 2.9), (5.2, 3.1)
 # Width of a letter in a legend, and of the mark before it, in inches.

@@ -16,18 +16,16 @@ from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
 from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.claims import CLAIMS, OURS, Status, judged, judged_data
-from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, named
+from whosthere.paper.claims import CLAIMS, OURS, Judgement, Status, judged, judged_data
+from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named
 from whosthere.paper.results import Numbers, beside_published, by_target, summarised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from whosthere.paper.claims import Judgement
     from whosthere.paper.datasets import Dataset, Published
     from whosthere.paper.description import Description
-    from whosthere.paper.experiments import Experiment, Series
 
 FIGURES_FOLDER = "figures"
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}

@@ -14,14 +14,13 @@ import numpy as np
 
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.noise import Laplace, PrivateNoise
-from whosthere.privacy.units import unit_parameter
+from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from whosthere.arrays import Floats, Ints32
-    from whosthere.privacy.units import Guarantee, Unit
 
 _LOWEST, _HIGHEST = -128, 127
 

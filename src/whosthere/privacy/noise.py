@@ -19,7 +19,7 @@ from scipy.special import log_ndtr
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, gaussian_sigma, walk
+from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, check_positive, parameter
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from whosthere.arrays import Floats, Ints32
-    from whosthere.privacy.trade_off import TradeOff
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7

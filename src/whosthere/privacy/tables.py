@@ -15,7 +15,7 @@ import polars as pl
 from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
-from whosthere.data.reading.source import naming
+from whosthere.data.reading.source import Source, naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import os
 
     from whosthere.arrays import Ints32
-    from whosthere.data.reading.source import Source
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.

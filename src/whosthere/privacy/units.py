@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.spec_text import UnreadableError
+from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from whosthere.arrays import Ints32, Ints64
     from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
-    from whosthere.spec_text import Written
 
 
 class Unit:

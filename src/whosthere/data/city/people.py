@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.city.places import Choices
+from whosthere.data.city.places import Choices, CityPlaces
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.display import in_one_line
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.data.city.models import CityModel
-    from whosthere.data.city.places import CityPlaces
 
     _Sessions = tuple[Ints64, Ints64, Floats]
 

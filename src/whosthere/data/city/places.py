@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Ints32, own
 from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
@@ -16,7 +16,6 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.arrays import Floats, Ints32
     from whosthere.data.city.models import CityModel
 
 # Antennas stand on distinct squares of a lattice with this many squares per antenna, which

@@ -13,7 +13,7 @@ from whosthere.display import counted
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
 from whosthere.reporting.charts.people import Curve, RocChart, Scatter
-from whosthere.reporting.charts.svg import Key
+from whosthere.reporting.charts.svg import Chart, Key
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.parts import ATTACK, FOUND, PROTECTION, Head, Lookup, Panel, Table
 from whosthere.reporting.words import shortened, words_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from whosthere.arrays import Bools, Floats, Ints64
     from whosthere.auditing.result import AuditResult
-    from whosthere.reporting.charts.svg import Chart
 
 
 RATES = np.union1d(np.linspace(0, 1, 51), np.geomspace(1e-4, 1, 49))
