@@ -282,15 +282,17 @@ class _Learns(Protocol):
 
 
 class Decides(_Learns, Protocol):
-    """A model with a score for each group, shape (n, n_cells) -> (n,)."""
+    """A model with a score for each group."""
 
-    def decision_function(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]: ...
+    def decision_function(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]:
+        """Return scores, higher for in, shape (n, n_cells) -> (n,)."""
 
 
 class Guesses(_Learns, Protocol):
-    """A model with the chances of being out and in for each group, shape (n, n_cells) -> (n, 2)."""
+    """A model with chances for each group."""
 
-    def predict_proba(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]: ...
+    def predict_proba(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]:
+        """Return the chances of being out and in, shape (n, n_cells) -> (n, 2)."""
 
 
 Model: TypeAlias = Decides | Guesses

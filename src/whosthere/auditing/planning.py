@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
+from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError, PastRelease
 from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, View
 from whosthere.auditing.reasons import listed
 from whosthere.data.clusters import draw_group
@@ -16,7 +16,7 @@ from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
-from whosthere.game.plan import Plan, TargetChoice
+from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
 from whosthere.game.target import TARGET_GAME, TargetGame
 from whosthere.privacy.facts import Facts
@@ -26,10 +26,8 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Contest, Setting
 
 
 _APPLIES = {True: "likelihood-ratio", False: "zero-knowledge"}

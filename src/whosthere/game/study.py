@@ -93,7 +93,7 @@ class Round:
     @property
     def ceiling(self) -> float | None:
         """The score of the best test; None where the mechanism has no law."""
-        return self._rounds.optimum(self.number, self._drawn)[self.target]
+        return self._rounds.optima({self.number: self._drawn})[self.number][self.target]
 
     def score(self, attack: Attack | str, knowledge: KnowledgeRule | str = AllVisits()) -> Answer:
         """Let an attack answer, as the audit does; it is fitted once for each target and scheme."""

@@ -11,27 +11,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
+from whosthere.adversary.attacks import (
+    Auxiliary,
+    FittedAttack,
+    NotApplicableError,
+    PastRelease,
+)
 from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
 from whosthere.arrays import own
-from whosthere.data.clusters import Clusters, draw_group
+from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
-from whosthere.game.optimum import Candidates, optimal_score
+from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.attacks import FittedAttack
     from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
-    from whosthere.data.clusters import DrawGroup
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -142,22 +145,29 @@ class TargetRounds(Rounds):
             rows = np.append(rng.choice(people, m - 1, replace=False), last)
         else:
             rows = rng.choice(people, m, replace=False)
-        made = self._published(role, i, rows, window)
+        made = self._published(role, i, rows, window, rng)
         return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
 
     def older(self, drawn: GameRound) -> Publication:
         """Publish the people of a round in the time before it, or else in its own once more."""
         role, i = drawn.key
         rows = drawn.publication.tables[0].group.rows
-        return self._published(f"older {role}", i, rows, 0)
+        return self._published(f"older {role}", i, rows, 0, self.rng("older", i))
 
     def _published(
-        self, role: str, i: int, rows: NDArray[np.int64], window: int | None
+        self,
+        role: str,
+        i: int,
+        rows: NDArray[np.int64],
+        window: int | None,
+        rng: np.random.Generator,
     ) -> Publication:
+        """Publish some people in the tested time or a window of the past."""
         scheme = self.task.scheme
-        noise = self.rng(f"{role} noise", *scheme.key, i)
-        # Making random numbers takes time, and most mechanisms drop no visits.
-        bounding = noise
+        # Making random numbers takes time, and not every mechanism asks for some.
+        noise = bounding = rng
+        if any(mechanism.random_steps for mechanism in scheme.mechanisms):
+            noise = self.rng(f"{role} noise", *scheme.key, i)
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
         made = []
@@ -193,11 +203,12 @@ class TargetRounds(Rounds):
         ]
         return {self.target: attack.fit_tables(views, seed=seed)}
 
-    def optimum(self, i: int, drawn: GameRound) -> dict[int, float | None]:
+    def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
         if not self.task.scheme.has_law:
-            return {self.target: None}
-        candidates = [table.candidates(i) for table in self.tables]
-        return {self.target: optimal_score(drawn.publication.tables, candidates)}
+            return {i: {self.target: None} for i in drawn}
+        candidates = ([table.candidates(i) for table in self.tables] for i in drawn)
+        best = optimal_scores([one.publication for one in drawn.values()], candidates)
+        return {i: {self.target: score} for i, score in zip(drawn, best, strict=True)}
 
     def checks(self) -> tuple[Checks, ...]:
         return tuple(map(Checks, self.tables))
@@ -234,7 +245,7 @@ class TargetTable:
         """Everybody in the tested time, over the cells of the table."""
         return self.people.tested
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)

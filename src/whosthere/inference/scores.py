@@ -9,8 +9,7 @@ import polars as pl
 from whosthere.inference.vocabulary import STUDY_ONLY
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from whosthere.arrays import Floats
 
 SCHEMA = {
     "setting": pl.String(),
@@ -76,7 +75,7 @@ def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
     return joined.filter(pl.col("release") <= pl.col("last")).drop("last")
 
 
-def comparable_scores(rows: pl.DataFrame) -> NDArray[np.float64]:
+def comparable_scores(rows: pl.DataFrame) -> Floats:
     """Return scores on the scale of the attacker's own null, which makes targets comparable.
 
     Where an attack has none, its scores are counted from its threshold.

@@ -159,6 +159,9 @@ def publish(
     audited
         By which audit this was accepted, if by any.
     """
+    if audited is not None and seed is not None:
+        problem = "a release with a seed is a trial, so no audit can accept it"
+        raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
     chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
     rows = _choose(traces.n_users, group_size, seed) if group is None else _given(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
