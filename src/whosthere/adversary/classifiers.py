@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -277,30 +277,17 @@ def _standardised(model: Any) -> Any:  # noqa: ANN401 - scikit-learn has no type
     return _part("pipeline").make_pipeline(_part("preprocessing").StandardScaler(), model)
 
 
-class _Learns(Protocol):
-    def fit(self, counts: NDArray[np.float64], labels: NDArray[np.bool_], /) -> object: ...
+class Model(Protocol):
+    """What can learn: every classifier of scikit-learn, and whatever has the same methods.
 
+    Besides `fit` it has ``decision_function(counts)``, with a score for each group, shape (n,), or
+    ``predict_proba(counts)``, with the chances of being out and in, shape (n, 2). It is copied
+    before it learns. Each parameter or attribute ``random_state`` that is no whole number gets a
+    seed of its own.
+    """
 
-class Decides(_Learns, Protocol):
-    """A model with a score for each group."""
-
-    def decision_function(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]:
-        """Return scores, higher for in, shape (n, n_cells) -> (n,)."""
-
-
-class Guesses(_Learns, Protocol):
-    """A model with chances for each group."""
-
-    def predict_proba(self, counts: NDArray[np.float64], /) -> NDArray[np.floating]:
-        """Return the chances of being out and in, shape (n, n_cells) -> (n, 2)."""
-
-
-Model: TypeAlias = Decides | Guesses
-"""What can learn: every classifier of scikit-learn, and whatever has the same methods.
-
-It is copied before it learns. Each parameter or attribute ``random_state`` that is no whole number
-gets a seed of its own.
-"""
+    def fit(self, counts: NDArray[np.float64], labels: NDArray[np.bool_], /) -> object:
+        """Learn from the counts of groups, shape (n, n_cells), and whether the target is in."""
 
 
 @dataclass(frozen=True)
