@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from whosthere.adversary.attacks import Answer, Attack
 from whosthere.adversary.attacks import attack as attack_of
-from whosthere.adversary.knowledge import AllVisits, knowledge_rule
-from whosthere.game.plan import Contest, Setting
-from whosthere.game.rounds import Population
+from whosthere.adversary.knowledge import AllVisits, KnowledgeRule, knowledge_rule
+from whosthere.game.plan import Contest, Plan, Setting
+from whosthere.game.rounds import GameRound, Player, Population
 from whosthere.game.target import TargetRounds
 
 if TYPE_CHECKING:
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.adversary.attacks import Answer, Attack
-    from whosthere.adversary.knowledge import KnowledgeRule
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan
-    from whosthere.game.rounds import GameRound, Player
     from whosthere.privacy.publish import Publication
     from whosthere.privacy.release import Release
     from whosthere.privacy.scheme import Scheme
@@ -30,65 +27,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One release of an audit, and everything that the audit knows of it.
-
-    People are rows of the traces, `scheme` is the mechanism and the group size.
+    """One release of an audit, and everything that the audit knows of it; people are rows.
 
     Attributes
     ----------
-    number
-        The number of the release, the same as in `AuditResult.scores`.
+    target, scheme, number
+        Whose membership is asked; mechanism and group size; the number of the release, as in
+        `AuditResult.scores`.
+    label
+        Whether the target is in; in a control round, whether a stand-in takes the place.
+    publication, release
+        What is published, with the group, its true counts and the noise; what an attacker sees.
+    others
+        The m - 1 people who are in besides the target, or besides whoever is in its place.
+    pool, reference, traces
+        Who may be in besides the target; whose traces an attacker may have; everybody in the tested
+        time.
     """
 
+    target: int
+    scheme: Scheme
     number: int
+    label: bool
+    publication: Publication = field(repr=False)
+    release: Release = field(repr=False)
+    others: NDArray[np.int64] = field(repr=False)
+    pool: NDArray[np.int64] = field(repr=False)
+    reference: NDArray[np.int64] = field(repr=False)
+    traces: Traces = field(repr=False)
     _rounds: TargetRounds = field(repr=False)
     _drawn: GameRound = field(repr=False)
     _player: Callable[[Contest], Player] = field(repr=False)
-
-    @property
-    def target(self) -> int:
-        """The person whose membership is asked."""
-        return self._rounds.target
-
-    @property
-    def scheme(self) -> Scheme:
-        """What is published, and of how many people."""
-        return self._rounds.task.scheme
-
-    @property
-    def label(self) -> bool:
-        """Whether the target is in; in a control round, whether a stand-in takes the place."""
-        return self._drawn.labels[self.target]
-
-    @property
-    def publication(self) -> Publication:
-        """What is published, with the group, its true counts and the noise."""
-        return self._drawn.publication
-
-    @property
-    def release(self) -> Release:
-        """What an attacker sees."""
-        return self.publication.release
-
-    @property
-    def others(self) -> NDArray[np.int64]:
-        """The m - 1 people who are in besides the target, or besides whoever is in its place."""
-        return self.publication.group.rows[:-1]
-
-    @property
-    def pool(self) -> NDArray[np.int64]:
-        """Everybody who may be in besides the target."""
-        return self._rounds.pool
-
-    @property
-    def reference(self) -> NDArray[np.int64]:
-        """The people whose traces an attacker may have; none of them is in a release."""
-        return self._rounds.reference_rows
-
-    @property
-    def traces(self) -> Traces:
-        """Everybody, in the tested time."""
-        return self._rounds.population.tested
 
     @property
     def ceiling(self) -> float | None:
@@ -98,8 +67,7 @@ class Round:
     def score(self, attack: Attack | str, knowledge: KnowledgeRule | str = AllVisits()) -> Answer:
         """Let an attack answer, as the audit does; it is fitted once for each target and scheme."""
         setting = Setting(self.scheme, knowledge_rule(knowledge))
-        player = self._player(Contest(setting, attack_of(attack)))
-        return player.answers(self._drawn)[self.target]
+        return self._player(Contest(setting, attack_of(attack))).answers(self._drawn)[self.target]
 
 
 def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[Round]:
@@ -109,7 +77,9 @@ def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[
         rounds = TargetRounds(population, plan, task)
         player = cache(rounds.player)
         tests = max((plan.game.tests(plan, task, one) for one in plan.attacks), key=len)
-        numbers = plan.game.controls(plan, task) if control else tests
-        for i in numbers:
+        for i in plan.game.controls(plan, task) if control else tests:
             drawn = rounds.control(i) if control else rounds.test(i)
-            yield Round(i, rounds, drawn, player)
+            made, people = drawn.publication, drawn.publication.tables[0].group.rows
+            seen = drawn.labels[rounds.target], made, made.releases[0], people[:-1]
+            whom = rounds.pool, rounds.reference_rows, population.tested
+            yield Round(rounds.target, task.scheme, i, *seen, *whom, rounds, drawn, player)
