@@ -1,4 +1,4 @@
-from . import attacks, mechanisms, regions
+from . import attacks, knowledge, mechanisms, regions
 from ._version import __version__
 from .auditing.options import AuditOptions, Block
 from .auditing.policy import Policy
@@ -36,6 +36,7 @@ __all__ = [
     "attack",
     "attacks",
     "audit",
+    "knowledge",
     "mechanisms",
     "publish",
     "read_records",

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 
-from whosthere.adversary import attacks as attacks_room
-from whosthere.adversary.attacks import Answer, Auxiliary
-from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.adversary.attacks import Answer, Attack, Auxiliary
+from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
@@ -51,7 +50,7 @@ from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.adversary.attacks import PastRelease
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -91,7 +90,6 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 def audit(
     traces: TracesLike,
     *,
-    group_size: int | Sequence[int] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
     extend: bool = False,
@@ -143,7 +141,7 @@ def audit(
     >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
     >>> result.verdicts
     """
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
         path, read = stack.enter_context(_as_file(traces, out))
@@ -210,7 +208,7 @@ def recommend(
     reference_size, seed, workers
         As for `audit`.
     """
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     with _as_file(traces) as (path, _), progress(one_bar=True) as move:
         prepared = prepare_search(
@@ -346,7 +344,7 @@ def publish(
         accepted. Without it, and without a seed, there is a warning.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
-    chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
+    chosen = Mechanism.parse(mechanism)
     publishing.refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
@@ -366,7 +364,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Knowledge | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int],
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -381,7 +379,7 @@ def attack(
     release
         Published counts, or their file.
     target
-        What is known of the person: a file as `whosthere target` writes it, a `Knowledge`, or the
+        What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
         cells of visits, as from `Traces.trace`.
     attack
         Who attacks, as a spec or an object.
@@ -392,14 +390,14 @@ def attack(
     """
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
-    chosen = attacks_room.attack(attack)
+    chosen = Attack.parse(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
     return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
 
 
-def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
-    if isinstance(target, Knowledge):
+def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+    if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)

@@ -35,7 +35,7 @@ SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round
 FLOORS = {"pattern_correlation": 0.1, "cells_kept": 0.01}
 POLICY = Policy("only accuracy", {"accuracy": 0.92}, keep=FLOORS)
 SEARCHER = str(SEARCHING_ATTACK)
-CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
+CHOSEN = {"group_size": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
 
 
@@ -424,10 +424,10 @@ class TestRecommendation:
     @pytest.mark.parametrize(
         "wrong",
         [
-            {"group_sizes": (400,)},
+            {"group_size": (400,)},
             {"releases": 5},
             {"attacks": ("knock-nock",)},
-            {"group_sizes": (8, 9)},
+            {"group_size": (8, 9)},
             {"knowledge": ("all", "regions")},
         ],
     )
@@ -745,7 +745,7 @@ def test_real_search(city, template, full):
     limit, targets, releases = (0.6, 26, 20) if full else (0.85, 12, 4)
     policy = Policy("only accuracy", {"accuracy": limit}, keep=FLOORS)
     options = AuditOptions.of(
-        group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
+        group_size=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
     )
     found = prepare_search(city, options, families=(template,)).run(policy=policy)
     check_found(found, limit)
@@ -764,7 +764,7 @@ def quick_search(city):
     """Give a function that searches in earnest, with few people and an easy policy."""
     policy = Policy("only accuracy", {"accuracy": EASY}, keep=FLOORS)
     options = AuditOptions.of(
-        group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
+        group_size=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
     )
 
     def run(workers=None, **chosen):

@@ -16,7 +16,7 @@ from whosthere.privacy.publish import publish
 
 PLAN = """
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 20
+group_size = 20
 attacks = "likelihood-ratio"
 targets = 3
 releases = 4
@@ -29,11 +29,11 @@ releases = 4
 
 [[blocks]]
 mechanisms = "raw"
-group_sizes = [15, 20]
+group_size = [15, 20]
 
 [[blocks]]
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 20
+group_size = 20
 knowledge = ["all", "share(0.5)"]
 """
 QUICK = "-m 20 -a likelihood-ratio --targets 3 --releases 4 --workers 1"

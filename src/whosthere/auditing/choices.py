@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.knowledge import KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ class Choice:
 
 
 class SearchChoices(TypedDict, total=False):
-    """What may be chosen for a search as well as for an audit, besides the size of groups."""
+    """What may be chosen for a search as well as for an audit; a search takes one group size."""
 
     attacks: Annotated[
         "OneOrMore[Attack | str] | None",
@@ -55,7 +55,7 @@ class SearchChoices(TypedDict, total=False):
         ),
     ]
     knowledge: Annotated[
-        "OneOrMore[KnowledgeRule | str] | None",
+        "OneOrMore[Knowledge | str] | None",
         Choice(
             str,
             "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
@@ -99,8 +99,19 @@ class SearchChoices(TypedDict, total=False):
 
 
 class AuditChoices(SearchChoices, total=False):
-    """What may be chosen for an audit, besides the size of groups."""
+    """What may be chosen for an audit."""
 
+    group_size: Annotated[
+        OneOrMore[int] | None,
+        Choice(
+            int,
+            "People in a release.",
+            several=True,
+            flags=("--group-size", "-m"),
+            metavar="N",
+            group=PUBLISHED,
+        ),
+    ]
     mechanisms: Annotated[
         "OneOrMore[Mechanism | str] | None",
         Choice(
@@ -147,10 +158,6 @@ class AuditChoices(SearchChoices, total=False):
             group=ATTACKER,
         ),
     ]
-
-
-GROUP_SIZES = Choice(int, "People in a release.", several=True, flags=("--group-size", "-m"))
-"""The size of groups. An audit takes several, a search takes one."""
 
 
 def choices_of(declared: type) -> dict[str, Choice]:

@@ -9,8 +9,8 @@ from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from whosthere.adversary.attacks import Attack, attack
-from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
+from whosthere.adversary.attacks import Attack
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
@@ -57,7 +57,7 @@ class Block:
     ----------
     mechanisms
         What is done to the counts.
-    group_sizes
+    group_size
         People in a release.
     knowledge
         What is known of the targets.
@@ -67,7 +67,7 @@ class Block:
 
     # Any: an object, its spec, or an iterable of these is turned into a tuple of objects.
     mechanisms: Any = ()
-    group_sizes: Any = ()
+    group_size: Any = ()
     knowledge: Any = ("all",)
     attacks: Any = DEFAULT_ATTACKS
 
@@ -82,9 +82,9 @@ class Block:
         """Return what is measured, in order."""
         for name, kind in IN_BLOCKS.items():
             if not getattr(self, name):
-                fix = f"Give at least one (`{kind.parameter}`), such as {kind.example}"
+                fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
-        for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
+        for mechanism, m, knowledge in product(self.mechanisms, self.group_size, self.knowledge):
             for one in self.attacks:
                 yield Contest(Setting(Scheme.of(mechanism, m), knowledge), one)
 
@@ -100,7 +100,7 @@ def _mechanism(given: Any) -> Mechanism:  # noqa: ANN401 - whatever a user gave
     if callable(given):
         fix = "Wrap it: wt.mechanisms.own(function, name='mine')"
         raise SpecError("a function by itself is no mechanism", fix=fix)
-    return given if isinstance(given, Mechanism) else Mechanism.parse(given)
+    return Mechanism.parse(given)
 
 
 def _group_size(given: int) -> int:
@@ -112,20 +112,19 @@ def _group_size(given: int) -> int:
 
 
 class _InBlocks(NamedTuple):
-    """How one of several is read, what it is called, an example, its name in `whosthere.audit`."""
+    """How one of several is read, what it is called, and an example."""
 
-    read: Callable[[Any], Mechanism | int | KnowledgeRule | Attack]
+    read: Callable[[Any], Mechanism | int | Knowledge | Attack]
     words: str
     example: str
-    parameter: str
 
 
 IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
     {
-        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'", "mechanisms"),
-        "group_sizes": _InBlocks(_group_size, "group size", "1000", "group_size"),
-        "knowledge": _InBlocks(knowledge_rule, "knowledge of the target", "'all'", "knowledge"),
-        "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'", "attacks"),
+        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'"),
+        "group_size": _InBlocks(_group_size, "group size", "1000"),
+        "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
+        "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""
@@ -260,7 +259,7 @@ def _named_in(specs: Mapping[str, str], key: str) -> str:
     known = {*specs, *specs.values()}
     # The user's own attacks can be named, but not parsed.
     with suppress(InputError):
-        key = key if key in known else str(attack(key))
+        key = key if key in known else str(Attack.parse(key))
     if key in known:
         return key
     raise InputError(

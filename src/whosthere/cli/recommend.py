@@ -106,7 +106,7 @@ def recommend(
     written = [path for path in (out, report) if path is not None]
     for path in written:
         refuse_existing(path, force=force, inputs=(traces,))
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
     with console.trying("Checking the search, and trying each attack to estimate the time ..."):

@@ -320,7 +320,7 @@ def attacks(*, json: bool = JSON) -> None:
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
     from whosthere.adversary.classifiers import CLASSIFIERS
-    from whosthere.adversary.knowledge import KNOWLEDGE_RULES
+    from whosthere.adversary.knowledge import KNOWLEDGE
 
     def listed_attack(name: str, kind: Kind) -> dict[str, Any]:
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
@@ -329,7 +329,7 @@ def attacks(*, json: bool = JSON) -> None:
     listed = {
         "Attacks (--attack)": [listed_attack(*one) for one in ATTACKS.kinds.items()],
         "What is known of a target (--knowledge)": [
-            _about(*one) for one in KNOWLEDGE_RULES.kinds.items()
+            _about(*one) for one in KNOWLEDGE.kinds.items()
         ],
         "Classifiers, for attacks that train one": [
             _about(*one) for one in CLASSIFIERS.kinds.items()

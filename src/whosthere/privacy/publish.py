@@ -162,7 +162,7 @@ def publish(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
             fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
         )
-    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    chosen = Mechanism.parse(mechanism)
     # Who of them are friends matters to nobody here, and takes time to find.
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")
