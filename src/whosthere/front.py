@@ -186,7 +186,7 @@ def recommend(
     families: str | Sequence[str] = DEFAULT_FAMILIES,
     policy: PolicyLike = None,
     check_all: bool = False,
-    run: AnyPath | None = None,
+    out: AnyPath | None = None,
     workers: int | Workers | None = None,
     **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
@@ -200,7 +200,7 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    run
+    out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
@@ -216,7 +216,7 @@ def recommend(
             options,
             families=(families,) if isinstance(families, str) else tuple(families),
             check_all=check_all,
-            run=run,
+            out=out,
         )
         return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
 

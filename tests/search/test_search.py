@@ -580,7 +580,7 @@ class TestRunFolder:
         def run(folder="search", *, stop_after=None, policy=POLICY, families=(ROUND,)):
             workers = Counting(lambda attack, spec: spec in broken[attack], stop_after=stop_after)
             out = None if folder is None else tmp_path / folder
-            prepared = prepare_search(file, options, families=families, run=out)
+            prepared = prepare_search(file, options, families=families, out=out)
             return prepared.run(policy=policy, workers=workers), workers.done
 
         return run
@@ -631,7 +631,7 @@ class TestRunFolder:
                 yield from others
                 yield Outcome(last.task, None, "ZeroDivisionError: a test")
 
-        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=tmp_path / "search")
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), out=tmp_path / "search")
         with pytest.raises(TrialFailedError, match="ZeroDivisionError: a test"):
             prepared.run(policy=POLICY, workers=Failing(lambda *_: False))
         assert prepared.kept == 1
@@ -651,30 +651,30 @@ class TestRunFolder:
             name = "notes.txt" if what == "something else" else "search.json"
             (folder / name).write_text('{"format": 0}' if what == "another format" else "[")
         with pytest.raises(FileError, match=r"search.*Name a new folder"):
-            prepare_search(file, OPTIONS, run=folder)
+            prepare_search(file, OPTIONS, out=folder)
 
     def test_an_audit_is_no_search(self, file, tmp_path):
         RunFolder(tmp_path / "run").path.mkdir()
         RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}}, {})
         with pytest.raises(FileError, match="not the folder of a search"):
-            prepare_search(file, OPTIONS, run=tmp_path / "run")
+            prepare_search(file, OPTIONS, out=tmp_path / "run")
 
     def test_other_traces_and_software_are_refused(self, file, tmp_path, traces, monkeypatch):
         folder = tmp_path / "search"
-        prepare_search(file, OPTIONS, families=(ROUND,), run=folder).run(
+        prepare_search(file, OPTIONS, families=(ROUND,), out=folder).run(
             policy=POLICY, workers=Pretender(lambda *_: False)
         )
         other = tmp_path / "other.parquet"
         traces.select(range(30)).save(other)
         with pytest.raises(FileError, match="other traces"):
-            prepare_search(other, OPTIONS, run=folder)
+            prepare_search(other, OPTIONS, out=folder)
         monkeypatch.setattr("whosthere.auditing.work.versions", lambda: {"numpy": "0"})
         with pytest.raises(FileError, match="other software"):
-            prepare_search(file, OPTIONS, run=folder)
+            prepare_search(file, OPTIONS, out=folder)
 
     def test_two_searches_at_once_are_refused(self, file, tmp_path):
         folder = tmp_path / "search"
-        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=folder)
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), out=folder)
         with only_one(folder), pytest.raises(FileError, match="another search is at work"):
             prepared.run(policy=POLICY, workers=Pretender(lambda *_: False))
 
@@ -785,8 +785,8 @@ def test_two_processes_find_the_same(quick_search, alone, tmp_path):
     run, _, _ = quick_search
     assert alone.recommended is not None
     check_found(alone, EASY)
-    assert run(LocalProcesses(2), run=tmp_path / "search") == alone
-    assert run(ThisProcess(), run=tmp_path / "search") == alone
+    assert run(LocalProcesses(2), out=tmp_path / "search") == alone
+    assert run(ThisProcess(), out=tmp_path / "search") == alone
 
 
 def _estimates(findings):
