@@ -20,7 +20,7 @@ from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
@@ -315,7 +315,7 @@ def report(
 
 
 def _finished(what: Reported) -> AuditResult:
-    return what if isinstance(what, AuditResult) else load_audit(what)
+    return what if isinstance(what, AuditResult) else load(what)
 
 
 def publish(
