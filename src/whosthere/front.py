@@ -46,6 +46,8 @@ from whosthere.reporting.report import (
 )
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
+from whosthere.seeds import check_seed
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -249,7 +251,7 @@ def reproduce(
     group_size, min_visits, reference_size, max_visits
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
-        The same seed gives the same scores; 1 by default.
+        The same seed gives the same scores.
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
@@ -388,6 +390,7 @@ def attack(
     seed
         The same seed gives the same answer.
     """
+    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
@@ -405,7 +408,9 @@ def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
 
 
 def _workers(given: int | Workers | None) -> Workers:
-    return given if isinstance(given, Workers) else local_workers(given)
+    if isinstance(given, Workers):
+        return given
+    return local_workers(None if given is None else whole(given, "`workers`"))
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

@@ -19,7 +19,7 @@ from whosthere.auditing.options import (
     several,
 )
 from whosthere.auditing.planning import make_plan
-from whosthere.errors import GroupError, InputError
+from whosthere.errors import InputError
 from whosthere.game.rounds import Population
 from whosthere.game.scoring import Scored, score_task
 from whosthere.inference.vocabulary import CEILING
@@ -63,7 +63,7 @@ class TestBlock:
         assert type(by_object.group_size[0]) is int
 
     def test_said_twice_is_said_once(self):
-        block = Block(("raw", "RAW"), (10, 10.0), ("all", All()), ("likelihood-ratio",) * 2)
+        block = Block(("raw", "RAW"), (10, np.int64(10)), ("all", All()), ("likelihood-ratio",) * 2)
         assert written(block.contests()) == ["likelihood-ratio in raw, m=10"]
 
     def test_the_usual_attacks_know_all(self):
@@ -73,7 +73,7 @@ class TestBlock:
 
     @pytest.mark.parametrize("size", [1, 0, -3, 2.5, True, "ten", "10"])
     def test_groups_that_are_none(self, size):
-        with pytest.raises(GroupError):
+        with pytest.raises(InputError):
             Block("raw", size)
 
     @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ class TestNumbers:
         with pytest.raises(InputError, match=next(iter(wrong))):
             AuditOptions(**wrong)
 
-    @pytest.mark.parametrize("number", [3, 0, -2, 2.5])
+    @pytest.mark.parametrize("number", [3, 0, -2])
     def test_numbers_of_single_attacks_are_balanced_too(self, number):
         with pytest.raises(InputError, match=f"of likelihood-ratio must be even.*got {number}"):
             AuditOptions(releases_of={"likelihood-ratio": number})

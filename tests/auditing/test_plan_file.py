@@ -167,7 +167,7 @@ WRONG = [
     (ONE + "releases_of = { likelihood-ratio = 5 }\n", "releases of likelihood-ratio", "got 5"),
     (ONE + "releases_of = { likelihood-ratio = '6' }\n", "releases_of.likelihood-ratio", "'6'"),
     (ONE + "releases_of = 6\n", "releases_of should be", "found 6"),
-    (ONE.replace("seed = 5", "seed = -5"), "the seed must be 0 or more", "got -5"),
+    (ONE.replace("seed = 5", "seed = -5"), "the seed must be a whole number from 0", "not -5"),
     (ONE.replace("20", "1"), "a group of 1", "at least 2"),
     (ONE.replace("likelihood-ratio", "likelihood-ration"), "character 1", "'likelihood-ratio'?"),
     (ONE.replace("suppress(k=1)", "suppress(k)"), "'suppress(k)', character", "suppress(k=1)"),

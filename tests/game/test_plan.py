@@ -369,7 +369,7 @@ class TestGroupsTooLarge:
 
     @pytest.mark.parametrize("size", [10.5, True, "ten"])
     def test_a_group_has_whole_people(self, plan, size):
-        with pytest.raises(GroupError, match="whole number"):
+        with pytest.raises(InputError, match="whole number"):
             plan(group_size=size)
 
     @pytest.mark.parametrize("size", [1, 0, -3])

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 
+from whosthere.specs import whole
+
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.adversary.knowledge import Knowledge
@@ -163,3 +165,13 @@ class AuditChoices(SearchChoices, total=False):
 def choices_of(declared: type) -> dict[str, Choice]:
     """Return the choices that `SearchChoices` or `AuditChoices` declares, by name."""
     return {name: hint.__metadata__[0] for name, hint in declared.__annotations__.items()}
+
+
+def whole_numbers(declared: type, given: Mapping[str, object]) -> dict[str, int]:
+    """Return what was given for choices of one whole number, as Python's own, or refuse it."""
+    kinds = {name: one.kind for name, one in choices_of(declared).items() if not one.several}
+    return {
+        name: whole(value, f"`{name}`")
+        for name, value in given.items()
+        if kinds.get(name) is int and value is not None
+    }

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import Knowledge
+from whosthere.auditing.choices import AuditChoices, whole_numbers
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
 from whosthere.privacy.scheme import Scheme
+from whosthere.seeds import check_seed
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -104,11 +107,10 @@ def _mechanism(given: Any) -> Mechanism:  # noqa: ANN401 - whatever a user gave
 
 
 def _group_size(given: int) -> int:
-    if isinstance(given, bool | str) or int(given) != given:
-        raise GroupError(f"the group size must be a whole number, got {given!r}")
-    if given < 2:
-        raise GroupError(f"a group of {given} hides nobody", fix="Give at least 2")
-    return int(given)
+    size = whole(given, "the group size")
+    if size < 2:
+        raise GroupError(f"a group of {size} hides nobody", fix="Give at least 2")
+    return size
 
 
 class _InBlocks(NamedTuple):
@@ -182,12 +184,14 @@ class AuditOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
         object.__setattr__(self, "users", several(self.users))
-        object.__setattr__(self, "releases_of", dict(self.releases_of))
+        given = {of: whole(n, f"`releases_of` {of}") for of, n in self.releases_of.items()}
+        object.__setattr__(self, "releases_of", given)
+        seed = check_seed(self.seed)
+        for name, value in (whole_numbers(AuditChoices, vars(self)) | {"seed": seed}).items():
+            object.__setattr__(self, name, value)
         if self.scale not in SCALES:
             fix = suggestion(str(self.scale), SCALES)
             raise InputError(f"there is no scale {self.scale!r}", fix=fix)
-        if self.seed < 0:
-            raise InputError(f"the seed must be 0 or more, got {self.seed}")
         if self.min_visits < 1:
             n = self.min_visits
             raise InputError(f"the number of visits must be at least 1 (`min_visits`), got {n}")

@@ -18,6 +18,7 @@ from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,7 +157,7 @@ def publish(
     audited
         By which audit this was accepted, if by any.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if not 1 <= m <= traces.n_users:
         raise GroupError(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
