@@ -21,7 +21,6 @@ from whosthere.cli.options import (
     POLICY,
     SOMETHING_FAILED,
     WORKERS,
-    chosen_workers,
     judging,
     known_failure,
     published,
@@ -108,6 +107,7 @@ def audit(
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.records import traces_file, what_was_read
     from whosthere.auditing.run import prepare_audit
+    from whosthere.auditing.work import chosen_workers
     from whosthere.reporting.report import REPORT, audit_report
 
     fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())
@@ -136,7 +136,7 @@ def audit(
         with console.progress() as move:
             result = prepared.run(
                 policy=judged_by,
-                workers=chosen_workers(workers, cluster),
+                workers=chosen_workers(cluster or workers),
                 what_if=what_if,
                 on_progress=move,
                 on_failure=lambda task, why: console.complain(
