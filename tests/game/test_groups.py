@@ -41,8 +41,7 @@ def companies(city, tmp_path):
 
 
 def plan_of(traces, **chosen):
-    given = {"group_sizes": WORDS["group_size"], **WORDS, "targets": 2, "releases": 4} | chosen
-    given.pop("group_size")
+    given = {**WORDS, "targets": 2, "releases": 4} | chosen
     return make_plan(AuditOptions.of(**given), traces)
 
 

@@ -20,7 +20,7 @@ from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import CEILING, EXCESS, STRONGEST, STUDY_ONLY, is_judged
 
 ONE = {
-    "group_sizes": 30,
+    "group_size": 30,
     "targets": 1,
     "releases": 4,
     "control_releases": 2,
@@ -86,9 +86,16 @@ class TestRounds:
                 for knowledge in WORDS["knowledge"] if one.number < 4 or "like" in spec else ():
                     answer = one.score(spec, knowledge)
                     known = "" if knowledge == "all" else f", knows {knowledge}"
-                    place = f"{one.scheme}{known}", spec, one.target, one.number
+                    place = (
+                        f"{one.mechanism}, m={one.group_size}{known}",
+                        spec,
+                        one.target,
+                        one.number,
+                    )
                     found.append((*place, one.label, answer.score, answer.calibrated))
-            found.append((f"{one.scheme}", CEILING, one.target, one.number, one.label))
+            found.append(
+                (f"{one.mechanism}, m={one.group_size}", CEILING, one.target, one.number, one.label)
+            )
             found[-1] += (one.ceiling, one.ceiling)
         rows = result.scores.filter(
             (pl.col("attack") != CEILING) | ~pl.col("setting").str.contains("knows")
@@ -178,8 +185,8 @@ class TestKnowledge:
 
     def test_a_spec_of_ours_is_read_with_its_mark_and_without(self):
         spec = "zero-knowledge(fit=per-target-in)"
-        assert str(wt.attacks.attack(spec)) == f"{spec}{STUDY_ONLY}"
-        assert wt.attacks.attack(f"{spec}{STUDY_ONLY}") == wt.attacks.attack(spec)
+        assert str(wt.attacks.Attack.parse(spec)) == f"{spec}{STUDY_ONLY}"
+        assert wt.attacks.Attack.parse(f"{spec}{STUDY_ONLY}") == wt.attacks.Attack.parse(spec)
 
 
 def found(estimate, attack, metric="auc"):
@@ -229,7 +236,7 @@ class TestNothingIsJudgedByIt:
         assert str(prospects(plan, plan.settings[0], self.LIMIT)) == "can decide nothing"
 
     def test_the_informed_attacker_reaches_the_ceiling(self, capsys, monkeypatch):
-        monkeypatch.setattr("whosthere.front.local_workers", lambda _: None)
+        monkeypatch.setattr("whosthere.auditing.work.usable_processors", lambda: 1)
         script = runpy.run_path(str(EXAMPLES / "informed_attacker.py"))
         result = script["main"](users=200, group_size=50, targets=6, releases=10)
         assert "informed (study only)" in capsys.readouterr().out

@@ -7,8 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from whosthere.adversary.attacks import Answer, Attack
-from whosthere.adversary.attacks import attack as attack_of
-from whosthere.adversary.knowledge import AllVisits, KnowledgeRule, knowledge_rule
+from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.rounds import GameRound, Player, Population
 from whosthere.game.target import TargetRounds
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.privacy.publish import Publication
     from whosthere.privacy.release import Release
-    from whosthere.privacy.scheme import Scheme
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +29,9 @@ class Round:
 
     Attributes
     ----------
-    target, scheme, number
-        Whose membership is asked; mechanism and group size; the number of the release, as in
-        `AuditResult.scores`.
+    target, mechanism, group_size, number
+        Whose membership is asked, what is done to the counts of how many people, and the number of
+        the release, as in `AuditResult.scores`.
     label
         Whether the target is in; in a control round, whether a stand-in takes the place.
     publication, release
@@ -46,7 +44,8 @@ class Round:
     """
 
     target: int
-    scheme: Scheme
+    mechanism: str
+    group_size: int
     number: int
     label: bool
     publication: Publication = field(repr=False)
@@ -64,10 +63,12 @@ class Round:
         """The score of the best test; None where the mechanism has no law."""
         return self._rounds.optima({self.number: self._drawn})[self.number][self.target]
 
-    def score(self, attack: Attack | str, knowledge: KnowledgeRule | str = AllVisits()) -> Answer:
+    def score(self, attack: Attack | str, knowledge: Knowledge | str = All()) -> Answer:
         """Let an attack answer, as the audit does; it is fitted once for each target and scheme."""
-        setting = Setting(self.scheme, knowledge_rule(knowledge))
-        return self._player(Contest(setting, attack_of(attack))).answers(self._drawn)[self.target]
+        setting = Setting(self._rounds.task.scheme, Knowledge.parse(knowledge))
+        return self._player(Contest(setting, Attack.parse(attack))).answers(self._drawn)[
+            self.target
+        ]
 
 
 def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[Round]:
@@ -80,6 +81,7 @@ def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[
         for i in plan.game.controls(plan, task) if control else tests:
             drawn = rounds.control(i) if control else rounds.test(i)
             made, people = drawn.publication, drawn.publication.tables[0].group.rows
+            what = rounds.target, task.scheme.how, task.scheme.group_size, i
             seen = drawn.labels[rounds.target], made, made.releases[0], people[:-1]
             whom = rounds.pool, rounds.reference_rows, population.tested
-            yield Round(rounds.target, task.scheme, i, *seen, *whom, rounds, drawn, player)
+            yield Round(*what, *seen, *whom, rounds, drawn, player)

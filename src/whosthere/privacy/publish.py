@@ -18,6 +18,7 @@ from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -162,7 +163,7 @@ def publish(
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
-    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    chosen = Mechanism.parse(mechanism)
     rows = _choose(traces.n_users, group_size, seed) if group is None else _given(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
     people = Group(replace(traces, friends=None), rows)
@@ -199,7 +200,7 @@ def _given(group: ArrayLike, group_size: int | None) -> NDArray[np.int64]:
 
 def _choose(n: int, group_size: int | None, seed: int | None) -> NDArray[np.int64]:
     """Choose so many of n rows, each set of them equally likely, in order; all by default."""
-    m = n if group_size is None else group_size
+    m = n if group_size is None else whole(group_size, "the group size")
     if not 1 <= m <= n:
         raise GroupError(
             f"a group of {m} cannot be chosen from {n} users",
