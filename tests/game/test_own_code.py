@@ -142,7 +142,7 @@ def test_that_it_was_sent_to_a_worker_is_not_noticed(fingerprint):
 
 
 def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
-    value = "__import__('whosthere').Mechanism((mine.Milder(1),))"
+    value = "__import__('whosthere').mechanisms.Mechanism((mine.Milder(1),))"
     assert fingerprint(value=value) is not None
     assert fingerprint("max(x, least)", "min(x, least)", value=value) != fingerprint(value=value)
 

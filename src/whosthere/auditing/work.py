@@ -207,11 +207,13 @@ class DaskCluster(Workers):
         self._client.close()
 
 
-def chosen_workers(given: int | str | None = None) -> Workers:
+def chosen_workers(given: int | str | Workers | None = None) -> Workers:
     """Return that many processes of this machine, or the cluster with an address.
 
     By default there is a process for each processor; one is this process itself.
     """
+    if isinstance(given, Workers):
+        return given
     if isinstance(given, str):
         return DaskCluster(given)
     n = usable_processors() if given is None else whole(given, "`workers`")
