@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import PastRelease
+    from whosthere.arrays import Ints32
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -369,7 +370,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Known | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -393,16 +394,15 @@ def attack(
     seed
         The same seed gives the same answer.
     """
-    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+    return chosen.fit(published.facts, known, auxiliary, seed=check_seed(seed)).score(published)
 
 
-def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
     if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
