@@ -249,7 +249,7 @@ def import_(
         return
     console.say(
         f"{counted(len(release.regions), 'region')}, {release.epochs}, "
-        f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
+        f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "
         f"{imported.n_withheld:,} withheld"
     )
     for note in imported.notes:
