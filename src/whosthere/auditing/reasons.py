@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtri
 
 from whosthere.display import counted
-from whosthere.inference.looks import ERROR
+from whosthere.inference.looks import ERROR, Look
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Floor, Limit
     from whosthere.inference.finding import Finding
-    from whosthere.inference.looks import Look
 
 _FPR = 0.01
 _MOST_TARGETS = 100_000

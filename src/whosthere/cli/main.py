@@ -16,7 +16,7 @@ from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.audit import audit
 from whosthere.cli.help import HelpfulCommand, HelpfulGroup
-from whosthere.cli.options import with_options
+from whosthere.cli.options import described, with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
@@ -85,7 +85,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for group, commands in _COMMANDS.items():
     for command in commands:
-        app.command(command.__name__.rstrip("_"), cls=_Command, rich_help_panel=group)(command)
+        name = command.__name__.rstrip("_")
+        app.command(name, cls=_Command, rich_help_panel=group)(described(command))
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
