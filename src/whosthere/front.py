@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from whosthere.adversary.attacks import PastRelease
+    from whosthere.arrays import Ints32
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -389,7 +390,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Known | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -413,14 +414,13 @@ def attack(
     seed
         The same seed gives the same answer.
     """
-    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
-    real, known = (None if one is None else _loaded(one) for one in (reference, friends))
-    auxiliary = Auxiliary(real, known, tuple(past), published)
-    fitted = chosen.fit(published.facts, _known(target, published), auxiliary, seed=seed)
-    return fitted.score(published)
+    real, near = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, near, tuple(past), published)
+    known = _known(target, published)
+    return chosen.fit(published.facts, known, auxiliary, seed=check_seed(seed)).score(published)
 
 
 @_takes(AuditChoices)
@@ -451,7 +451,7 @@ def rounds(
     return rounds_of(everybody, make_plan(options, everybody), control=control)
 
 
-def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
     if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
