@@ -20,6 +20,7 @@ from whosthere.adversary.attacks import (
     TrainedAttack as TrainedAttack,
     ZeroKnowledge as ZeroKnowledge,
     attack as attack,
+    calibrated as calibrated,
 )
 from whosthere.adversary.knowledge import (
     KNOWLEDGE_RULES as KNOWLEDGE_RULES,

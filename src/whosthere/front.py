@@ -17,6 +17,7 @@ import numpy as np
 
 from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
+from whosthere.adversary.attacks.base import View
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, not_audited
@@ -395,7 +396,8 @@ def attack(
     chosen = attacks_room.attack(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+    view = View(published.facts, known, auxiliary)
+    return chosen.fit_tables([view], seed=seed).score(published)
 
 
 def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:

@@ -52,7 +52,7 @@ class Busiest(Attack):
     name: ClassVar[str] = "busiest"
     summary: ClassVar[str] = "counts people where the target was seen"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         rng = generator(seed, "busiest")
         return FittedBusiest(knowledge.cells, self.weight, float(rng.normal()))
 
@@ -76,10 +76,10 @@ class Breaks(Busiest):
 
     name: ClassVar[str] = "breaks"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         if knowledge.cells.size == self.target:
             raise ZeroDivisionError("an attack of the user's own")
-        return super()._fit(facts, knowledge, auxiliary, seed)
+        return super().fit(facts, knowledge, auxiliary, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Deadly(Busiest):
 
     name: ClassVar[str] = "deadly"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -290,7 +290,7 @@ class Mine(Attack):
     name: ClassVar[str] = "mine"
     summary: ClassVar[str] = "says nothing"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         return Fitted(FACTOR, self.shift)
 
 class Fitted(FittedAttack):

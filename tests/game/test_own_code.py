@@ -65,7 +65,7 @@ class Mine(Attack):
     name: ClassVar[str] = "mine"
     summary: ClassVar[str] = "mine"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         return Fitted(knowledge.cells)
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ class Fingerprint(Attack):
     def uses(self):
         return frozenset(self.parts)
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         return FittedFingerprint()
 
 

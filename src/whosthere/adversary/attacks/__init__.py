@@ -12,7 +12,9 @@ from whosthere.adversary.attacks.base import (
     FittedAttack,
     NotApplicableError,
     PastRelease,
+    refuse_unknown_parts,
 )
+from whosthere.adversary.attacks.calibration import calibrated
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
 from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia, PastGroups
 from whosthere.adversary.attacks.likelihood_ratio import (
@@ -45,6 +47,7 @@ __all__ = [
     "TrainedAttack",
     "ZeroKnowledge",
     "attack",
+    "calibrated",
 ]
 
 ATTACKS = specs.Catalogue.of(
@@ -62,4 +65,7 @@ ATTACKS = specs.Catalogue.of(
 
 def attack(given: Attack | str) -> Attack:
     """Return the attack that a spec describes; an attack is returned as it is."""
-    return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))
+    if not isinstance(given, Attack):
+        return cast("Attack", ATTACKS.parse(given))
+    refuse_unknown_parts(given)
+    return given
