@@ -29,7 +29,7 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import Workers, local_workers
 from whosthere.data.traces import Traces
 from whosthere.paper.choices import StudyChoices
@@ -124,8 +124,8 @@ def audit(
         Folder to keep everything in, report.html included, so that an interrupted audit resumes;
         by default nothing is kept but the result.
     extend
-        Whether `out` may hold the same audit with fewer targets or releases, to which the others
-        are added.
+        Whether `out` may hold the same audit with fewer targets, releases or attacks, to which the
+        others are added.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
@@ -175,10 +175,6 @@ def audit(
         return replace(result, folder=None)
     audit_report(result).save(folder / REPORT, force=True)
     return result
-
-
-class AuditFailedError(RuntimeError):
-    """No task of an audit could be done."""
 
 
 @_takes(SearchChoices)

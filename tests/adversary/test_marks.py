@@ -159,7 +159,9 @@ def test_past_releases_with_marks(reference):
 
     past = [PastRelease(publish(inside), inside) for inside in [True, False] * 20]
     facts = past[0].release.facts
-    fitted = attack("knock-knock-past-groups").fit(facts, KnownRegions((0,)), Auxiliary(past=past), seed=1)
+    fitted = attack("knock-knock-past-groups").fit(
+        facts, KnownRegions((0,)), Auxiliary(past=past), seed=1
+    )
     chosen = fitted.decision.cells
     assert (chosen >= N_CELLS).any(), "it looks at marks"
     inside, outside = (np.mean([fitted.score(publish(i)).score for _ in range(10)]) for i in (1, 0))

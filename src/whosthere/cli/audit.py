@@ -90,8 +90,8 @@ def audit(
     extend: bool = running(
         False,
         "--extend",
-        help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
-        "numbers. Nothing is done twice.",
+        help="Add targets, releases or attacks to the audit in FOLDER: repeat its command with "
+        "more of them. Nothing is done twice.",
     ),
     dry_run: bool = DRY_RUN,
     **chosen: Unpack[AuditChoices],
