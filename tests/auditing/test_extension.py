@@ -191,19 +191,24 @@ class TestAttacks:
         options = AuditOptions.of(**CHOSEN | self.SIZES | {"attacks": attacks} | more)
         return prepare_audit(traces, options, out, extend=True)
 
+    @staticmethod
+    def same(one, other):
+        assert all(scores(one, name).equals(scores(other, name)) for name in ("scores", "control"))
+        assert findings(one) == findings(other)
+
     @pytest.fixture(scope="class")
     @classmethod
     def all_at_once(cls, traces, tmp_path_factory):
         folder = tmp_path_factory.mktemp("all-at-once") / "run"
-        cls().prepared(traces, folder, cls.ALL).run(what_if=False)
+        cls().prepared(traces, folder, cls.ALL).run(leaks=False)
         return folder
 
     def test_give_what_they_would_have_given_from_the_start(self, traces, all_at_once, folder):
         before = scores(folder, "scores")
         larger = self.prepared(traces, folder, self.ALL)
         assert larger.look == Look(2)
-        assert {one.look for one in larger.run(what_if=False).verdicts} == {2}
-        same(folder, all_at_once)
+        assert {one.look for one in larger.run(leaks=False).verdicts} == {2}
+        self.same(folder, all_at_once)
         kept = scores(folder, "scores").join(
             before, on=before.columns, how="semi", nulls_equal=True
         )
@@ -222,11 +227,11 @@ class TestAttacks:
 
     def test_resume_where_they_were_interrupted(self, traces, all_at_once, folder):
         with pytest.raises(KeyboardInterrupt):
-            self.prepared(traces, folder, self.ALL).run(workers=Interrupted(), what_if=False)
+            self.prepared(traces, folder, self.ALL).run(workers=Interrupted(), leaks=False)
         resumed = self.prepared(traces, folder, self.ALL)
         assert len(resumed.left) == 1
-        resumed.run(what_if=False)
-        same(folder, all_at_once)
+        resumed.run(leaks=False)
+        self.same(folder, all_at_once)
 
     def test_stay(self, traces, folder):
         with pytest.raises(FileError, match="likelihood-ratio would be left out of suppress"):
