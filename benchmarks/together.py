@@ -26,10 +26,11 @@ import polars as pl
 
 import whosthere as wt
 from whosthere import kernels
-from whosthere.attacks import Auxiliary, KnownVisits, LikelihoodRatio
+from whosthere.attacks import Auxiliary, LikelihoodRatio
 from whosthere.data.traces import Group, Traces
 from whosthere.game.together import together
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
+from whosthere.knowledge import KnownVisits
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
 

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.attacks import KnownRegions, KnownVisits, LikelihoodRatio, PastRelease
+from whosthere.attacks import LikelihoodRatio, PastRelease
 from whosthere.auditing.options import AuditOptions, Block
+from whosthere.knowledge import KnownRegions, KnownVisits
 from whosthere.mechanisms import Laplace, Publication, Suppress
 
 M = 40
@@ -192,7 +193,7 @@ def test_the_number_of_workers_changes_nothing(folder, result):
 
 def test_options_are_the_base_and_arguments_override_them(traces):
     options = AuditOptions(
-        blocks=(Block(mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio"),),
+        blocks=(Block(mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio"),),
         targets=3,
         releases=4,
     )
@@ -243,7 +244,7 @@ def test_attack(folder, traces, release, tmp_path):
     release.save(tmp_path / "release.parquet")
     cells = traces.trace(3)
     known = KnownVisits(cells)
-    wt.attacks.write_target(known, tmp_path / "known.csv", traces.regions, traces.epochs)
+    wt.knowledge.write_target(known, tmp_path / "known.csv", traces.regions, traces.epochs)
     expected = wt.attack(release, known)
     for published in (release, tmp_path / "release.parquet", str(tmp_path / "release.parquet")):
         for target in (known, cells, cells.tolist(), tuple(cells.tolist()), tmp_path / "known.csv"):

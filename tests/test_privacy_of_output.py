@@ -9,17 +9,15 @@ import pytest
 
 import whosthere as wt
 from whosthere import display, progress
+from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
-    ATTACKS,
+    Attack,
     Auxiliary,
-    KnownRegions,
-    KnownVisits,
     PastRelease,
     TrainedAttack,
-    attack,
 )
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
@@ -27,6 +25,7 @@ from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
+from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.mechanisms import PRESETS, Family, Suppress
 
 SECRET = "secret-user-"
@@ -34,7 +33,7 @@ M = 40
 EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
-    *("Attack", "FittedAttack", "Knowledge", "KnowledgeRule", "TrainedAttack", "Step", "Unit"),
+    *("Attack", "FittedAttack", "Known", "Knowledge", "TrainedAttack", "Step", "Unit"),
     *(
         "Map",
         "AddedNoise",
@@ -95,7 +94,7 @@ def values(city, traces, result, recommendation):
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
     options = AuditOptions.of(
-        mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio", targets=3, releases=4
+        mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio", targets=3, releases=4
     )
     plan = make_plan(options, traces)
     task = plan.tasks[0]
@@ -144,24 +143,24 @@ def values(city, traces, result, recommendation):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(knowledge_rule("share(0.5)")),
+        "knowledge of a scene": scene.tables[0].knowledge(Knowledge.parse("share(0.5)")),
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
         "recommendation": recommendation,
         "candidate": recommendation.candidates[0],
-        "block": Block(mechanisms="raw", group_sizes=M),
-        "options": wt.AuditOptions.of(mechanisms="raw", group_sizes=M),
+        "block": Block(mechanisms="raw", group_size=M),
+        "options": wt.AuditOptions.of(mechanisms="raw", group_size=M),
         "answer": wt.attack(made.release, known),
     }
-    for kind in KNOWLEDGE_RULES.kinds.values():
-        found[f"knowledge {kind.example}"] = knowledge_rule(kind.example)
+    for kind in KNOWLEDGE.kinds.values():
+        found[f"knowledge {kind.example}"] = Knowledge.parse(kind.example)
     for name, kind in ATTACKS.kinds.items():
         small = {"groups": 20, "validation_groups": 10}
-        chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else attack(name)
+        chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else Attack.parse(name)
         found[f"attack {name}"] = chosen
         found[f"fitted {name}"] = chosen.fit(raw.facts, known, auxiliary, seed=0)
-    once = attack("zero-knowledge(groups=20, validation=10, fit=per-target, rule=no)")
+    once = Attack.parse("zero-knowledge(groups=20, validation=10, fit=per-target, rule=no)")
     found["fitted once"] = once.fit(raw.facts, known, auxiliary, seed=0)
     return {name: value for name, value in found.items() if value is not None}
 
@@ -204,7 +203,7 @@ def test_no_value_shows_who_somebody_is_or_was_where(values, traces):
 
 
 def test_options_do_not_show_whom_to_attack(traces):
-    options = wt.AuditOptions.of(mechanisms="raw", group_sizes=M, users=traces.users[3])
+    options = wt.AuditOptions.of(mechanisms="raw", group_size=M, users=traces.users[3])
     assert not [text for text in _texts(options) if _leaks(text, traces)]
 
 

@@ -1,5 +1,6 @@
-from . import attacks, mechanisms, regions
+from . import attacks, knowledge, mechanisms, regions
 from ._version import __version__
+from .auditing.loading import load
 from .auditing.options import AuditOptions, Block
 from .auditing.policy import Policy
 from .auditing.result import AuditResult
@@ -36,6 +37,8 @@ __all__ = [
     "attack",
     "attacks",
     "audit",
+    "knowledge",
+    "load",
     "mechanisms",
     "publish",
     "read_records",

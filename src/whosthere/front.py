@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 
-from whosthere.adversary import attacks as attacks_room
-from whosthere.adversary.attacks import Answer, Auxiliary
+from whosthere.adversary.attacks import Answer, Attack, Auxiliary
 from whosthere.adversary.attacks.base import View
-from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
@@ -48,11 +47,13 @@ from whosthere.reporting.report import (
 )
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
+from whosthere.seeds import check_seed
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.adversary.attacks import PastRelease
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -92,7 +93,6 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 def audit(
     traces: TracesLike,
     *,
-    group_size: int | Sequence[int] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
     extend: bool = False,
@@ -144,7 +144,7 @@ def audit(
     >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
     >>> result.verdicts
     """
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
         path, read = stack.enter_context(_as_file(traces, out))
@@ -185,7 +185,7 @@ def recommend(
     families: str | Sequence[str] = DEFAULT_FAMILIES,
     policy: PolicyLike = None,
     check_all: bool = False,
-    run: AnyPath | None = None,
+    out: AnyPath | None = None,
     workers: int | Workers | None = None,
     **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
@@ -199,7 +199,7 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    run
+    out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
@@ -207,7 +207,7 @@ def recommend(
     reference_size, seed, workers
         As for `audit`.
     """
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     with _as_file(traces) as (path, _), progress(one_bar=True) as move:
         prepared = prepare_search(
@@ -215,7 +215,7 @@ def recommend(
             options,
             families=(families,) if isinstance(families, str) else tuple(families),
             check_all=check_all,
-            run=run,
+            out=out,
         )
         return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
 
@@ -248,7 +248,7 @@ def reproduce(
     group_size, min_visits, reference_size, max_visits
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
-        The same seed gives the same scores; 1 by default.
+        The same seed gives the same scores.
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
@@ -314,7 +314,7 @@ def report(
 
 
 def _finished(what: Reported) -> AuditResult:
-    return what if isinstance(what, AuditResult) else load_audit(what)
+    return what if isinstance(what, AuditResult) else load(what)
 
 
 def publish(
@@ -343,7 +343,7 @@ def publish(
         accepted. Without it, and without a seed, there is a warning.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
-    chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
+    chosen = Mechanism.parse(mechanism)
     publishing.refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
@@ -363,7 +363,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Knowledge | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int],
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -378,7 +378,7 @@ def attack(
     release
         Published counts, or their file.
     target
-        What is known of the person: a file as `whosthere target` writes it, a `Knowledge`, or the
+        What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
         cells of visits, as from `Traces.trace`.
     attack
         Who attacks, as a spec or an object.
@@ -387,17 +387,18 @@ def attack(
     seed
         The same seed gives the same answer.
     """
+    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
-    chosen = attacks_room.attack(attack)
+    chosen = Attack.parse(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
     view = View(published.facts, known, auxiliary)
     return chosen.fit_tables([view], seed=seed).score(published)
 
 
-def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
-    if isinstance(target, Knowledge):
+def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+    if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
@@ -405,7 +406,9 @@ def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Kno
 
 
 def _workers(given: int | Workers | None) -> Workers:
-    return given if isinstance(given, Workers) else local_workers(given)
+    if isinstance(given, Workers):
+        return given
+    return local_workers(None if given is None else whole(given, "`workers`"))
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

@@ -8,14 +8,28 @@ the work, or an interruption; and two things that share a key share their random
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Key: TypeAlias = "int | str"
+
+
+def check_seed(seed: object) -> int:
+    """Return a seed as an int, or refuse what is none, such as a generator."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        found = seed if isinstance(seed, int | float | str) else f"a {type(seed).__name__}"
+        raise InputError(
+            f"the seed must be a whole number from 0, not {found}",
+            fix="Draw one if you have a generator: rng.integers(2**32)",
+        )
+    return int(seed)
 
 
 def generator(seed: int | None, *key: Key) -> np.random.Generator:
@@ -38,4 +52,4 @@ def _sequence(seed: int, key: tuple[Key, ...]) -> np.random.SeedSequence:
     # Numbers of numpy write themselves in another way than Python's own.
     plain = tuple(part if isinstance(part, str) else int(part) for part in key)
     words = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
-    return np.random.SeedSequence([int(seed), *np.frombuffer(words, dtype="<u4").tolist()])
+    return np.random.SeedSequence([check_seed(seed), *np.frombuffer(words, dtype="<u4").tolist()])

@@ -250,7 +250,9 @@ def _content(thing: Named) -> Iterator[tuple[str, str]]:
 
 def _values(thing: Named) -> Iterator[tuple[Parameter, Any]]:
     for parameter in parameters_of(type(thing)):
-        yield parameter, getattr(thing, parameter.field)
+        value = getattr(thing, parameter.field)
+        # Numbers of numpy write themselves in another way than Python's own.
+        yield parameter, value.item() if type(value).__module__ == "numpy" else value
 
 
 @dataclass(frozen=True)
@@ -352,12 +354,18 @@ def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]
             raise UnreadableError(f"the parameter {parameter.key} is missing")
 
 
-def check_integer(value: object, name: str, *, least: int) -> int:
-    """Return a parameter as an int, or refuse it."""
+def whole(value: object, name: str) -> int:
+    """Return a whole number of any kind as an int, or refuse what is none."""
     # Python counts True as an integer; here it is a slip.
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecError(f"{name} must be a whole number, not {value!r}", fix=f"Use {least} or more")
-    found = int(value)
+        shown = value if isinstance(value, str | float) else type(value).__name__
+        raise SpecError(f"{name} must be a whole number, not {quote(str(shown))}")
+    return int(value)
+
+
+def check_integer(value: object, name: str, *, least: int) -> int:
+    """Return a parameter as an int, or refuse it."""
+    found = whole(value, name)
     if not least <= found <= MOST_COUNT:
         shown = found if abs(found) < _MOST_SHOWN else "a number that large"
         raise SpecError(

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.adversary.attacks import attack
+from whosthere.adversary.attacks import Attack
 from whosthere.auditing.manifest import obstacle
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Policy
@@ -22,7 +22,7 @@ from whosthere.inference.vocabulary import CEILING
 FEW = "groups=20, validation=10"
 CHOSEN = {
     "mechanisms": ["suppress(k=1)", "laplace(eps=1, unit=event)"],
-    "group_sizes": 20,
+    "group_size": 20,
     "knowledge": ["all", "share(0.5)"],
     "attacks": [
         f"knock-knock({FEW})",
@@ -217,7 +217,7 @@ class TestAttacks:
 
     def test_only_they_are_fitted(self, traces, small, folder, monkeypatch):
         fitted = Counter()
-        added = attack("log-likelihood(validation=10)")
+        added = Attack.parse("log-likelihood(validation=10)")
         for one in (*small[1].attacks, added):
             monkeypatch.setattr(type(one), "fit", counted(type(one).fit, fitted))
         larger = self.prepared(traces, folder, self.ALL[:4])

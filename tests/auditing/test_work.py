@@ -144,7 +144,7 @@ def job(traces, tmp_path):
     path = tmp_path / "traces.parquet"
     traces.save(path)
     options = AuditOptions.of(
-        mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+        mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
     )
     return Job.on(make_plan(options, traces), path)
 
@@ -203,7 +203,7 @@ class TestWorkers:
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
         options = AuditOptions.of(
-            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=1, releases=4
+            mechanisms="raw", group_size=8, attacks=Deadly(), targets=1, releases=4
         )
         deadly = replace(job, plan=make_plan(options, traces))
         with LocalProcesses(1) as workers:
@@ -266,7 +266,7 @@ class TestAttacksOfAUsersOwn:
     def test_one_that_breaks_does_not_stop_the_others(self, people, two, tmp_path):
         plan = make_plan(
             AuditOptions.of(
-                mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+                mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
             ),
             people,
         )
@@ -375,7 +375,7 @@ class TestIdentity:
             wt.audit(traces, **chosen, attacks=mine("2.00"))
 
     def test_ours_go_without(self, people):
-        options = AuditOptions.of(mechanisms="raw", group_sizes=8, targets=1)
+        options = AuditOptions.of(mechanisms="raw", group_size=8, targets=1)
         assert make_plan(options, people).to_json()["code"] == {}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits, check_guess
+from whosthere.adversary.knowledge import Guess, Known, KnownRegions, KnownVisits, check_guess
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import for_sheets, new_file
 from whosthere.data.reading.columns import Columns, joined_ids, parts_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def read_target(
     path: str | os.PathLike[str], regions: Regions, epochs: Epochs, *, guess: str = "greedy"
-) -> Knowledge:
+) -> Known:
     """Read what is known of a target, for a release over the given regions and epochs.
 
     A row holds a region and either a time (``timestamp`` and its usual names) or the number of
@@ -53,7 +53,7 @@ def read_target(
 
 
 def write_target(
-    knowledge: Knowledge,
+    knowledge: Known,
     path: str | os.PathLike[str],
     regions: Regions,
     epochs: Epochs,

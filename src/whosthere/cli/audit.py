@@ -55,9 +55,6 @@ def audit(
         "folder in which columns and time zone are clear and regions are named.",
     ),
     *,
-    group_size: list[int] | None = published(
-        None, "--group-size", "-m", metavar="N", help="People in a release. Can be repeated."
-    ),
     plan: Path | None = published(
         None,
         metavar="FILE",
@@ -114,7 +111,7 @@ def audit(
     from whosthere.reporting.report import REPORT, audit_report
 
     fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     talk = not json
     with ExitStack() as stack:

@@ -62,13 +62,12 @@ def recommend(
     fail_on: str | None = judging(
         None, metavar="nothing", help="End with exit code 3 if nothing can be recommended."
     ),
-    run: Path | None = results(
-        None,
-        metavar="FOLDER",
-        help="Folder for all trials. If it holds an interrupted search, the search resumes.",
-    ),
     out: Path | None = results(
-        None, "--out", "-o", metavar="FILE", help="Also write everything as JSON."
+        None,
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder for all results. If it holds an interrupted search, the search resumes.",
     ),
     report: Path | None = results(
         None, metavar="FILE", help="Also write a page to read in a browser."
@@ -86,13 +85,12 @@ def recommend(
 
     Searches each family with the likelihood ratio, checks the most useful of what passes with all
     attacks, and confirms it on fresh releases before it is recommended. Shows beforehand how many
-    trials there are and how long they take. With `--run`, Ctrl-C loses only the tasks that are
+    trials there are and how long they take. With `--out`, Ctrl-C loses only the tasks that are
     running at that moment: the same command resumes the search.
 
-    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
+    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --out search
     --report choice.html`
     """
-    from whosthere.auditing.manifest import write_json
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.data.files import refuse_existing
@@ -103,10 +101,8 @@ def recommend(
     known_failure(fail_on, ("nothing",))
     if report is not None:
         refuse_page(report, force=force)
-    written = [path for path in (out, report) if path is not None]
-    for path in written:
-        refuse_existing(path, force=force, inputs=(traces,))
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+        refuse_existing(report, force=force, inputs=(traces,))
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
     with console.trying("Checking the search, and trying each attack to estimate the time ..."):
@@ -115,7 +111,7 @@ def recommend(
             options,
             families=tuple(family or DEFAULT_FAMILIES),
             check_all=check_all,
-            run=run,
+            out=out,
             estimate=talk or dry_run,
         )
     if talk:
@@ -135,10 +131,9 @@ def recommend(
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
         raise typer.Exit(SOMETHING_FAILED) from None
-    if out is not None:
-        write_json(out, found.to_json())
     if report is not None:
         recommendation_report(found).save(report, force=force)
+    written = [path for path in (out, report) if path is not None]
     show = partial(_show, found, written, details=details, explain=explain)
     console.result(found.to_json(), show, json=json)
     if fail_on and found.recommended is None:

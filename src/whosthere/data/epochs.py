@@ -102,6 +102,10 @@ class Epochs(Shown):
             raise InputError(f"there must be at least one epoch, not {self.n}")
         zone(self.timezone)
         object.__setattr__(self, "start", self.start.astimezone(UTC))
+        object.__setattr__(self, "n", int(self.n))
+
+    def __len__(self) -> int:
+        return self.n
 
     @classmethod
     def between(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.adversary.knowledge import knowledge_rule
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
@@ -97,7 +97,7 @@ class Point(NamedTuple):
             spec = mechanism.replace(_MAX_VISITS, str(dataset.max_visits))
             mechanism = Mechanism.parse(spec)
         scheme = Scheme.of(mechanism, self.group_size or dataset.group_size)
-        return Setting(scheme, knowledge_rule(self.knowledge))
+        return Setting(scheme, Knowledge.parse(self.knowledge))
 
 
 class Series(NamedTuple):
@@ -137,7 +137,7 @@ class Experiment(NamedTuple):
         blocks = tuple(
             Block(
                 mechanisms=setting.scheme.mechanisms,
-                group_sizes=setting.scheme.group_size,
+                group_size=setting.scheme.group_size,
                 knowledge=setting.knowledge,
                 attacks=series.attacks,
             )

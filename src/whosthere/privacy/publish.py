@@ -18,6 +18,7 @@ from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,13 +157,13 @@ def publish(
     audited
         By which audit this was accepted, if by any.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if not 1 <= m <= traces.n_users:
         raise GroupError(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
             fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
         )
-    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    chosen = Mechanism.parse(mechanism)
     # Who of them are friends matters to nobody here, and takes time to find.
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")

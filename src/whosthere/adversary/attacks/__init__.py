@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
     Answer,
@@ -12,15 +10,14 @@ from whosthere.adversary.attacks.base import (
     FittedAttack,
     NotApplicableError,
     PastRelease,
-    refuse_unknown_parts,
 )
 from whosthere.adversary.attacks.calibration import calibrated
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia, PastGroups
+from whosthere.adversary.attacks.knock_knock import KnockKnock, KnockKnockPastGroups, LocMia
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer,
     LikelihoodRatio,
-    LikelihoodRatioWithReference,
+    LikelihoodRatioReference,
 )
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.trained import TrainedAttack
@@ -36,17 +33,16 @@ __all__ = [
     "ContradictionRule",
     "FittedAttack",
     "KnockKnock",
+    "KnockKnockPastGroups",
     "LikelihoodAnswer",
     "LikelihoodRatio",
-    "LikelihoodRatioWithReference",
+    "LikelihoodRatioReference",
     "LocMia",
     "LogLikelihood",
     "NotApplicableError",
-    "PastGroups",
     "PastRelease",
     "TrainedAttack",
     "ZeroKnowledge",
-    "attack",
     "calibrated",
 ]
 
@@ -55,17 +51,9 @@ ATTACKS = specs.Catalogue.of(
     LikelihoodRatio,
     ZeroKnowledge,
     KnockKnock,
-    LikelihoodRatioWithReference,
-    PastGroups,
+    LikelihoodRatioReference,
+    KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
     ContradictionRule,
 )
-
-
-def attack(given: Attack | str) -> Attack:
-    """Return the attack that a spec describes; an attack is returned as it is."""
-    if not isinstance(given, Attack):
-        return cast("Attack", ATTACKS.parse(given))
-    refuse_unknown_parts(given)
-    return given

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from whosthere import specs
 from whosthere.errors import InputError, suggestion
@@ -15,7 +15,7 @@ from whosthere.inference.scores import RULED_OUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -79,7 +79,7 @@ class View:
     """What an attacker has of one table, and over its cells, before it is published."""
 
     facts: Facts
-    knowledge: Knowledge
+    knowledge: Known
     auxiliary: Auxiliary
 
 
@@ -196,11 +196,30 @@ class Attack(ABC):
                     fix = suggestion(str(found), known)
                     raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
 
+    @classmethod
+    def parse(cls, given: Attack | str) -> Attack:
+        """Return what a spec such as ``knock-knock`` describes; an attack is returned as it is."""
+        from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
+
+        if not isinstance(given, Attack):
+            return cast("Attack", ATTACKS.parse(given))
+        given._refuse_unknown_parts()
+        return given
+
+    def _refuse_unknown_parts(self) -> None:
+        uses: object = self.uses
+        if not isinstance(uses, set | frozenset):
+            problem = f"what {self.name} uses is no set, but {uses!r}"
+            raise InputError(problem, fix='Write it like uses = frozenset({"reference"})')
+        for part in sorted(uses - WORDS.keys(), key=str):
+            fix = suggestion(str(part), WORDS)
+            raise InputError(f"{self.name} uses {part!r}, which no attacker has", fix=fix)
+
     def __str__(self) -> str:
         """Write the attack as its canonical spec, with defaults left out."""
         return specs.write(self)
 
-    def check(self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
         if not knowledge.lies_within(facts):
             raise NotApplicableError(
@@ -259,7 +278,7 @@ class Attack(ABC):
 
     @abstractmethod
     def fit(
-        self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary, *, seed: int
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         """Prepare for one target and for releases with these facts, which `check` has passed."""
 
@@ -293,17 +312,6 @@ WORDS = {
     "example_in": "a release that is known to hold the target",
 }
 """What each part of `Auxiliary` is called in a sentence."""
-
-
-def refuse_unknown_parts(attack: Attack) -> None:
-    """Refuse an attack that asks for something that no `Auxiliary` has."""
-    uses: object = attack.uses
-    if not isinstance(uses, set | frozenset):
-        problem = f"what {attack.name} uses is no set, but {uses!r}"
-        raise InputError(problem, fix='Write it like uses = frozenset({"reference"})')
-    for part in sorted(uses - WORDS.keys(), key=str):
-        fix = suggestion(str(part), WORDS)
-        raise InputError(f"{attack.name} uses {part!r}, which no attacker has", fix=fix)
 
 
 def check_same_facts(release: Release, facts: Facts) -> None:

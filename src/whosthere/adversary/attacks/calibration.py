@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from whosthere.adversary.groups import GroupSampler
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
 
     ScoreFunction: TypeAlias = Callable[[Release], float]
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def calibrated(
     score: ScoreFunction,
     facts: Facts,
-    knowledge: Knowledge,
+    knowledge: Known,
     auxiliary: Auxiliary,
     *,
     seed: int,

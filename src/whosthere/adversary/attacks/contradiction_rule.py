@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _THRESHOLD = -0.5
 
 
-def is_sound(facts: Facts, knowledge: Knowledge) -> bool:
+def is_sound(facts: Facts, knowledge: Known) -> bool:
     """Tell whether a published 0 at one of the target's visits proves that the target is out.
 
     The visits must be known. The mechanism must never publish 0 for a count of 1: raw counts do
@@ -50,7 +50,7 @@ class ContradictionRule(Attack):
         "sound where no visit and no count of 1 is hidden, as on raw counts"
     )
 
-    def check(self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not is_sound(facts, knowledge):
             raise NotApplicableError(
@@ -62,7 +62,7 @@ class ContradictionRule(Attack):
     def fit(
         self,
         facts: Facts,  # noqa: ARG002 - the visits are all it takes
-        knowledge: Knowledge,
+        knowledge: Known,
         auxiliary: Auxiliary,  # noqa: ARG002
         *,
         seed: int,  # noqa: ARG002
@@ -88,6 +88,6 @@ class _Rule(FittedAttack):
         return self.otherwise.score(release)
 
 
-def rule_first(facts: Facts, knowledge: Knowledge, attack: FittedAttack) -> FittedAttack:
+def rule_first(facts: Facts, knowledge: Known, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
     return _Rule(knowledge.certain, attack) if is_sound(facts, knowledge) else attack

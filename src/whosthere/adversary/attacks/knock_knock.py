@@ -16,7 +16,7 @@ from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import generator
@@ -25,7 +25,7 @@ from whosthere.specs import check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
 
@@ -55,7 +55,7 @@ class KnockKnock(TrainedAttack):
     groups_from_reference: ClassVar[bool] = True
 
     def fit(
-        self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary, *, seed: int
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
         trained = self.train(auxiliary.real_traces, facts, knowledge, rng)
@@ -77,14 +77,14 @@ class LocMia(TrainedAttack):
     uses = frozenset({"reference", "friends"})
     groups_from_reference: ClassVar[bool] = True
 
-    def check(self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         _friends(auxiliary)
 
     def fit(
         self,
         facts: Facts,
-        knowledge: Knowledge,  # noqa: ARG002 - it is not looked at
+        knowledge: Known,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
         *,
         seed: int,
@@ -115,7 +115,7 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastGroups(Attack):
+class KnockKnockPastGroups(Attack):
     """Train on real past releases of which it is known whether the target was in them.
 
     Parameters
@@ -127,7 +127,7 @@ class PastGroups(Attack):
     """
 
     classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
         specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
@@ -143,7 +143,7 @@ class PastGroups(Attack):
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
-    def check(self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -159,7 +159,7 @@ class PastGroups(Attack):
             )
 
     def fit(
-        self, facts: Facts, knowledge: Knowledge, auxiliary: Auxiliary, *, seed: int
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)
