@@ -51,5 +51,9 @@ def digest(array: NDArray[np.integer]) -> str:
 def _sequence(seed: int, key: tuple[Key, ...]) -> np.random.SeedSequence:
     # Numbers of numpy write themselves in another way than Python's own.
     plain = tuple(part if isinstance(part, str) else int(part) for part in key)
-    words = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
-    return np.random.SeedSequence([check_seed(seed), *np.frombuffer(words, dtype="<u4").tolist()])
+    of_key = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+    # As numpy itself puts numbers into words, which takes it twice as long.
+    start = check_seed(seed)
+    n_words = max(-(-start.bit_length() // 32), 1)
+    words = start.to_bytes(4 * n_words, "little") + of_key
+    return np.random.SeedSequence(np.frombuffer(words, dtype="<u4"))
