@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import local_workers
+from whosthere.auditing.work import chosen_workers
 from whosthere.data.cities import simulate
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
@@ -50,7 +50,7 @@ def audit(traces: Path, out: Path, options: AuditOptions, workers: int) -> dict:
     prepared = prepare_audit(traces, options, out)
     plan = prepared.plan
     begun = time.perf_counter()
-    prepared.run(workers=local_workers(workers))
+    prepared.run(workers=chosen_workers(workers))
     seconds = time.perf_counter() - begun
     scored = len(plan.targets) * sum(
         plan.releases_by(contest.attack) + plan.control_releases for contest in plan.contests
@@ -119,7 +119,7 @@ def small_city() -> dict:
         ]
         begun = time.perf_counter()
         prepared = prepare_search(traces, AuditOptions.of(group_size=1000, seed=1))
-        found = prepared.run(workers=local_workers(2))
+        found = prepared.run(workers=chosen_workers(2))
         seconds = time.perf_counter() - begun
     chosen = found.recommended
     return {

@@ -123,7 +123,7 @@ def _by_household(
     city: Traces, target: int, *, n_releases: int
 ) -> list[tuple[int, bool, float, float]]:
     """Score releases of whole households, of which every other holds that of the target."""
-    attack, mechanism = LikelihoodRatio(), wt.Mechanism.parse(MECHANISM)
+    attack, mechanism = LikelihoodRatio(), wt.mechanisms.Mechanism.parse(MECHANISM)
     rows = np.arange(city.n_users).reshape(-1, SIZE)
     own = target // SIZE
     others = np.delete(np.arange(len(rows)), own)

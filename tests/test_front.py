@@ -14,7 +14,8 @@ import whosthere as wt
 from whosthere.attacks import LikelihoodRatio, PastRelease
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.knowledge import KnownRegions, KnownVisits
-from whosthere.mechanisms import Laplace, Publication, Suppress
+from whosthere.mechanisms import Laplace, Suppress
+from whosthere.results import Publication
 
 M = 40
 QUICK = {"group_size": M, "attacks": "likelihood-ratio", "targets": 3, "releases": 4}
@@ -161,7 +162,7 @@ def test_the_result_is_there_to_look_at(result):
 def test_everything_may_be_given_as_object_or_spec_one_or_many(folder, traces):
     """All ways to ask for the same audit give the same scores."""
     path = folder / "traces.parquet"
-    suppress = wt.Mechanism((Suppress(1),))
+    suppress = wt.mechanisms.Mechanism((Suppress(1),))
     rest = {name: value for name, value in ALONE.items() if name != "attacks"}
     expected = wt.audit(traces, mechanisms="suppress(k=1)", **ALONE)
     for given, mechanisms, attacks in (
@@ -174,7 +175,7 @@ def test_everything_may_be_given_as_object_or_spec_one_or_many(folder, traces):
         assert _scores(found).equals(_scores(expected))
     mixed = wt.audit(
         traces,
-        mechanisms=[suppress, "laplace(eps=1)", wt.Mechanism((Laplace(1),))],
+        mechanisms=[suppress, "laplace(eps=1)", wt.mechanisms.Mechanism((Laplace(1),))],
         **ALONE,
     )
     assert len(mixed.verdicts) == 2
@@ -233,7 +234,7 @@ def test_publish(folder, traces):
         wt.publish(given, mechanism, group_size=M, seed=3).release
         for given, mechanism in (
             (traces, "laplace(eps=1)"),
-            (folder / "traces.parquet", wt.Mechanism((Laplace(1),))),
+            (folder / "traces.parquet", wt.mechanisms.Mechanism((Laplace(1),))),
             (str(folder / "traces.parquet"), "Laplace(eps=1.0, unit=event)"),
         )
     ]

@@ -11,6 +11,7 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.attacks.trained import sampler_over
+from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
@@ -18,6 +19,7 @@ from whosthere.attacks import (
     Auxiliary,
     PastRelease,
     TrainedAttack,
+    View,
 )
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
@@ -26,7 +28,8 @@ from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
-from whosthere.mechanisms import PRESETS, Family, Suppress
+from whosthere.mechanisms import Family, Mechanism, Suppress
+from whosthere.privacy.mechanism import PRESETS
 
 SECRET = "secret-user-"
 M = 40
@@ -44,6 +47,11 @@ BASES = {
         "TableReader",
     ),
     *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
+    *("AuditFailedError", "NotAuditedWarning", "CityModel", "Classifier", "Value", "Habits"),
+    # Numbers of mechanisms, and sums over many people.
+    *("Alphabet", "Span", "Member", "Guarantee", "GameGuarantee", "Randomness", "TradeOff"),
+    *("Audited", "Imported", "Ledger", "Entry", "FriendEntry", "MeanOverTargets", "Band"),
+    *("StudyResult", "Description", "Judgement", "Status"),
 }
 
 
@@ -113,16 +121,19 @@ def values(city, traces, result, recommendation):
         "regions": traces.regions,
         "epochs": traces.epochs,
         "publication": made,
+        "published table": made.only,
+        "group": made.group,
         "release": made.release,
         "facts": made.release.facts,
         "ledger": made.release.ledger,
         "utility": wt.utility(made.release.counts, made.truth),
-        "mechanism": wt.Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
+        "mechanism": Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
         "family": Family("suppress(k=?)"),
         "presets": dict(PRESETS),
         "known visits": known,
         "known regions": KnownRegions((3, 5)),
         "auxiliary": auxiliary,
+        "view": View(raw.facts, known, auxiliary),
         "past release": past[0],
         "sampler": sampler_over(traces, raw.facts, known, np.random.default_rng(0)),
         "synthetic people": model.generate(20, np.random.default_rng(0)),
@@ -135,6 +146,11 @@ def values(city, traces, result, recommendation):
         "scores": result.scores,
         "targets": result.targets,
         "policy": result.policy,
+        "limits": (*result.policy.limits, *result.policy.keep),
+        "choice of targets": result.choice,
+        "together": result.together,
+        "what if": result.what_if,
+        "report": wt.report(result),
         "plan": plan,
         "task": task,
         "contest": plan.contests[0],
@@ -153,6 +169,8 @@ def values(city, traces, result, recommendation):
         "options": wt.AuditOptions.of(mechanisms="raw", group_size=M),
         "answer": wt.attack(made.release, known),
     }
+    for name, kind in CLASSIFIERS.kinds.items():
+        found[f"classifier {name}"] = kind.make()
     for kind in KNOWLEDGE.kinds.values():
         found[f"knowledge {kind.example}"] = Knowledge.parse(kind.example)
     for name, kind in ATTACKS.kinds.items():
@@ -212,7 +230,7 @@ def test_every_public_kind_of_value_is_looked_at(values):
     seen = {base.__name__ for value in _flat(values.values()) for base in type(value).__mro__}
     public = {
         found.__name__
-        for module in (wt, wt.attacks, wt.mechanisms)
+        for module in (wt, wt.attacks, wt.knowledge, wt.mechanisms, wt.results)
         for name in dir(module)
         if inspect.isclass(found := getattr(module, name))
     }
@@ -227,7 +245,7 @@ def _every_step():
         "discrete-laplace(eps=1, unit=user, max_visits=3) | "
         "gaussian(eps=1, unit=user-day, max_visits=2)"
     )
-    return wt.Mechanism.parse(text).steps
+    return Mechanism.parse(text).steps
 
 
 def _flat(found):
@@ -260,7 +278,7 @@ def evil_values(city, traces, result, recommendation):
     """Values whose texts hold a script: in a region's id, a mechanism, a name, a reason."""
     regions = wt.Regions([f"{EVIL}{i}" for i in range(len(traces.regions))])
     evil = replace(traces, regions=regions)
-    made = wt.publish(evil, wt.Mechanism((_Evil(1),)), group_size=M, seed=1)
+    made = wt.publish(evil, Mechanism((_Evil(1),)), group_size=M, seed=1)
     verdict = Verdict(EVIL, "accept", (EVIL,), EVIL)
     finding = Finding(EVIL, EVIL, "auc", 0.5, 0.4, 0.6, 3, 4, 4, EVIL)
     candidate = replace(

@@ -1,10 +1,11 @@
-from . import attacks, knowledge, mechanisms, regions
+from . import attacks, knowledge, mechanisms, regions, results
 from ._version import __version__
 from .auditing.loading import load
 from .auditing.options import AuditOptions, Block
 from .auditing.policy import Policy
-from .auditing.result import AuditResult
+from .auditing.run import AuditFailedError
 from .data.cities import simulate
+from .data.city.models import CityModel
 from .data.epochs import Epochs
 from .data.reading.columns import Columns
 from .data.reading.queries import Query
@@ -12,21 +13,29 @@ from .data.reading.read import Filters, read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError
-from .front import attack, audit, publish, recommend, report, reproduce
-from .privacy.mechanism import Mechanism
+from .front import (
+    NotAuditedWarning,
+    attack,
+    audit,
+    publish,
+    recommend,
+    report,
+    reproduce,
+)
 from .privacy.release import Release
 from .privacy.tables import TableReader
 from .privacy.utility import utility
 
 __all__ = [
+    "AuditFailedError",
     "AuditOptions",
-    "AuditResult",
     "Block",
+    "CityModel",
     "Columns",
     "Epochs",
     "Filters",
     "InputError",
-    "Mechanism",
+    "NotAuditedWarning",
     "Policy",
     "Query",
     "Regions",
@@ -46,6 +55,7 @@ __all__ = [
     "regions",
     "report",
     "reproduce",
+    "results",
     "simulate",
     "utility",
 ]

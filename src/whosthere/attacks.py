@@ -20,11 +20,20 @@ from whosthere.adversary.attacks import (
     ZeroKnowledge as ZeroKnowledge,
     calibrated as calibrated,
 )
+from whosthere.adversary.attacks.base import View as View
+from whosthere.adversary.classifiers import (
+    Classifier as Classifier,
+    Forest as Forest,
+    L1 as L1,
+    L1Paper as L1Paper,
+    Mlp as Mlp,
+)
 from whosthere.privacy.facts import Facts as Facts
 from whosthere.specs import (
     NUMBER as NUMBER,
     WHOLE as WHOLE,
     YES_NO as YES_NO,
     OneOf as OneOf,
+    Value as Value,
     parameter as parameter,
 )

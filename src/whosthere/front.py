@@ -29,7 +29,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
-from whosthere.auditing.work import Workers, local_workers
+from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
@@ -48,7 +48,6 @@ from whosthere.reporting.report import (
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.seeds import check_seed
-from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,7 +97,7 @@ def audit(
     extend: bool = False,
     policy: PolicyLike = None,
     what_if: bool = True,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[AuditChoices],
 ) -> AuditResult:
     """Measure attacks against protections, and judge each protection.
@@ -136,7 +135,8 @@ def audit(
         Whether to try what larger regions and longer epochs would change for the riskiest settings
         that are not accepted.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def audit(
         failures: list[str] = []
         result = prepared.run(
             policy=judged_by,
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
@@ -186,7 +186,7 @@ def recommend(
     policy: PolicyLike = None,
     check_all: bool = False,
     out: AnyPath | None = None,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy, and what it costs.
@@ -217,7 +217,7 @@ def recommend(
             check_all=check_all,
             out=out,
         )
-        return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
+        return prepared.run(policy=judged_by, workers=chosen_workers(workers), on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -226,7 +226,7 @@ def reproduce(
     *,
     out: AnyPath,
     extend: bool = False,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     figures: bool = True,
     **chosen: Unpack[StudyChoices],
 ) -> StudyResult:
@@ -252,7 +252,8 @@ def reproduce(
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
     figures
         Whether to draw figures, which needs matplotlib.
     """
@@ -261,7 +262,7 @@ def reproduce(
     failures: list[str] = []
     with progress() as move:
         result = prepared.run(
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             figures=figures,
             on_progress=move,
             on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
@@ -405,12 +406,6 @@ def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
-
-
-def _workers(given: int | Workers | None) -> Workers:
-    if isinstance(given, Workers):
-        return given
-    return local_workers(None if given is None else whole(given, "`workers`"))
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

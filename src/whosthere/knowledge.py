@@ -2,6 +2,7 @@
 
 from whosthere.adversary.knowledge import (
     All as All,
+    Habits as Habits,
     Knowledge as Knowledge,
     Known as Known,
     KnownRegions as KnownRegions,

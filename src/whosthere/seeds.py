@@ -53,7 +53,6 @@ def _sequence(seed: int, key: tuple[Key, ...]) -> np.random.SeedSequence:
     plain = tuple(part if isinstance(part, str) else int(part) for part in key)
     of_key = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
     # As numpy itself puts numbers into words, which takes it twice as long.
-    start = check_seed(seed)
-    n_words = max(-(-start.bit_length() // 32), 1)
-    words = start.to_bytes(4 * n_words, "little") + of_key
+    n = check_seed(seed)
+    words = n.to_bytes(4 * max(-(-n.bit_length() // 32), 1), "little") + of_key
     return np.random.SeedSequence(np.frombuffer(words, dtype="<u4"))

@@ -27,7 +27,7 @@ from whosthere.auditing.work import (
     LocalProcesses,
     ThisProcess,
     Workers,
-    local_workers,
+    chosen_workers,
     work_on,
 )
 from whosthere.data.neighbours import as_graph
@@ -197,8 +197,8 @@ class TestWorkers:
             LocalProcesses(n)
 
     def test_one_is_this_process(self):
-        assert isinstance(local_workers(1), ThisProcess)
-        assert isinstance(local_workers(2), LocalProcesses)
+        assert isinstance(chosen_workers(1), ThisProcess)
+        assert isinstance(chosen_workers(2), LocalProcesses)
         assert 1 <= usable_processors() <= os.cpu_count()
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):

@@ -41,7 +41,8 @@ _NO_CELLS = frozen([], np.int32)
 class Habits(NamedTuple):
     """When and how often people are seen, as far as an attacker can tell.
 
-    `time` is the probability that a visit is in each epoch, shape (n_epochs,).
+    `time` is the probability that a visit is in each epoch, shape (n_epochs,), and `mean_visits`
+    how many visits a person makes.
     """
 
     time: NDArray[np.float64]

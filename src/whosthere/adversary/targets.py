@@ -30,9 +30,16 @@ def read_target(
 ) -> Known:
     """Read what is known of a target, for a release over the given regions and epochs.
 
-    A row holds a region and either a time (``timestamp`` and its usual names) or the number of
-    an epoch, from 0 (``epoch``). Without a column of times only the regions are known, in the
-    order of the rows, and `guess` says what is made of them.
+    Parameters
+    ----------
+    path
+        A row holds a region and either a time (``timestamp`` and its usual names) or the number of
+        an epoch, from 0 (``epoch``). Without a column of times only the regions are known, in the
+        order of the rows.
+    regions, epochs
+        Those of the release.
+    guess
+        What is made of regions without times; see `KnownRegions`.
     """
     path = Path(path)
     check_guess(guess)
@@ -60,7 +67,19 @@ def write_target(
     *,
     force: bool = False,
 ) -> None:
-    """Write what is known of a target as CSV, for `read_target` to read."""
+    """Write what is known of a target as CSV, for `read_target` to read.
+
+    Parameters
+    ----------
+    knowledge
+        What is known.
+    path
+        A file whose name ends in ``.csv``.
+    regions, epochs
+        Those of the release or the traces that it is about.
+    force
+        Whether to replace a file.
+    """
     path = Path(path)
     if path.suffix != ".csv":
         raise FileError("has an unknown extension", where=path, fix="Use .csv")

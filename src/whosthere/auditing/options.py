@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import Knowledge
-from whosthere.auditing.choices import AuditChoices, whole_numbers
+from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
@@ -50,7 +50,7 @@ DEFAULT_PAST_RELEASES = 100
 _RELEASES_PER_CONTROL = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Block:
     """A part of a plan: every combination of what it lists is measured.
 
@@ -68,15 +68,21 @@ class Block:
         Who attacks.
     """
 
-    # Any: an object, its spec, or an iterable of these is turned into a tuple of objects.
-    mechanisms: Any = ()
-    group_size: Any = ()
-    knowledge: Any = ("all",)
-    attacks: Any = DEFAULT_ATTACKS
+    mechanisms: tuple[Mechanism, ...]
+    group_size: tuple[int, ...]
+    knowledge: tuple[Knowledge, ...]
+    attacks: tuple[Attack, ...]
 
-    def __post_init__(self) -> None:
-        for name, kind in IN_BLOCKS.items():
-            values = [kind.read(one) for one in several(getattr(self, name))]
+    def __init__(
+        self,
+        mechanisms: OneOrMore[Mechanism | str] = (),
+        group_size: OneOrMore[int] = (),
+        knowledge: OneOrMore[Knowledge | str] = "all",
+        attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+    ) -> None:
+        given = (mechanisms, group_size, knowledge, attacks)
+        for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
+            values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
@@ -206,7 +212,7 @@ class AuditOptions:
             raise InputError(f"the number of control releases must be 0 or more, got {n}")
 
     @classmethod
-    def of(cls, **chosen: Any) -> AuditOptions:  # noqa: ANN401
+    def of(cls, **chosen: Unpack[AuditChoices]) -> AuditOptions:
         """Return options from plain keywords: those of one block, and all others."""
         return merged(cls(), chosen)
 

@@ -14,7 +14,6 @@ from whosthere.cli.audit import show_prospects
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     SOMETHING_FAILED,
-    chosen_workers,
     known_failure,
     takes,
 )
@@ -59,6 +58,7 @@ def recommend(
     """
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.work import chosen_workers
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -92,7 +92,7 @@ def recommend(
         return
     try:
         with console.progress(one_bar=True) as move:
-            doers = chosen_workers(workers, cluster)
+            doers = chosen_workers(cluster or workers)
             found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])

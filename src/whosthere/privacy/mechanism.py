@@ -95,7 +95,7 @@ MECHANISMS = Catalogue(
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Steps that turn true counts into published values, each cell by itself, in order.
+    """The `steps` that turn true counts into published values, each cell by itself, in order.
 
     A published value is a whole number, or `WITHHELD`. Without a step, counts are published as
     they are.

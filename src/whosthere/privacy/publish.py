@@ -21,6 +21,7 @@ from whosthere.seeds import generator
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
@@ -94,6 +95,10 @@ class Publication:
     def share_dropped(self) -> float:
         """Share of the visits that bounding left out, where there is one table alone."""
         return self.only.share_dropped
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows of `Release.to_frame`, with the `truth`, which must stay secret."""
+        return self.release.to_frame().with_columns(truth=self.truth.reshape(-1))
 
     def __repr__(self) -> str:
         return in_one_line("Publication", *map(repr, self.releases))

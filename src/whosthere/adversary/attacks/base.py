@@ -30,7 +30,7 @@ class NotApplicableError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class PastRelease:
-    """A past release of which the attacker knows whether the target was in it."""
+    """A past release of which the attacker knows whether the target was in it (`target_in`)."""
 
     release: Release
     target_in: bool
@@ -76,7 +76,10 @@ class Auxiliary:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an attacker has of one table, and over its cells, before it is published."""
+    """What an attacker has of one table, before it is published: `facts`, `knowledge`, `auxiliary`.
+
+    All of it lies over the cells of the table.
+    """
 
     facts: Facts
     knowledge: Known
