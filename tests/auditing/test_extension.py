@@ -282,6 +282,20 @@ def test_how_much_is_done():
     assert unused.covers(some)
 
 
+@pytest.mark.parametrize(
+    ("had", "have", "said"),
+    [
+        ({}, {"mine": "1"}, None),
+        ({"mine": "1"}, {"mine": "1", "other": "2"}, None),
+        ({"mine": "1"}, {"mine": "2"}, "code would change"),
+    ],
+)
+def test_an_attack_that_is_added_brings_its_code(had, have, said):
+    plan = {"targets": [1], "releases": 2, "control_releases": 0, "seed": 1}
+    found = obstacle(plan | {"code": had}, plan | {"code": have})
+    assert found is said is None or found.startswith(said)
+
+
 def test_an_equal_plan_is_an_extension():
     plan = {"targets": [1], "releases": 2, "control_releases": 0, "seed": 1}
     assert obstacle(plan, plan) is None

@@ -167,7 +167,7 @@ def test_nothing_else_is(fingerprint, before, after):
 
 
 def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
-    value = "__import__('whosthere').Mechanism((mine.Milder(1),))"
+    value = "__import__('whosthere').mechanisms.Mechanism((mine.Milder(1),))"
     assert fingerprint(value=value) is not None
     assert fingerprint("max(x, least)", "min(x, least)", value=value) != fingerprint(value=value)
 

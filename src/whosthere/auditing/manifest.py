@@ -134,7 +134,7 @@ def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
         elif key == "code":
             # An attack that is added brings its own.
             had = had or {}
-            have = {one: code for one, code in (have or {}).items() if one in had}
+            have = had | {one: code for one, code in (have or {}).items() if one in had}
         # It may be the first that learns from past releases.
         is_first = key == "past_releases" and not had
         if had != have and not (key in _GROWS or is_first):

@@ -31,7 +31,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 # What Python itself adds to a class, and what it holds only once somebody asked for it.
 _NOT_OF_A_CLASS = frozenset(
     {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "_abc_impl"}
-    | {"__abstractmethods__", "__firstlineno__", "__static_attributes__"}
+    | {"__abstractmethods__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
     | {"__dataclass_fields__", "__dataclass_params__", "__annotations_cache__"}
 )
 
