@@ -157,7 +157,7 @@ class Parameter:
 
 def parameter(
     value: Value,
-    meaning: str,
+    meaning: str = "",
     *,
     key: str = "",
     always: bool = False,
