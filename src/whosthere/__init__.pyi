@@ -27,6 +27,7 @@ from .front import (
     recommend as recommend,
     report as report,
     reproduce as reproduce,
+    rounds as rounds,
 )
 from .privacy.release import Release as Release
 from .privacy.tables import TableReader as TableReader
