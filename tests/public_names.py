@@ -131,26 +131,33 @@ KIND: wt.mechanisms.Value = wt.mechanisms.WHOLE
 class Sum(wt.attacks.Attack):
     """An attack of one's own."""
 
-    share: float = wt.attacks.parameter(wt.attacks.NUMBER, "of the mean", default=1.0)
+    share: float = wt.attacks.parameter(wt.attacks.NUMBER, default=1.0)
     visits: int = wt.attacks.parameter(wt.attacks.WHOLE, "how many", default=1)
     loud: bool = wt.attacks.parameter(wt.attacks.YES_NO, "or not", default=False)
     way: str = wt.attacks.parameter(wt.attacks.OneOf(("a", "b")), "how", default="a")
 
     name: ClassVar[str] = "sum"
     summary: ClassVar[str] = "adds up the counts where the target was"
+    uses = frozenset({"example"})
 
-    def _fit(
+    def fit(
         self,
         facts: wt.attacks.Facts,
-        knowledge: wt.knowledge.Known | None,
+        knowledge: wt.knowledge.Known,
         auxiliary: wt.attacks.Auxiliary,
+        *,
         seed: int,
     ) -> wt.attacks.FittedAttack:
-        if knowledge is None:
+        if not knowledge.certain.size:
             raise wt.attacks.NotApplicableError("nothing is known")
         view = wt.attacks.View(facts, knowledge, auxiliary)
         print(view.facts.group_size, seed)
-        return FittedSum(knowledge.certain)
+        fitted = FittedSum(knowledge.certain)
+
+        def score(release: wt.Release) -> float:
+            return fitted.score(release).score
+
+        return wt.attacks.calibrated(score, facts, knowledge, auxiliary, seed=seed, groups=40)
 
 
 @dataclass(frozen=True, eq=False)

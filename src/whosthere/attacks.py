@@ -18,6 +18,7 @@ from whosthere.adversary.attacks import (
     PastRelease as PastRelease,
     TrainedAttack as TrainedAttack,
     ZeroKnowledge as ZeroKnowledge,
+    calibrated as calibrated,
 )
 from whosthere.adversary.attacks.base import View as View
 from whosthere.adversary.classifiers import (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 import numpy as np
 
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary
+from whosthere.adversary.attacks.base import View
 from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
@@ -28,7 +29,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
@@ -130,8 +131,8 @@ def audit(
         Folder to keep everything in, report.html included, so that an interrupted audit resumes;
         by default nothing is kept but the result.
     extend
-        Whether `out` may hold the same audit with fewer targets or releases, to which the others
-        are added.
+        Whether `out` may hold the same audit with fewer targets, releases or attacks, to which the
+        others are added.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
@@ -182,10 +183,6 @@ def audit(
         return replace(result, folder=None)
     audit_report(result).save(folder / REPORT, force=True)
     return result
-
-
-class AuditFailedError(RuntimeError):
-    """No task of an audit could be done."""
 
 
 @_takes(SearchChoices)
@@ -417,10 +414,10 @@ def attack(
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
-    real, near = (None if one is None else _loaded(one) for one in (reference, friends))
-    auxiliary = Auxiliary(real, near, tuple(past), published)
-    known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=check_seed(seed)).score(published)
+    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, befriended, tuple(past), published)
+    view = View(published.facts, _known(target, published), auxiliary)
+    return chosen.fit_tables([view], seed=check_seed(seed)).score(published)
 
 
 @_takes(AuditChoices)

@@ -154,7 +154,7 @@ class Parameter:
 
 def parameter(
     value: Value,
-    meaning: str,
+    meaning: str = "",
     *,
     key: str = "",
     always: bool = False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from whosthere import specs
@@ -89,7 +90,7 @@ class View:
     """
 
     facts: Facts
-    knowledge: Known | None
+    knowledge: Known
     auxiliary: Auxiliary
 
 
@@ -115,6 +116,12 @@ class Answer:
     calibrated: float = math.nan
 
     def __post_init__(self) -> None:
+        for name in ("score", "threshold"):
+            found = getattr(self, name)
+            if not isinstance(found, Real) or not math.isfinite(found):
+                problem = f"the {name} of an answer is {found!r}, no finite number"
+                raise InputError(problem, fix="Use RULED_OUT where the target cannot be in")
+            object.__setattr__(self, name, float(found))
         if self.is_certain:
             object.__setattr__(self, "calibrated", RULED_OUT)
         elif math.isnan(self.calibrated):
@@ -164,7 +171,7 @@ class FittedAttack(ABC):
 class Attack(ABC):
     """A way to find out whether a target is in a release.
 
-    To write one: a frozen dataclass with a `name`, a `summary`, and `_fit`. What it `uses` besides
+    To write one: a frozen dataclass with a `name`, a `summary`, and `fit`. What it `uses` besides
     the release and the knowledge of the target, it says. Fields that are declared with
     `whosthere.specs.parameter` can be set in specs.
 
@@ -178,7 +185,6 @@ class Attack(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    needs_knowledge: ClassVar[bool] = True
     groups_from_reference: ClassVar[bool] = False
     """Whether it makes groups of the reference, which then must hold more people than a group."""
 
@@ -211,10 +217,20 @@ class Attack(ABC):
         """Return what a spec such as ``knock-knock`` describes; an attack is returned as it is."""
         from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
 
-        if isinstance(given, Attack):
-            return given
-        text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
-        return cast("Attack", ATTACKS.parse(text))
+        if not isinstance(given, Attack):
+            text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
+            return cast("Attack", ATTACKS.parse(text))
+        given._refuse_unknown_parts()
+        return given
+
+    def _refuse_unknown_parts(self) -> None:
+        uses: object = self.uses
+        if not isinstance(uses, set | frozenset):
+            problem = f"what {self.name} uses is no set, but {uses!r}"
+            raise InputError(problem, fix='Write it like uses = frozenset({"reference"})')
+        for part in sorted(uses - WORDS.keys(), key=str):
+            fix = suggestion(str(part), WORDS)
+            raise InputError(f"{self.name} uses {part!r}, which no attacker has", fix=fix)
 
     def __str__(self) -> str:
         """Write the attack as its canonical spec, with defaults left out, and a mark if it has one.
@@ -223,13 +239,9 @@ class Attack(ABC):
         """
         return specs.write(self) + (STUDY_ONLY if self.is_study_only else "")
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
-        if self.needs_knowledge and knowledge is None:
-            raise NotApplicableError(
-                f"{self.name} needs to know something of the target", fix="Give some visits"
-            )
-        if knowledge is not None and not knowledge.lies_within(facts):
+        if not knowledge.lies_within(facts):
             raise NotApplicableError(
                 "the target's visits or places lie outside the release's regions and epochs"
             )
@@ -284,18 +296,11 @@ class Attack(ABC):
                 fix=f"Give more, or {'leave the number out' if of == 'synthetic' else other}",
             )
 
-    def fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
-        """Prepare for one target and for releases with these facts."""
-        self.check(facts, knowledge, auxiliary)
-        return self._fit(facts, knowledge, auxiliary, seed)
-
     @abstractmethod
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        """Prepare, knowing that the attack applies."""
+        """Prepare for one target and for releases with these facts, which `check` has passed."""
 
     def check_tables(self, views: Sequence[View]) -> None:
         """Raise `NotApplicableError` if the attack does not apply to a publication.
@@ -303,21 +308,20 @@ class Attack(ABC):
         An attack that can add up what several tables say overrides this, `fit_tables` and
         `FittedAttack.score_tables`. All others know one table.
         """
-        view = self._only(views)
-        self.check(view.facts, view.knowledge, view.auxiliary)
-
-    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
-        """Prepare for one target and for publications of these tables."""
-        view = self._only(views)
-        return self.fit(view.facts, view.knowledge, view.auxiliary, seed=seed)
-
-    def _only(self, views: Sequence[View]) -> View:
         if len(views) > 1:
             raise NotApplicableError(
                 f"{self.name} attacks one table, not {len(views)} together",
                 fix="Publish one table, or use another attack",
             )
-        return views[0]
+        self.check(views[0].facts, views[0].knowledge, views[0].auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Check, and prepare for one target and for publications of these tables.
+
+        Whoever makes an attack calls this, and nothing else.
+        """
+        self.check_tables(views)
+        return self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
 
 
 WORDS = {
@@ -335,13 +339,6 @@ FOR_STUDIES = frozenset({"example_in", "others", "everybody", "older"})
 """The parts of `Auxiliary` that no attacker has."""
 OF_ONE_RELEASE = frozenset({"others", "older"})
 """The parts that belong to the attacked release: who uses them is fitted to each release anew."""
-
-
-def needed(knowledge: Known | None) -> Known:
-    """Return what is known of the target, for attacks that need it."""
-    if knowledge is None:
-        raise NotApplicableError("nothing is known of the target", fix="Give some visits")
-    return knowledge
 
 
 def check_same_facts(release: Release, facts: Facts) -> None:

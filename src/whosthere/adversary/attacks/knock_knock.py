@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.adversary.attacks.base import (
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    NotApplicableError,
-    needed,
-)
+from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
 from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
@@ -60,11 +54,11 @@ class KnockKnock(TrainedAttack):
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
-        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), rng)
+        trained = self.train(auxiliary.real_traces, facts, knowledge, rng)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -82,17 +76,17 @@ class LocMia(TrainedAttack):
     )
     uses = frozenset({"reference", "friends"})
     groups_from_reference: ClassVar[bool] = True
-    needs_knowledge: ClassVar[bool] = False
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
-        super().check(facts, None, auxiliary)
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
+        super().check(facts, knowledge, auxiliary)
         _friends(auxiliary)
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,
-        knowledge: Known | None,  # noqa: ARG002 - it is not looked at
+        knowledge: Known,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
+        *,
         seed: int,
     ) -> FittedAttack:
         proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
@@ -144,13 +138,12 @@ class KnockKnockPastGroups(Attack):
         "trains on past releases of the same regions and epochs with known membership"
     )
     uses = frozenset({"past"})
-    needs_knowledge: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -165,8 +158,8 @@ class KnockKnockPastGroups(Attack):
                 f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
             )
 
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)
