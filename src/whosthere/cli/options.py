@@ -34,6 +34,11 @@ running = partial(typer.Option, rich_help_panel="Running")
 reading = partial(typer.Option, rich_help_panel="Reading")
 
 TRACES = typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")
+TRACES_OR_RECORDS = typer.Argument(
+    metavar="TRACES|RECORDS",
+    help="From `whosthere ingest`; or records about which nothing has to be asked: files or a "
+    "folder in which columns and time zone are clear and regions are named.",
+)
 DRY_RUN = running(
     False, "--dry-run", help="Show what would be done and how long it takes; then stop."
 )

@@ -10,7 +10,7 @@ import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
-from whosthere.cli.audit import show_prospects
+from whosthere.cli.audit import show_prospects, traces_of
 from whosthere.cli.options import (
     CLUSTER,
     DETAILS,
@@ -21,7 +21,7 @@ from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     POLICY,
     SOMETHING_FAILED,
-    TRACES,
+    TRACES_OR_RECORDS,
     WORKERS,
     chosen_workers,
     judging,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: Path = TRACES,
+    traces: list[Path] = TRACES_OR_RECORDS,
     *,
     group_size: int = published(
         ..., "--group-size", "-m", metavar="N", help="People in a release."
@@ -90,7 +90,7 @@ def recommend(
     running at that moment: the same command resumes the search.
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
-    --report choice.html`
+    --report choice.html`, or `whosthere recommend records/ -m 1000`
     """
     from whosthere.auditing.manifest import write_json
     from whosthere.auditing.options import AuditOptions
@@ -105,36 +105,38 @@ def recommend(
         refuse_page(report, force=force)
     written = [path for path in (out, report) if path is not None]
     for path in written:
-        refuse_existing(path, force=force, inputs=(traces,))
+        refuse_existing(path, force=force, inputs=traces)
     options = AuditOptions.of(group_sizes=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
-    with console.trying("Checking the search, and trying each attack to estimate the time ..."):
-        prepared = prepare_search(
-            traces,
-            options,
-            families=tuple(family or DEFAULT_FAMILIES),
-            check_all=check_all,
-            run=run,
-            estimate=talk or dry_run,
-        )
-    if talk:
-        if dry_run or details:
-            _show_search(prepared)
-        _show_cost(prepared, workers, cluster)
-        plan, always = prepared.terms.any_plan, dry_run or details
-        show_prospects("search", plan, prepared.look, judged_by, always=always)
-    if dry_run:
-        if json:
-            console.print_json(prepared.to_json())
-        return
-    try:
-        with console.progress(one_bar=True) as move:
-            doers = chosen_workers(workers, cluster)
-            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
-    except TrialFailedError as error:
-        console.complain(str(error).strip().splitlines()[-1])
-        raise typer.Exit(SOMETHING_FAILED) from None
+    with traces_of(traces, run, talk=talk) as (path, _):
+        with console.trying("Checking the search, and trying each attack to estimate the time ..."):
+            prepared = prepare_search(
+                path,
+                options,
+                families=tuple(family or DEFAULT_FAMILIES),
+                check_all=check_all,
+                run=run,
+                # What is compiled for a try need not be compiled by each worker.
+                estimate=talk or dry_run or workers != 1,
+            )
+        if talk:
+            if dry_run or details:
+                _show_search(prepared)
+            _show_cost(prepared, workers, cluster)
+            plan, always = prepared.terms.any_plan, dry_run or details
+            show_prospects("search", plan, prepared.look, judged_by, always=always)
+        if dry_run:
+            if json:
+                console.print_json(prepared.to_json())
+            return
+        try:
+            with console.progress(one_bar=True) as move:
+                doers = chosen_workers(workers, cluster)
+                found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
+        except TrialFailedError as error:
+            console.complain(str(error).strip().splitlines()[-1])
+            raise typer.Exit(SOMETHING_FAILED) from None
     if out is not None:
         write_json(out, found.to_json())
     if report is not None:
