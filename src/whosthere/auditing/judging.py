@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
-    from whosthere.game.together import Together
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.privacy.scheme import TableScheme
@@ -136,7 +135,6 @@ def judge_scores(
         knows={str(one): one.knowledge.words for one in plan.settings},
         protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
-        together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
         look=look,
     )
@@ -153,7 +151,6 @@ def judge(
     knows: Mapping[str, str] | None = None,
     protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
-    together: Together | None = None,
     without_law: Collection[str] = (),
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
@@ -168,7 +165,6 @@ def judge(
     untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
     sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
-    sharing = () if together is None else together.in_words()
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = tuple(finding for finding in findings if finding.setting == setting)
@@ -194,7 +190,7 @@ def judge(
                 decision,
                 tuple(said),
                 (reasons.guaranteed(case.line(GUARANTEE), None if by_hand else who),),
-                (*meaning, *sharing),
+                tuple(meaning),
                 case.strongest,
                 left=case.left,
                 useless=bool(useless),

@@ -32,12 +32,7 @@ _IN_EVERY_AUDIT = {
     "targets": ["setting", "attack", "target", "visits", "uniqueness", "releases", "auc"],
 }
 _PARTS = {"begun": str, "versions": dict, "machine": dict, "settings": list, "cautions": list}
-_IN_SOME = {
-    # Audits of earlier versions have no outlines.
-    "regions": [name for name in REGIONS if name != "outline"],
-    "leaks": LEAKS,
-    "marginals": MARGINALS,
-}
+_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS}
 
 
 def load_audit(folder: str | os.PathLike[str]) -> AuditResult:

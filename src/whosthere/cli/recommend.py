@@ -238,6 +238,7 @@ def _show_details(found: Recommendation) -> None:
             _show_verdict(candidate, note)
     if found.recommended is not None:
         console.say(CHOSEN_BECAUSE_IT_PASSED)
+    console.say(*found.cautions, begin="Note: ")
 
 
 def _show_verdict(candidate: Candidate, note: str) -> None:

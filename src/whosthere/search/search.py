@@ -142,6 +142,7 @@ class PreparedSearch:
                 "data": self.terms.everybody.about_json(),
                 "traces": self._job.traces_fingerprint,
                 "versions": self._job.versions,
+                "together": self.terms.together.to_json(),
                 "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )
