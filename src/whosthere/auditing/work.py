@@ -29,7 +29,7 @@ from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, MissingExtraError
 from whosthere.game.leaks import leaks_of
-from whosthere.game.rounds import Population
+from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread, usable_processors
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Task
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
