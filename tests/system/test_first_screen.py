@@ -221,7 +221,7 @@ def test_records_can_be_searched_directly(records, traces, tmp_path, whosthere, 
 
     monkeypatch.setattr(PreparedSearch, "run", run)
     chosen = ("-m", "20", "-a", "likelihood-ratio", "--targets", "3", "--releases", "4")
-    code, shown, said = whosthere("recommend", records, *chosen, "--run", tmp_path / "run")
+    code, shown, said = whosthere("recommend", records, *chosen, "--out", tmp_path / "run")
     assert (code, shown[:5]) == (1, "Read ")
     assert "this is enough" in said
     with pytest.raises(TrialFailedError):
