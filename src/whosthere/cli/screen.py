@@ -58,7 +58,9 @@ class Line:
         label = outcome(self.verdict)
         said = (*(() if label == "useless" else self.verdict.remark), self.note)
         name = " ".join((self.name, *(f"({one})" for one in said if one)))
-        return label.upper(), name, self._found, self._risk, self._left
+        pattern = self.verdict.left.get("pattern_correlation")
+        left = "" if pattern is None else f"pattern {pattern:.2f}"
+        return label.upper(), name, self._found, self._risk, left
 
     @property
     def below(self) -> tuple[str, ...]:
@@ -113,11 +115,6 @@ class Line:
         up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
         most = f"{limit.most:.2f}" if round(limit.most, 2) == limit.most else f"{limit.most:g}"
         return f"{words} {value}{up_to}, limit {most}"
-
-    @property
-    def _left(self) -> str:
-        pattern = self.verdict.left.get("pattern_correlation")
-        return "" if pattern is None else f"pattern {pattern:.2f}"
 
     def _of_attacks(self, metric: str) -> list[Finding]:
         from whosthere.inference.vocabulary import NOT_ATTACKS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -279,19 +279,14 @@ class _Measured:
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
-        n_in = int(self.labels.sum())
+        n_in, measured = int(self.labels.sum()), asdict(estimate)
         return Finding(
             self.rows["setting"][0],
             self.rows["attack"][0],
             metric,
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            self.rows["target"].n_unique(),
-            n_in,
-            self.labels.size - n_in,
-            estimate.note,
-            estimate.standard_error,
-            estimate.low_to_decide,
-            estimate.high_to_decide,
+            measured.pop("value"),
+            n_targets=self.rows["target"].n_unique(),
+            n_in=n_in,
+            n_out=self.labels.size - n_in,
+            **measured,
         )
