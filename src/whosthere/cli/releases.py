@@ -45,8 +45,7 @@ def release(
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
     """
-    from whosthere.auditing.acceptance import acceptance, not_audited
-    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
@@ -59,7 +58,7 @@ def release(
     refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
-        found = load_audit(audit)
+        found = judged_again(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
     made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)

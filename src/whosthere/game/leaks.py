@@ -171,11 +171,12 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
             for place, axis in enumerate(axes):
                 estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
     there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
+    sizes = [rows.size for rows in there.values()]
     table = pl.DataFrame(
         {
             "person": rounds.target,
-            "setting": [str(setting) for (setting, _), rows in there.items() for _ in rows],
-            "axis": [axis.name for (_, axis), rows in there.items() for _ in rows],
+            "setting": np.repeat([str(setting) for setting, _ in there], sizes),
+            "axis": np.repeat([axis.name for _, axis in there], sizes),
             "index": np.concatenate([axis.index[rows] for (_, axis), rows in there.items()]),
             "leak": np.concatenate([leaks[place][rows] for place, rows in there.items()]),
         },

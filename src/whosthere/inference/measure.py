@@ -37,6 +37,7 @@ from whosthere.inference.vocabulary import (
     SHARED_AUC,
     UTILITY,
 )
+from whosthere.kernels.threads import one_thread
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from whosthere.inference.metrics import Estimate
 
 
+@one_thread()
 def measure(
     tests: pl.DataFrame,
     controls: pl.DataFrame,

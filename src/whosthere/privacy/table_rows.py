@@ -94,7 +94,7 @@ class RowReader:
         *_, clock = parts_of(layout.names["time"], source.columns)
         if self.date is not None and clock == layout.names["time"]:
             raise _useless_date()
-        [form] = find_forms([layout], self.form)
+        [(_, form)] = find_forms([layout], self.form)
         whole = source.whole()
         table = whole.select(layout.chosen).with_row_index("row")
         region = pl.col("region").cast(pl.String)
