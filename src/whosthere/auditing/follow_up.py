@@ -22,12 +22,7 @@ from scipy.spatial import cKDTree
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.regions import MOST_OUTLINES, Regions
-from whosthere.game.leaks import (
-    REGIONS,
-    add_up,
-    others_to_look_at,
-    rarely_visited,
-)
+from whosthere.game.leaks import REGIONS, add_up, others_to_look_at, rarely_visited
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
 from whosthere.game.target import TARGET_GAME

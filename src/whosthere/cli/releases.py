@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    KNOWLEDGE,
-    with_options,
-)
+from whosthere.cli.options import KNOWLEDGE, with_options
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 

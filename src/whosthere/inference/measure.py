@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.inference import exposed, metrics
-from whosthere.inference.control import (
-    above_ceiling,
-    control_auc,
-    impossible_values,
-    law_control,
-)
+from whosthere.inference import control, exposed, metrics
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.scores import (
@@ -135,7 +129,7 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     """Compare releases with a stand-in to those without the target, of one attack and setting."""
     rows = pl.concat([controls, tests.filter(~pl.col("label"))])
     scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
-    estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
+    estimate = control.control_auc(scores, stand_in, targets, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
@@ -151,7 +145,7 @@ def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Find
     )
     attack, optimum = (both[name, f"{name}_right"].to_numpy() for name in ("score", "best"))
     rng = generator(measured.seed, "ties", str(rows["setting"][0]), str(rows["attack"][0]))
-    estimate = above_ceiling(attack, optimum, rng, n_controls=n_controls)
+    estimate = control.above_ceiling(attack, optimum, rng, n_controls=n_controls)
     note = f"lower bound at 99 % for all {n_controls} controls together"
     return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
@@ -166,8 +160,8 @@ def _checked(
     laws, impossible = rows["law"].drop_nulls().to_list(), 0
     if laws:
         sums = np.sum(laws, axis=0)
-        impossible = int(impossible_values(sums) > 0)
-        yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+        impossible = int(control.impossible_values(sums) > 0)
+        yield ceiling.finding(LAW_CONTROL, control.law_control(sums, n_controls=n_controls))
     elif not rows["score"].null_count():
         return
     # Each attack has a row of its own for a control release.

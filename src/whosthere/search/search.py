@@ -24,14 +24,7 @@ from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
 from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
-from whosthere.search.tester import (
-    MOST_CONFIRMATIONS,
-    Terms,
-    Tester,
-    TrialsFolder,
-    Tried,
-    by_only,
-)
+from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, TrialsFolder, Tried, by_only
 
 if TYPE_CHECKING:
     import os
