@@ -7,7 +7,7 @@ becomes `whosthere.auditing.options.AuditOptions`, which has the defaults and ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar, get_args
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
@@ -32,7 +32,7 @@ class Choice:
     """
 
     kind: type
-    help: str
+    help: str = ""
     several: bool = False
     flags: tuple[str, ...] | None = None
     metavar: str | None = None
@@ -154,5 +154,11 @@ GROUP_SIZES = Choice(int, "People in a release.", several=True, flags=("--group-
 
 
 def choices_of(declared: type) -> dict[str, Choice]:
-    """Return the choices that `SearchChoices` or `AuditChoices` declares, by name."""
-    return {name: hint.__metadata__[0] for name, hint in declared.__annotations__.items()}
+    """Return the choices that a class such as `AuditChoices` declares, by name.
+
+    Where it has a type alone, there are no words of it here.
+    """
+    return {
+        name: hint.__metadata__[0] if hasattr(hint, "__metadata__") else Choice(get_args(hint)[0])
+        for name, hint in declared.__annotations__.items()
+    }

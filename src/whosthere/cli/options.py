@@ -144,6 +144,8 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
 
 
 def _option(name: str, choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
+    if not choice.help:
+        return choice.kind | None
     several = choice.several or choice.kind is dict
     kind: Any = str if choice.kind is dict else choice.kind
     option = typer.Option(
