@@ -45,9 +45,10 @@ def release(
     from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
+    from whosthere.inference.vocabulary import UTILITY_WORDS
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
-    from whosthere.privacy.utility import UTILITY_WORDS, utility
+    from whosthere.privacy.utility import utility
 
     refuse_release(out, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
