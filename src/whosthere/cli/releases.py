@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import KNOWLEDGE, with_options
+from whosthere.cli.options import with_options
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
@@ -225,7 +225,7 @@ def target(
     *,
     user: str | None = None,
     min_visits: int = 10,
-    knowledge: str = KNOWLEDGE,
+    knowledge: str = "all",
     seed: int = 0,
     out: Path,
     json: bool = False,
