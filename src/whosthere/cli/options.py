@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""How commands get their options: types from their signatures, words from ``options.toml``."""
 
 from __future__ import annotations
 

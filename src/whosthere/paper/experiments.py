@@ -160,7 +160,7 @@ class Experiment(NamedTuple):
 
 
 def _series(experiment: str, about: Mapping[str, Any]) -> Series:
-    """Read a series; what is about of its points has ``{}`` for their value, or differs by it."""
+    """Read a series; what is said of its points has ``{}`` for their value, or differs by it."""
 
     def at(value: str, what: str, usual: str = "") -> str:
         found = about.get(what, usual)
