@@ -7,11 +7,13 @@ becomes `whosthere.auditing.options.AuditOptions`, which has the defaults and ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, ForwardRef, TypeAlias, TypedDict, TypeVar, get_args, get_origin
+
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.knowledge import KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -20,10 +22,10 @@ OneOrMore: TypeAlias = _T | Iterable[_T]
 
 
 class SearchChoices(TypedDict, total=False):
-    """What may be chosen for a search as well as for an audit, besides the size of groups."""
+    """What may be chosen for a search as well as for an audit; a search takes one group size."""
 
     attacks: "OneOrMore[Attack | str] | None"
-    knowledge: "OneOrMore[KnowledgeRule | str] | None"
+    knowledge: "OneOrMore[Knowledge | str] | None"
     targets: int | None
     min_visits: int | None
     releases: int | None
@@ -33,8 +35,9 @@ class SearchChoices(TypedDict, total=False):
 
 
 class AuditChoices(SearchChoices, total=False):
-    """What may be chosen for an audit, besides the size of groups."""
+    """What may be chosen for an audit."""
 
+    group_size: OneOrMore[int] | None
     mechanisms: "OneOrMore[Mechanism | str] | None"
     scale: str | None
     users: OneOrMore[str] | None
@@ -56,16 +59,24 @@ class Choice:
     several: bool = False
 
 
-GROUP_SIZES = Choice(int, several=True)
-"""The size of groups. An audit takes several, a search takes one."""
-_SEVERAL = dict.fromkeys(("attacks", "knowledge", "mechanisms", "users"), Choice(str, several=True))
-
-
 def choices_of(declared: type) -> dict[str, Choice]:
     """Return the choices that a class such as `AuditChoices` declares, by name."""
-    plain = {name: hint for name, hint in declared.__annotations__.items() if name not in _SEVERAL}
-    kinds = {name: get_args(hint)[0] for name, hint in plain.items()}
+    return {name: _choice(hint) for name, hint in declared.__annotations__.items()}
+
+
+def _choice(hint: object) -> Choice:
+    # What has a spec is written as one outside Python.
+    if isinstance(hint, ForwardRef):
+        return Choice(str, several=True)
+    kind, *others = get_args(hint)
+    return Choice(dict if get_origin(kind) else kind, several=len(others) > 1)
+
+
+def whole_numbers(declared: type, given: Mapping[str, object]) -> dict[str, int]:
+    """Return what was given for choices of one whole number, as Python's own, or refuse it."""
+    kinds = {name: one.kind for name, one in choices_of(declared).items() if not one.several}
     return {
-        name: _SEVERAL.get(name) or Choice(dict if get_origin(kinds[name]) else kinds[name])
-        for name in declared.__annotations__
+        name: whole(value, f"`{name}`")
+        for name, value in given.items()
+        if kinds.get(name) is int and value is not None
     }

@@ -39,7 +39,13 @@ _NOBODY = -1
 
 
 def read_regions(path: str | os.PathLike[str]) -> Regions:
-    """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
+    """Read the places of a data set.
+
+    Parameters
+    ----------
+    path
+        A table with a column of ids and, if known, lon and lat; or GeoJSON of areas.
+    """
     path = Path(path)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
