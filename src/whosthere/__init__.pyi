@@ -9,6 +9,7 @@ from ._version import __version__ as __version__
 from .auditing.loading import load as load
 from .auditing.options import AuditOptions as AuditOptions, Block as Block
 from .auditing.policy import Policy as Policy
+from .auditing.run import AuditFailedError as AuditFailedError
 from .data.cities import simulate as simulate
 from .data.city.models import CityModel as CityModel
 from .data.epochs import Epochs as Epochs
@@ -19,7 +20,6 @@ from .data.regions import Regions as Regions
 from .data.traces import Traces as Traces
 from .errors import InputError as InputError
 from .front import (
-    AuditFailedError as AuditFailedError,
     NotAuditedWarning as NotAuditedWarning,
     attack as attack,
     audit as audit,
@@ -27,6 +27,7 @@ from .front import (
     recommend as recommend,
     report as report,
     reproduce as reproduce,
+    rounds as rounds,
 )
 from .privacy.release import Release as Release
 from .privacy.tables import TableReader as TableReader

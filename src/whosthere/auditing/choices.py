@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, ForwardRef, TypeAlias, TypedDict, TypeVar, get
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    import os
+
     from whosthere.adversary.attacks import Attack
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.data.clusters import DrawGroup
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -39,6 +42,7 @@ class AuditChoices(SearchChoices, total=False):
 
     group_size: OneOrMore[int] | None
     mechanisms: "OneOrMore[Mechanism | str] | None"
+    groups: "DrawGroup | str | os.PathLike[str] | None"
     scale: str | None
     users: OneOrMore[str] | None
     control_releases: int | None
@@ -65,9 +69,9 @@ def choices_of(declared: type) -> dict[str, Choice]:
 
 
 def _choice(hint: object) -> Choice:
-    # What has a spec is written as one outside Python.
+    # What Python has objects for is a spec or a file elsewhere, and so a text.
     if isinstance(hint, ForwardRef):
-        return Choice(str, several=True)
+        return Choice(str, several=hint.__forward_arg__.startswith("OneOrMore"))
     kind, *others = get_args(hint)
     return Choice(dict if get_origin(kind) else kind, several=len(others) > 1)
 

@@ -11,6 +11,7 @@ from whosthere.adversary.attacks.base import (
     NotApplicableError as NotApplicableError,
     PastRelease as PastRelease,
 )
+from whosthere.adversary.attacks.calibration import calibrated as calibrated
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule as ContradictionRule
 from whosthere.adversary.attacks.knock_knock import (
     KnockKnock as KnockKnock,
