@@ -17,7 +17,7 @@ from whosthere.cli.options import (
     known_failure,
     takes,
 )
-from whosthere.cli.screen import HEADS, HEADS_OF_UTILITY, WHAT_FINDS_MEANS, Line, show_lines
+from whosthere.cli.screen import WHAT_FINDS_MEANS, Line, heads_of, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -179,20 +179,19 @@ def _lines(found: Recommendation) -> Iterator[Line]:
 
 
 def _show_details(found: Recommendation) -> None:
-    from whosthere.inference.vocabulary import METRICS
+    from whosthere.inference.vocabulary import OF_UTILITY
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
-    heads = [HEADS.get(metric, METRICS[metric].words) for metric in metrics]
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *heads), rows)
+        console.table(family, ("", "verdict", *heads_of(metrics)), rows)
         left = [
-            (candidate.choice, *(candidate.utility.get(name) for name in HEADS_OF_UTILITY))
+            (candidate.choice, *(candidate.utility.get(name) for name in OF_UTILITY))
             for candidate in own
         ]
-        console.table("Left to publish", ("", *HEADS_OF_UTILITY.values()), left)
+        console.table("Left to publish", ("", *heads_of(OF_UTILITY)), left)
     for candidate in found.candidates:
         if candidate.confirmation is not None:
             note = "confirmed on fresh releases" if candidate.confirmed else "not confirmed"

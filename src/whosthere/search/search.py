@@ -23,20 +23,8 @@ from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
-from whosthere.search.recommendation import (
-    RECOMMENDATION,
-    SEARCHER,
-    Candidate,
-    Recommendation,
-)
-from whosthere.search.tester import (
-    MOST_CONFIRMATIONS,
-    Terms,
-    Tester,
-    TrialsFolder,
-    Tried,
-    by_only,
-)
+from whosthere.search.recommendation import RECOMMENDATION, SEARCHER, Candidate, Recommendation
+from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, TrialsFolder, Tried, by_only
 
 if TYPE_CHECKING:
     import os

@@ -15,14 +15,7 @@ from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection,
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import FOUND, KEPT, Cell, Head, Lookup, Table
-from whosthere.reporting.words import (
-    number,
-    outcome,
-    plain_words,
-    shortened,
-    texts,
-    words_of,
-)
+from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
