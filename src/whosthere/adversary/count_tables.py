@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,8 @@ from scipy.special import gammaln, softmax
 
 from whosthere import kernels
 from whosthere.arrays import own
-from whosthere.privacy.probability import log_probability, log_withheld
+from whosthere.privacy.probability import log_probability, log_withheld, placed
+from whosthere.privacy.step import NO_DRAW, Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,13 +161,12 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
 
     The others in a cell are Poisson with the cell's rate.
     """
-    moved = max((-step.window[0] for step in mechanism.steps if not step.is_random), default=0)
-    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * moved), _FURTHEST_RATE)
+    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * _moved_down(mechanism, m)), _FURTHEST_RATE)
     n_rates = math.ceil(math.log(most_rate / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1
     rates = _LEAST_RATE * np.exp(np.arange(n_rates) / _POINTS_PER_E_FOLD)
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
     alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
-    edges = _bin_edges(mechanism, int(n[-1]), alphabet)
+    edges = _bin_edges(mechanism, int(n[-1]), m)
     chances = np.exp(log_probability(mechanism.steps, counts, edges[:-1], edges[1:] - 1, m))
     middles, widths = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
     if alphabet.withholds:
@@ -200,12 +200,24 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     )
 
 
-def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[np.int64]:
+def _moved_down(mechanism: Mechanism, m: int) -> int:
+    """Return how far a map takes any count down that is worth a rate of its own."""
+    moved = 0
+    for step, within in placed(mechanism.steps, m)[0]:
+        if not step.is_random:
+            counts = np.arange(min(within.highest, int(_FURTHEST_RATE)) + 1, dtype=np.int32)
+            shown = np.maximum(step.publish(counts, NO_DRAW, within), 0)
+            moved = max(moved, int((counts - shown).max()))
+    return moved
+
+
+def _bin_edges(mechanism: Mechanism, most: int, m: int) -> NDArray[np.int64]:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
-    reach = sum(step.window[1] for step in mechanism.steps)
+    steps, (lowest, _) = placed(mechanism.steps, m)
+    landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, Span(0, most))
     widest = max((step.scale for step in mechanism.steps), default=0.0)
     width = max(1, int(widest / _BINS_PER_SCALE))
-    lowest, end = alphabet.lowest, min(alphabet.highest, most + reach) + 1
+    end = landing.highest + 1
     return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)
 
 

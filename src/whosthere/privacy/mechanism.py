@@ -19,7 +19,8 @@ from whosthere.privacy.probability import (
     placed,
     tabulate,
 )
-from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
+from whosthere.privacy.scaling import Scale
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
 from whosthere.privacy.units import UNITS, Guarantee, Unit
 from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
@@ -40,7 +41,17 @@ _FAMILY = f"laplace(eps={OPEN}, unit=event)"
 
 RAW = "raw"
 """Stands for no step at all, so it changes nothing within a longer mechanism."""
-STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+STEPS: tuple[type[Step], ...] = (
+    Suppress,
+    Floor,
+    Round,
+    RoundBySize,
+    RandomRound,
+    Scale,
+    Laplace,
+    DiscreteLaplace,
+    Gaussian,
+)
 """All kinds of step that specs can name, in the order of lists."""
 
 
