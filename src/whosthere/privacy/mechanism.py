@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.probability import (
@@ -51,6 +52,7 @@ STEPS: tuple[type[Step], ...] = (
     Laplace,
     DiscreteLaplace,
     Gaussian,
+    DiscreteGaussian,
 )
 """All kinds of step that specs can name, in the order of lists."""
 
