@@ -390,6 +390,17 @@ class Group:
         """Return what person number i of the group adds to the counts of the cells of `trace`."""
         return self.everybody.added(int(self.rows[i]))
 
+    def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where each visit stands among all cells, and who of the group made it.
+
+        Both have the shape (n_visits,).
+        """
+        indptr = self.everybody.indptr
+        starts, sizes = indptr[self.rows], np.diff(indptr)[self.rows]
+        member = np.repeat(np.arange(self.n_users), sizes)
+        before = np.cumsum(sizes) - sizes
+        return np.arange(member.size) + (starts - before)[member], member
+
     def counts(self) -> NDArray[np.int32]:
         """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""
         return self.everybody.counts(self.rows)

@@ -85,12 +85,17 @@ class Checks:
         fault = self._fault(publication, counts, holds_target=holds_target)
         published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
+        drawn_for = list(zip(self._mechanism.random_steps, publication.noise, strict=False))
         if self._mechanism.has_law:
             everywhere, within, without = self._tallies
-            everywhere.add(counts, published)
+            cells: slice | NDArray[np.intp] = slice(None)
+            for draw in (draw for step, draw in drawn_for if step.noise_of == "people"):
+                # What the same people got in another cell is no further evidence.
+                cells = np.unique(draw, return_index=True)[1]
+                own = np.intersect1d(own, cells)
+            everywhere.add(counts[cells], published[cells])
             (within if holds_target else without).add(counts[own], published[own])
         # Not the noise that the same people must get again.
-        drawn_for = zip(self._mechanism.random_steps, publication.noise, strict=False)
         of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
         numbers = np.sort(fingerprints(of_cells))
         if (numbers[1:] == numbers[:-1]).any():
@@ -126,7 +131,7 @@ class Checks:
         """
         made = drawn.publication.tables[self._table.place]
         group = made.counted if self._mechanism.bounds_visits else made.group
-        everybody, (at, _) = group.everybody, _visits(group)
+        everybody, (at, _) = group.everybody, group.visits()
         weights = None if everybody.weights is None else everybody.weights[at]
         counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
         return made, counts.astype(np.int32)
@@ -174,7 +179,7 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
-    (at, people), (left, keepers) = _visits(publication.group), _visits(publication.counted)
+    (at, people), (left, keepers) = publication.group.visits(), publication.counted.visits()
     cells = publication.group.everybody.cells[at].astype(np.int64)
     kept = publication.counted.everybody.cells[left].astype(np.int64)
     # Both are sorted by person and cell.
@@ -269,15 +274,6 @@ class _Tally:
         distinct, place = np.unique(true * width + published, return_inverse=True)
         n = np.bincount(place, times, distinct.size).astype(np.int64)
         return distinct // width, distinct % width, n
-
-
-def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each visit of a group stands, and which member made it, shape (n_visits,)."""
-    indptr = group.everybody.indptr
-    starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
-    member = np.repeat(np.arange(group.n_users), sizes)
-    before = np.cumsum(sizes) - sizes
-    return np.arange(member.size) + (starts - before)[member], member
 
 
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:

@@ -13,16 +13,24 @@ every attack on the same releases, and its score is comparable between targets.
 
 Where a mechanism drops visits beyond a bound, this attacker is taken to know which visits of each
 person would be kept, and so is stronger still.
+
+Where noise belongs to people, nobody knows the keys of the others. Somebody alone in several cells
+has one draw in all of them, which the test knows. That the same others meet in several cells, and
+share a draw as well, it does not use: it is the best of those who look at cells one by one, and not
+quite a ceiling.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.inference.scores import RULED_OUT
+from whosthere.privacy.probability import own_draws
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,11 +73,14 @@ def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candida
 
     def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
         parts = []
-        for table, some, values in zip(tables, candidates, ratios, strict=True):
-            found = some.sums(values, which)
-            # The one who is really in is known by the visits that were really counted.
-            found[rows[which] == members[-1]] = values[table.counted.trace(-1)].sum()
-            parts.append(found)
+        for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
+            draws = []
+            for log_chance, values in by_draw:
+                found = some.sums(values, which)
+                # The one who is really in is known by the visits that were really counted.
+                found[rows[which] == members[-1]] = values[table.counted.trace(-1)].sum()
+                draws.append(log_chance + found)
+            parts.append(reduce(np.logaddexp, draws))
         return np.asarray(sum(parts[1:], start=parts[0]))
 
     (target,) = sums(np.array([rows.size - 1]))
@@ -84,12 +95,31 @@ def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candida
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
-def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
-    """Return how much likelier each cell is with one person more than with the others alone."""
+def _ratios_of_table(table: PublishedTable) -> list[tuple[float, NDArray[np.float64]]]:
+    """Return how much likelier each cell is with one person more than with the others alone.
+
+    That is given for each draw which that person may have wherever nobody else is, with the log of
+    its chance. There is one, of chance 1, where each cell draws for itself.
+    """
     others = table.counts.reshape(-1).copy()
     others[table.counted.trace(-1)] -= table.counted.added(-1)
     symbols, facts = table.release.symbols.reshape(-1), table.release.facts
-    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    mechanism, m = facts.mechanism, facts.most_count
+    plain = log_ratios(mechanism, symbols, others, m)
+    alone = np.flatnonzero(others == 0)
+    found = []
+    for draw in own_draws(mechanism.steps, m):
+        alphabet, by_draw = mechanism.alphabet(m), plain.copy()
+        distinct, place = np.unique(symbols[alone], return_inverse=True)
+        values = alphabet.values(distinct)
+        ends = np.where(values == WITHHELD, alphabet.lowest, values).astype(np.int64)
+        logs = np.where(values == WITHHELD, draw.log_withheld(), draw.log_probability(ends, ends))
+        without = mechanism.log_pmf(values, np.zeros_like(values), m)
+        with np.errstate(invalid="ignore"):
+            ratio = np.nan_to_num(logs - without, nan=0.0, neginf=-np.inf, posinf=_PROVED)
+        by_draw[alone] = ratio[place]
+        found.append((draw.log_chance, by_draw))
+    return found or [(0.0, plain)]
 
 
 def log_ratios(

@@ -8,7 +8,7 @@ Steinke, 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -45,6 +45,8 @@ class DiscreteGaussian(PrivateNoise):
         NUMBER, "chance that is left out where an eps is told of it", default=1e-6
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
+    # What rho and delta come to.
+    eps: float = field(init=False, compare=False, repr=False)
 
     name: ClassVar[str] = "discrete-gaussian"
     example: ClassVar[str] = "discrete-gaussian(rho=0.5, unit=event)"
@@ -55,12 +57,8 @@ class DiscreteGaussian(PrivateNoise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
         object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
+        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
         super().__post_init__()
-
-    @cached_property
-    def eps(self) -> float:
-        """What `rho` and `delta` come to."""
-        return Concentrated(self.rho).eps_at(self.delta)
 
     @property
     def scale(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.cell_key import CellKey, PTable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -48,6 +50,8 @@ STEPS: tuple[type[Step], ...] = (
     Round,
     RoundBySize,
     RandomRound,
+    CellKey,
+    PTable,
     Scale,
     Laplace,
     DiscreteLaplace,
@@ -147,6 +151,11 @@ class Mechanism:
         """The least and the largest count that some step withholds; None if nothing ever is."""
         held = [step.withheld for step in self.steps if step.withheld is not None]
         return Span(min(held).lowest, max(one.highest for one in held)) if held else None
+
+    @property
+    def slope(self) -> float:
+        """How much one person more adds to a published count that is not small."""
+        return math.prod(step.slope for step in self.steps)
 
     @property
     def random_steps(self) -> tuple[Step, ...]:

@@ -44,6 +44,7 @@ def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
 class PrivateNoise(AddedNoise):
     """Noise that spends a privacy budget on a unit."""
 
+    eps: float
     unit: Unit
     _kind: ClassVar[str]
     _reach: ClassVar[float]
@@ -62,11 +63,6 @@ class PrivateNoise(AddedNoise):
     @abstractmethod
     def scale(self) -> float:
         """Size of the noise, in people."""
-
-    @property
-    @abstractmethod
-    def eps(self) -> float:
-        """Budget that one unit may spend."""
 
     @property
     def delta(self) -> float:

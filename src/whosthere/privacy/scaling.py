@@ -40,6 +40,10 @@ class Scale(Map):
         return self.lands(within, within)
 
     @property
+    def slope(self) -> float:
+        return self.by
+
+    @property
     def changes_counts(self) -> bool:
         return self.by != 1
 

@@ -252,6 +252,11 @@ class Step(ABC):
         """Return where results of some counts lie, but for less than 1e-18 of the chance."""
 
     @property
+    def slope(self) -> float:
+        """How much one person more adds to a published count that is not small."""
+        return 1.0
+
+    @property
     def scale(self) -> float:
         """Width of noise that can publish any count, in people; 0 where only some are possible.
 

@@ -88,7 +88,8 @@ class _Test(FittedAttack):
         if mechanism.withheld is not None:
             values = mechanism.alphabet(self.facts.most_count).values(symbols)
             counts = np.where(values == WITHHELD, stand_in(mechanism), values)
-        of_release, of_reference = _log_frequencies(counts, m), self.reference
+        people = np.clip(counts / mechanism.slope, 0, m)
+        of_release, of_reference = _log_frequencies(people, m), self.reference
         visited, not_visited = (a - b for a, b in zip(of_release, of_reference, strict=True))
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
 
