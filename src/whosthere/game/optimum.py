@@ -16,15 +16,14 @@ person would be kept, and so is stronger still.
 
 Where noise belongs to people, nobody knows the keys of the others. Somebody alone in several cells
 has one draw in all of them, which the test knows. That the same others meet in several cells, and
-share a draw as well, it does not use: it is the best of those who look at cells one by one, and not
-quite a ceiling.
+share a draw as well, it does not use. So it is not quite a ceiling then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,14 +32,17 @@ from whosthere.privacy.probability import own_draws
 from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.publish import PublishedTable
+    from whosthere.privacy.probability import OwnDraw
+    from whosthere.privacy.publish import Publication, PublishedTable
 
+_ByDraw: TypeAlias = "list[tuple[float, NDArray[np.float64]]]"
 # The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
 _PROVED = 1e9
 # Numbers that reach further than this many times their number are sorted and not looked up: a
@@ -60,95 +62,122 @@ class Candidates:
         return self.counted.everybody.sums(values, self.counted.rows[which])
 
 
-def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candidates]) -> float:
-    """Return the log of the best test's ratio for a publication; above 0 it speaks for the target.
+def optimal_scores(
+    publications: Sequence[Publication], candidates: Iterable[Sequence[Candidates]]
+) -> Iterator[float]:
+    """Yield the log of the best test's ratio for publications by the same scheme.
 
-    Given who is in, tables are independent of one another, and their ratios add up. The last member
-    of the group, which all tables share, is the one whom the attacker does not know. Others of the
-    group may be among the candidates, which are given for each table.
+    Above 0 it speaks for the target. Given who is in, tables are independent of one another, and
+    their ratios add up. The last member of the group, which all tables share, is the one whom the
+    attacker does not know. Others of the group may be among the candidates, which are given for
+    each table of each publication.
     """
+    by_table = zip(*(one.tables for one in publications), strict=True)
+    by_publication = zip(*(_ratios_of_releases(made) for made in by_table), strict=True)
+    for one, some, ratios in zip(publications, candidates, by_publication, strict=True):
+        yield _optimal_score(one.tables, some, ratios)
+
+
+def _optimal_score(
+    tables: Sequence[PublishedTable],
+    candidates: Sequence[Candidates],
+    ratios: Sequence[_ByDraw],
+) -> float:
+    """Return the score of one publication, from the ratios of the cells of each of its tables."""
     members, people = tables[0].group.rows, candidates[0].people
-    rows = people.rows
-    ratios = [_ratios_of_table(table) for table in tables]
-
-    def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
-        parts = []
-        for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
-            draws = []
-            for log_chance, values in by_draw:
-                found = some.sums(values, which)
-                # The one who is really in is known by the visits that were really counted.
-                found[rows[which] == members[-1]] = values[table.counted.trace(-1)].sum()
-                draws.append(log_chance + found)
-            parts.append(reduce(np.logaddexp, draws))
-        return np.asarray(sum(parts[1:], start=parts[0]))
-
-    (target,) = sums(np.array([rows.size - 1]))
-    if np.isneginf(target):
-        return RULED_OUT
+    target_is_in = members[-1] == people.rows[-1]
+    for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
+        own = (table.counted if target_is_in else some.counted).trace(-1)
+        if all(np.isneginf(values[own]).any() for _, values in by_draw):
+            return RULED_OUT
     known = np.zeros(people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
-    pool = sums(np.flatnonzero(~known[rows[:-1]]))
+    known[people.rows[-1]] = False
+    which = np.flatnonzero(~known[people.rows])
+    is_last = people.rows[which] == members[-1]
+    sums = np.zeros(which.size)
+    for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
+        of_draws = []
+        for log_chance, values in by_draw:
+            found = some.sums(values, which)
+            # The one who is really in is known by the visits that were really counted.
+            found[is_last] = values[table.counted.trace(-1)].sum()
+            of_draws.append(log_chance + found)
+        sums += reduce(np.logaddexp, of_draws)
+    target, pool = sums[-1], sums[:-1]
     most = pool.max(initial=-np.inf)
     if np.isneginf(most):
         return _PROVED
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
-def _ratios_of_table(table: PublishedTable) -> list[tuple[float, NDArray[np.float64]]]:
-    """Return how much likelier each cell is with one person more than with the others alone.
+def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
+    """Yield how much likelier cells are with one person more, for each release, shape (n_cells,).
 
-    That is given for each draw which that person may have wherever nobody else is, with the log of
+    That is given for each draw which this person may have wherever nobody else is, with the log of
     its chance. There is one, of chance 1, where each cell draws for itself.
     """
-    others = table.counts.reshape(-1).copy()
-    others[table.counted.trace(-1)] -= table.counted.added(-1)
-    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
-    mechanism, m = facts.mechanism, facts.most_count
-    plain = log_ratios(mechanism, symbols, others, m)
-    alone = np.flatnonzero(others == 0)
-    found = []
-    for draw in own_draws(mechanism.steps, m):
-        alphabet, by_draw = mechanism.alphabet(m), plain.copy()
-        distinct, place = np.unique(symbols[alone], return_inverse=True)
-        values = alphabet.values(distinct)
-        ends = np.where(values == WITHHELD, alphabet.lowest, values).astype(np.int64)
-        logs = np.where(values == WITHHELD, draw.log_withheld(), draw.log_probability(ends, ends))
-        without = mechanism.log_pmf(values, np.zeros_like(values), m)
-        with np.errstate(invalid="ignore"):
-            ratio = np.nan_to_num(logs - without, nan=0.0, neginf=-np.inf, posinf=_PROVED)
-        by_draw[alone] = ratio[place]
-        found.append((draw.log_chance, by_draw))
-    return found or [(0.0, plain)]
+    others = np.stack([table.counts.reshape(-1) for table in tables])
+    for table, counts in zip(tables, others, strict=True):
+        counts[table.counted.trace(-1)] -= table.counted.added(-1)
+    symbols = np.stack([table.release.symbols.reshape(-1) for table in tables])
+    facts = tables[0].release.facts
+    plain = log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    draws = own_draws(facts.mechanism.steps, facts.most_count)
+    given = [_given_draw(draw, facts, symbols, others, plain) for draw in draws] or [plain]
+    chances = [draw.log_chance for draw in draws] or [0.0]
+    return (list(zip(chances, of_release, strict=True)) for of_release in zip(*given, strict=True))
+
+
+def _given_draw(
+    draw: OwnDraw,
+    facts: Facts,
+    symbols: NDArray[np.int32],
+    others: NDArray[np.int32],
+    plain: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return ratios with those of a draw in all cells where none of the others is."""
+    alphabet = facts.mechanism.alphabet(facts.most_count)
+    values = alphabet.values(np.arange(int(symbols.max(initial=0)) + 1))
+    held = values == WITHHELD
+    ends = np.where(held, alphabet.lowest, values).astype(np.int64)
+    within = np.where(held, draw.log_withheld(), draw.log_probability(ends, ends))
+    without = facts.mechanism.log_pmf(values, 0, facts.most_count)
+    return np.where(others == 0, _less(within, without)[symbols], plain)
 
 
 def log_ratios(
     mechanism: Mechanism, symbols: NDArray[np.int32], others: NDArray[np.int32], m: int
 ) -> NDArray[np.float64]:
-    """Return log P(published | others + 1) - log P(published | others) by cell, shape (n_cells,).
+    """Return log P(published | others + 1) - log P(published | others), in the shape of both.
 
     Minus infinity where one person more cannot have been there.
     """
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
     pair = symbols.astype(np.int64) * width + others
-    values, place = _distinct(pair)
+    values, place = distinct(pair)
     symbol, n = np.divmod(values, width)
     a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
     with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
+    return np.asarray(_less(with_one, without)[place])
+
+
+def _less(with_one: NDArray[np.float64], without: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of a ratio of chances, given their logs."""
     with np.errstate(invalid="ignore"):
         ratio = with_one - without
     # Impossible either way: several noise steps can make a chance too small for a number.
-    by_pair = np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
-    return np.asarray(by_pair[place])
+    return np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
 
 
-def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
     """Return the distinct ones of numbers from 0 on, sorted, and where among them each one is."""
     span = int(numbers.max(initial=0)) + 1
     if span > _MOST_SPAN * numbers.size:
-        return np.unique(numbers, return_inverse=True)
+        values, place = np.unique(numbers, return_inverse=True)
+        return values, place.reshape(numbers.shape)
     seen = np.zeros(span, np.bool_)
     seen[numbers] = True
     values = np.flatnonzero(seen)

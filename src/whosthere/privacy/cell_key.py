@@ -89,9 +89,9 @@ class KeyedTable(ChanceTable):
     ) -> Draw:
         n = people.n_users
         keys = fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
-        at, person = people.visits()
+        at, sizes = people.visits()
         cells = people.everybody.cells[at]
-        sums = np.bincount(cells, keys.astype(np.float64)[person], math.prod(shape))
+        sums = np.bincount(cells, np.repeat(keys.astype(np.float64), sizes), math.prod(shape))
         return np.asarray(np.fmod(sums, _KEYS) / _KEYS).reshape(shape)
 
 

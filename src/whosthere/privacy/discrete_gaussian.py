@@ -68,7 +68,7 @@ class DiscreteGaussian(PrivateNoise):
         if self.scale > _WIDE:
             return np.rint(rng.normal(0, self.scale, shape)).astype(np.int32)
         place = np.searchsorted(self._cumulated, rng.random(shape), side="right")
-        return (place + self.window[0]).astype(np.int32)
+        return np.asarray(place + self.window[0], np.int32)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         square = self.unit.most_visits

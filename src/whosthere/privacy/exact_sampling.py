@@ -48,7 +48,7 @@ from scipy.special import ndtri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from whosthere.arrays import Bools, Ints32, Ints64, Words
 
     Enclosure = Callable[[Fraction, int], tuple[int, int]]
 
@@ -76,18 +76,16 @@ class Randomness(Enum):
     NONE = "nothing is left to chance"
 
 
-def fair_words(size: int) -> NDArray[np.uint64]:
+def fair_words(size: int) -> Words:
     """Return whole numbers of 64 fair bits that nobody can predict."""
     return np.frombuffer(os.urandom(8 * size), np.uint64)
 
 
-def _fair(size: int) -> NDArray[np.bool_]:
+def _fair(size: int) -> Bools:
     return np.asarray(fair_words(size) >> np.uint64(_WORD - 1), np.bool_)
 
 
-def two_sided_geometric(
-    shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool
-) -> NDArray[np.int32]:
+def two_sided_geometric(shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool) -> Ints32:
     """Draw Z for every cell, where Z or -1 - Z is geometric: P(G >= n) = e^(-rate n), exactly.
 
     Z is below 0 with a chance of one half, if the sides are fair (Laplace noise rounded down), or
@@ -99,7 +97,7 @@ def two_sided_geometric(
     return _on_either_side(magnitude, below).reshape(shape)
 
 
-def floored_normal(shape: tuple[int, ...], sigma: float) -> NDArray[np.int32]:
+def floored_normal(shape: tuple[int, ...], sigma: float) -> Ints32:
     """Draw normal noise of standard deviation `sigma`, exactly this number, rounded down."""
     size = int(np.prod(shape, dtype=np.int64))
     words = fair_words(size)
@@ -114,7 +112,7 @@ def floored_normal(shape: tuple[int, ...], sigma: float) -> NDArray[np.int32]:
     return _on_either_side(size_of, _fair(size)).reshape(shape)
 
 
-def discrete_normal(shape: tuple[int, ...], variance: Fraction) -> NDArray[np.int32]:
+def discrete_normal(shape: tuple[int, ...], variance: Fraction) -> Ints32:
     """Draw Z with P(Z = z) proportional to exp(-z^2 / (2 variance)), exactly.
 
     Discrete Laplace noise of scale t is drawn until it is taken, which it is with the chance
@@ -130,20 +128,20 @@ def discrete_normal(shape: tuple[int, ...], variance: Fraction) -> NDArray[np.in
     return noise.reshape(shape)
 
 
-def _taken(sizes: NDArray[np.int32], variance: Fraction, t: int) -> NDArray[np.bool_]:
+def _taken(sizes: Ints32, variance: Fraction, t: int) -> Bools:
     """Draw whether each number of a size is taken; decided in floating point where that is sure."""
     exponents = (sizes - float(variance / t)) ** 2 / float(2 * variance)
     words, chance = fair_words(sizes.size), np.exp(-exponents)
     uniform = words.astype(np.float64) * 2.0**-_WORD
     error = _QUANTILE_ERROR * (1 + exponents) * chance + 2.0 ** (1 - _WORD) + 2.0**-52 * uniform
-    surely: NDArray[np.bool_] = uniform < chance - error
+    surely: Bools = uniform < chance - error
     for place in np.flatnonzero(~surely & (uniform <= chance + error)):
         x = (int(sizes[place]) - variance / t) ** 2 / (2 * variance)
         surely[place] = _Uniform(int(words[place])).is_below(x, exponential)
     return surely
 
 
-def _geometric(size: int, rate: Fraction) -> NDArray[np.int64]:
+def _geometric(size: int, rate: Fraction) -> Ints64:
     total = np.zeros(size, np.int64)
     digit = 0
     while rate * (1 << digit) < _ENOUGH:
@@ -158,7 +156,7 @@ def _geometric(size: int, rate: Fraction) -> NDArray[np.int64]:
     return total
 
 
-def _happens(size: int, x: Fraction, enclose: Enclosure) -> NDArray[np.bool_]:
+def _happens(size: int, x: Fraction, enclose: Enclosure) -> Bools:
     """Draw events whose chance is exactly the one that is enclosed."""
     low, high = enclose(x, _WORD)
     words = fair_words(size)
@@ -195,7 +193,7 @@ def _settle(word: int, lowest: int, sigma: float) -> int:
     return k
 
 
-def _on_either_side(magnitude: NDArray[np.int64], below: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _on_either_side(magnitude: Ints64, below: Bools) -> Ints32:
     """Return -1 - G where the noise is below 0, else G."""
     return np.where(below, -1 - magnitude, magnitude).astype(np.int32)
 
