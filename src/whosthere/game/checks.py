@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from whosthere.data.cells import epoch_of
+from whosthere.data.cells import epoch_of, region_of
 from whosthere.game.optimum import distinct
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
@@ -198,8 +198,15 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         )
         most = np.minimum(made, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.
-        if (counted > most).any() or (len(units) == 1 and (counted < most).any()):
+        if (counted > most).any():
             return False
+        if len(units) == 1 and unit.max_regions is None and (counted < most).any():
+            return False
+        if unit.max_regions is not None:
+            n_regions = len(publication.release.facts.regions)
+            of_kept = unit_of[place] * n_regions + region_of(kept, epochs.n)
+            if (np.bincount(np.unique(of_kept) // n_regions) > unit.max_regions).any():
+                return False
     return True
 
 

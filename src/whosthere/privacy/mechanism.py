@@ -25,7 +25,6 @@ from whosthere.privacy.probability import (
 from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
 from whosthere.privacy.scaling import Scale
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
-from whosthere.privacy.units import UNITS, Guarantee, Unit
 from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Group, Traces
     from whosthere.kernels.stages import Stages
     from whosthere.privacy.step import Alphabet
+    from whosthere.privacy.units import Guarantee, Unit
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
@@ -203,8 +203,7 @@ class Mechanism:
         # Nobody can check what else a function of a user's own looks at.
         if given is None or not self.has_law:
             return None
-        width = list(UNITS).index
-        too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
+        too_wide = any(unit.days > given.unit.days for unit in self.units)
         return None if too_wide else given
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
