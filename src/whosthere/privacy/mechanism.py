@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -63,30 +65,27 @@ STEPS: tuple[type[Step], ...] = (
 
 @dataclass(frozen=True)
 class Preset:
-    """A rule that publishers are known to use: its steps, and where it comes from in one line."""
+    """A rule that a publisher is known to use: its spec, what it means, and where that is told.
 
-    steps: tuple[Step, ...]
+    `assumed` is what the publisher does not say, if anything.
+    """
+
+    spec: str
     meaning: str
+    publisher: str
+    year: int
+    source: str
+    assumed: str = ""
 
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "flowkit": Preset(
-            (Suppress(15),), "FlowKit publishes only the counts of more than 15 people"
-        ),
-        "mds": Preset(
-            (Suppress(9),), "The Mobility Data Specification redacts counts of fewer than 10"
-        ),
-        "opensafely": Preset(
-            (Suppress(7), Round(5)),
-            "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
-        ),
-        "stats-nz": Preset(
-            (RandomRound(3),),
-            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
-        ),
-    }
-)
+def _presets() -> dict[str, Preset]:
+    source = files(__package__) / "presets.toml"
+    told = tomllib.loads(source.read_text(encoding="utf-8"))
+    return {name: Preset(**one) for name, one in told.items()}
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(_presets())
+"""The rules of presets.toml by name."""
 
 
 def _of_step(kind: type[Step]) -> Kind:
@@ -102,7 +101,11 @@ MECHANISMS = Catalogue(
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
         **{kind.name: _of_step(kind) for kind in STEPS},
         **{
-            name: Kind(lambda preset=preset: preset.steps, example=name, summary=preset.meaning)
+            name: Kind(
+                lambda preset=preset: Mechanism.parse(preset.spec).steps,
+                example=name,
+                summary=preset.meaning,
+            )
             for name, preset in PRESETS.items()
         },
     },
