@@ -12,37 +12,39 @@ An acceptance also needs the strongest attack known (so that a mechanism of a us
 nobody knows, is never accepted), no failed task, all controls, and targets that
 were drawn at random: people named by hand do not represent others. A rejection needs no sample: a
 protection that fails some people fails. The ceiling of the game and the guarantee of the mechanism
-are no attacks: they decide nothing, but are reported. Nor does what is left to publish decide: what
-keeps less than the floors of the policy is safe, but useless, and its verdict says so.
+are no attacks: they decide nothing, but are reported, and so are attacks for study only. Nor does
+what is left to publish decide: what keeps less than the floors of the policy is safe, but useless,
+and its verdict says so.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
+from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import (
     CEILING,
-    CONTROL,
     EXCESS,
-    FAULTS,
     GUARANTEE,
-    LAW_CONTROL,
     METRICS,
-    NOT_ATTACKS,
     RATES,
     SHARED_AUC,
     STRONGEST,
+    STUDY_ONLY,
     UTILITY,
+    is_judged,
 )
 from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
 
@@ -55,38 +57,12 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
-    from whosthere.game.together import Together
     from whosthere.privacy.scheme import TableScheme
 
-_WHY_UNTRUSTED = {
-    CONTROL: "an attack found a signal where there is none",
-    LAW_CONTROL: "published values do not follow the law of their mechanism",
-    FAULTS: "test releases are not what they claim to be",
-    EXCESS: "an attack did better than the best possible one",
-}
-_NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
-_NO_ATTACK = "No attack was measured in this setting."
-_FAILED = "Some tasks of this setting failed, so some people were not attacked."
-_WEAK = (
-    f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
-    "weak attacks."
+_SENTENCES = tomllib.loads(
+    (files("whosthere.auditing") / "sentences.toml").read_text(encoding="utf-8")
 )
-_OWN = (
-    "The mechanism is a function of your own, whose law is not known. It is never accepted: only "
-    f"attacks weaker than {STRONGEST} can be tried, no ceiling is known, and published values "
-    "cannot be checked against their law."
-)
-_NO_SAMPLE = (
-    "The targets were named by hand. They do not represent other people, so nothing can be "
-    "accepted. Let targets be drawn at random."
-)
-_FAILS_THEM = (
-    "The targets were named by hand: this is about them, and other people may be harder or easier "
-    "to find. A protection that fails them is rejected all the same."
-)
-_KNOWN_TODAY = (
-    "So this is accepted by the attacks known today, not because no attack could ever do better."
-)
+_SAID = {name: said.format(strongest=STRONGEST) for name, said in _SENTENCES.items()}
 
 
 class Judged(NamedTuple):
@@ -134,8 +110,8 @@ def judge_scores(
         knows={str(one): one.knowledge.words for one in plan.settings},
         protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
-        together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
+        own_groups=plan.game != TARGET_GAME,
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
@@ -151,22 +127,22 @@ def judge(
     knows: Mapping[str, str] | None = None,
     protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
-    together: Together | None = None,
     without_law: Collection[str] = (),
+    own_groups: bool = False,
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
     Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
     were none). Settings are `incomplete` if some of their tasks failed; these are not accepted, and
-    neither are those `without_law`, whose mechanism is a function of a user's own. If
+    neither are those `without_law`, whose mechanism is a function of a user's own, or any if groups
+    are not drawn uniformly. If
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
-    untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
+    untrusted = _SAID["no_control"] if trusted is None else _failed_controls(findings)
     sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
-    sharing = () if together is None else together.in_words()
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = tuple(finding for finding in findings if finding.setting == setting)
@@ -175,6 +151,7 @@ def judge(
             by_hand=by_hand,
             incomplete=setting in incomplete,
             without_law=setting in without_law,
+            own_groups=own_groups,
             look=look,
         )
         decision, said = case.judged(policy) if trusted else _undecided(untrusted)
@@ -192,7 +169,7 @@ def judge(
                 decision,
                 tuple(said),
                 (reasons.guaranteed(case.line(GUARANTEE), None if by_hand else who),),
-                (*meaning, *sharing),
+                tuple(meaning),
                 case.strongest,
                 left=case.left,
                 useless=bool(useless),
@@ -256,14 +233,13 @@ class _Case:
     by_hand: bool
     incomplete: bool
     without_law: bool
+    own_groups: bool
     look: Look
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What real attacks reached."""
-        return tuple(
-            one for one in self.everything if one.holds is None and one.attack not in NOT_ATTACKS
-        )
+        return tuple(one for one in self.everything if one.holds is None and is_judged(one.attack))
 
     @cached_property
     def attacks(self) -> tuple[str, ...]:
@@ -299,35 +275,51 @@ class _Case:
                 "On the releases that all attacks scored, the mean AUC is "
                 f"{reasons.each_auc(self._compared)}."
             )
-        said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
+        said += [*self._above_ceiling(), *self._for_studies(), *reasons.looks_before(self.look)]
         if self.without_law:
             # What decides comes first.
-            said = [*said, _OWN] if decision == "reject" else [_OWN, *said]
+            said = (
+                [*said, _SAID["own_mechanism"]]
+                if decision == "reject"
+                else [_SAID["own_mechanism"], *said]
+            )
         if self.by_hand and decision == "reject":
-            said.append(_FAILS_THEM)
+            said.append(_SAID["fails_them"])
         elif self.by_hand:
-            said = [_NO_SAMPLE, *said]
+            said = [_SAID["no_sample"], *said]
         return decision, said
+
+    def _for_studies(self) -> list[str]:
+        """Name the attacks that nothing is judged by."""
+        names = (one.attack.removesuffix(STUDY_ONLY) for one in self.everything
+                 if one.attack.endswith(STUDY_ONLY))  # fmt: skip
+        return [f"{one} has what no attacker has. It is shown for study only, and decides nothing."
+                for one in dict.fromkeys(names)]  # fmt: skip
 
     def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:
         ceiling = self._ceiling(policy)
         if not self.attacks:
-            return _undecided(_NO_ATTACK, *ceiling)
+            return _undecided(_SAID["no_attack"], *ceiling)
         broken = [limit for limit in policy.limits if self._above(limit)]
         if broken:
-            return "reject", [self._broken(limit) for limit in broken]
+            worst = {limit: max(self._above(limit), key=low_of) for limit in broken}
+            return "reject", [
+                reasons.broken(one, limit, is_strongest=one.attack == self.strongest)
+                for limit, one in worst.items()
+            ]
         unsure = [limit for limit in policy.limits if not self._keeps(limit)]
         if unsure:
             return _undecided(*map(self._unsure, unsure), *ceiling)
         kept = ["No attack exceeds a limit."]
         kept += [reasons.kept(self.on(limit.metric), limit) for limit in policy.limits]
         kept += ceiling
-        held_back = [] if STRONGEST in self.attacks or self.without_law else [_WEAK]
+        held_back = [] if STRONGEST in self.attacks or self.without_law else [_SAID["weak"]]
         if self.incomplete and not self.by_hand:
-            held_back = held_back or [_FAILED]
+            held_back = held_back or [_SAID["failed"]]
+        held_back = [_SAID["own_groups"]] if self.own_groups else held_back
         if held_back or self.by_hand or self.without_law:
             return _undecided(*held_back, *kept)
-        return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept
+        return "accept", [*kept, _SAID["known_today"]] if self._ceiling_breaks(policy) else kept
 
     def _above(self, limit: Limit) -> list[Finding]:
         """Return what is surely above a limit."""
@@ -337,10 +329,6 @@ class _Case:
         found = self.on(limit.metric)
         measured = {finding.attack for finding in found}
         return measured == set(self.attacks) and all(_surely_within(one, limit) for one in found)
-
-    def _broken(self, limit: Limit) -> str:
-        worst = max(self._above(limit), key=low_of)
-        return reasons.broken(worst, limit, is_strongest=worst.attack == self.strongest)
 
     def _unsure(self, limit: Limit) -> str:
         found = self.on(limit.metric)
@@ -407,5 +395,5 @@ def _surely_within(finding: Finding, limit: Limit) -> bool:
 
 def _failed_controls(findings: Iterable[Finding]) -> str:
     failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
-    why = "; ".join(_WHY_UNTRUSTED[metric] for metric in failed)
+    why = "; ".join(_SAID[metric] for metric in failed)
     return f"A control failed{f': {why}' if why else ''}. No number of this audit can be trusted."

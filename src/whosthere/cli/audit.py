@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -14,7 +14,6 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     SOMETHING_FAILED,
-    chosen_workers,
     known_failure,
     takes,
 )
@@ -22,9 +21,12 @@ from whosthere.cli.screen import show_audit
 from whosthere.display import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.prospects import Prospects
     from whosthere.auditing.run import PreparedAudit
+    from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
     from whosthere.inference.looks import Look
 
@@ -40,7 +42,6 @@ _FAILS_ON = {
 def audit(
     traces: list[Path],
     *,
-    group_size: list[int] | None = None,
     plan: Path | None = None,
     policy: Path | None = None,
     fail_on: str | None = None,
@@ -66,23 +67,28 @@ def audit(
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`, or
     `whosthere audit records/ -m 1000 -M 'suppress(k=1)' --fail-on reject --out run`
     """
+    from whosthere.auditing.estimate import SECONDS_TO_TRY
     from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.records import traces_file, what_was_read
     from whosthere.auditing.run import prepare_audit
+    from whosthere.auditing.work import chosen_workers
     from whosthere.reporting.report import REPORT, audit_report
 
     fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     talk = not json
-    with ExitStack() as stack:
-        path, read = stack.enter_context(traces_file(traces, out, console.err))
-        if read is not None and talk:
-            console.say(*what_was_read(read))
+    with traces_of(traces, out, talk=talk) as (path, read):
         with console.trying("Checking the plan, and trying each attack to estimate the time ..."):
             prepared = prepare_audit(
-                path, options, out, extend=extend, estimate=talk, keep_traces=read is not None
+                path,
+                options,
+                out,
+                extend=extend,
+                keep_traces=read is not None,
+                # What is compiled for a try need not be compiled by each worker.
+                estimate=talk or workers != 1,
+                seconds_to_try=SECONDS_TO_TRY if talk else 0,
             )
         if talk:
             if dry_run or details:
@@ -98,7 +104,7 @@ def audit(
         with console.progress() as move:
             result = prepared.run(
                 policy=judged_by,
-                workers=chosen_workers(workers, cluster),
+                workers=chosen_workers(cluster or workers),
                 what_if=what_if,
                 on_progress=move,
                 on_failure=lambda task, why: console.complain(
@@ -122,6 +128,19 @@ def audit(
         raise typer.Exit(SOMETHING_FAILED)
     if any(verdict.decision in fails for verdict in result.verdicts):
         raise typer.Exit(NOT_GOOD_ENOUGH)
+
+
+@contextmanager
+def traces_of(
+    given: list[Path], out: Path | None, *, talk: bool
+) -> Iterator[tuple[Path, Traces | None]]:
+    """Give the file of traces, and the traces if they were read from records; say so."""
+    from whosthere.auditing.records import traces_file, what_was_read
+
+    with traces_file(given, out, console.err) as (path, read):
+        if read is not None and talk:
+            console.say(*what_was_read(read))
+        yield path, read
 
 
 def _show_plan(plan: Plan) -> None:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from whosthere.inference import exposed, metrics
-from whosthere.inference.control import (
-    above_ceiling,
-    control_auc,
-    impossible_values,
-    law_control,
-)
+from whosthere.inference import control, exposed, metrics
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.scores import (
@@ -31,11 +25,12 @@ from whosthere.inference.vocabulary import (
     EXCESS,
     FAULTS,
     LAW_CONTROL,
-    NOT_ATTACKS,
     OF_UTILITY,
     RATES,
     SHARED_AUC,
+    STUDY_ONLY,
     UTILITY,
+    is_judged,
 )
 from whosthere.kernels.threads import one_thread
 from whosthere.seeds import generator
@@ -66,7 +61,11 @@ def measure(
     """
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
-    uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
+    uneven = {
+        setting
+        for (setting, attack), rows in parts.items()
+        if rows.height > shared_parts[setting, attack].height and not attack.endswith(STUDY_ONLY)
+    }
     control_parts = _by_setting_and_attack(controls)
     # Of a mechanism without a law, no ceiling is known: its rows only hold checks and utility.
     ceilings = {
@@ -74,11 +73,13 @@ def measure(
         for (setting, name), rows in parts.items()
         if name == CEILING and not rows["score"].null_count()
     }
-    # Each attack has a control and is compared with the ceiling, which has that of the law.
-    n_controls = n_controls or len(control_parts) + sum(place[0] in ceilings for place in parts)
+    # Each attack has a control and is compared with the ceiling, which has that of the law. Who
+    # knows more than the ceiling is taken to know may exceed it.
+    compared = [one for one in parts if one[0] in ceilings and not one[1].endswith(STUDY_ONLY)]
+    n_controls = n_controls or len(control_parts) + len(compared)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
-        here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
+        here = sum(one == setting and is_judged(name) for one, name in parts)
         n_judged = max((n_attacks or here) * n_limits, 1)
         measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
         if attack == CEILING:
@@ -95,7 +96,7 @@ def measure(
             found.append(shared.finding(SHARED_AUC, shared.mean(shared.aucs)))
         if (setting, attack) in control_parts:
             found.append(_control(rows, control_parts[setting, attack], n_controls))
-        if setting in ceilings and attack != CEILING:
+        if (setting, attack) in compared and attack != CEILING:
             found.append(_excess(measured, ceilings[setting], n_controls))
     return found
 
@@ -135,7 +136,7 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     """Compare releases with a stand-in to those without the target, of one attack and setting."""
     rows = pl.concat([controls, tests.filter(~pl.col("label"))])
     scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
-    estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
+    estimate = control.control_auc(scores, stand_in, targets, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
@@ -151,7 +152,7 @@ def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Find
     )
     attack, optimum = (both[name, f"{name}_right"].to_numpy() for name in ("score", "best"))
     rng = generator(measured.seed, "ties", str(rows["setting"][0]), str(rows["attack"][0]))
-    estimate = above_ceiling(attack, optimum, rng, n_controls=n_controls)
+    estimate = control.above_ceiling(attack, optimum, rng, n_controls=n_controls)
     note = f"lower bound at 99 % for all {n_controls} controls together"
     return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
@@ -166,8 +167,8 @@ def _checked(
     laws, impossible = rows["law"].drop_nulls().to_list(), 0
     if laws:
         sums = np.sum(laws, axis=0)
-        impossible = int(impossible_values(sums) > 0)
-        yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+        impossible = int(control.impossible_values(sums) > 0)
+        yield ceiling.finding(LAW_CONTROL, control.law_control(sums, n_controls=n_controls))
     elif not rows["score"].null_count():
         return
     # Each attack has a row of its own for a control release.
@@ -281,19 +282,14 @@ class _Measured:
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
-        n_in = int(self.labels.sum())
+        n_in, measured = int(self.labels.sum()), asdict(estimate)
         return Finding(
             self.rows["setting"][0],
             self.rows["attack"][0],
             metric,
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            self.rows["target"].n_unique(),
-            n_in,
-            self.labels.size - n_in,
-            estimate.note,
-            estimate.standard_error,
-            estimate.low_to_decide,
-            estimate.high_to_decide,
+            measured.pop("value"),
+            n_targets=self.rows["target"].n_unique(),
+            n_in=n_in,
+            n_out=self.labels.size - n_in,
+            **measured,
         )

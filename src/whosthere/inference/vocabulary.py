@@ -22,6 +22,8 @@ GUARANTEE = "guarantee"
 UTILITY = "utility"
 """Takes the place of an attack in findings about what is left to publish."""
 NOT_ATTACKS = frozenset({CEILING, GUARANTEE, UTILITY})
+STUDY_ONLY = " (study only)"
+"""Ends the name of an attack that has what no attacker has: nothing is judged by it."""
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
 LAW_CONTROL = "law_control"
@@ -46,7 +48,7 @@ OF_UTILITY = ("visits_kept", "cells_kept", "relative_error", "pattern_correlatio
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is called in sentences and headings, and what it means.
+    """What a metric is called in sentences, and in the heads of columns, and what it means.
 
     A policy may limit it only if larger values always mean more harm, and set a floor for it only
     if larger values always mean that more is left to publish.
@@ -54,15 +56,26 @@ class Metric:
 
     words: str
     explanation: str
+    head: str = ""
     largest: float = 1.0
     can_be_limited: bool = False
     can_have_floor: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.words)
 
 
 _TEXTS = tomllib.loads((files(__package__) / "vocabulary.toml").read_text(encoding="utf-8"))
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {name: Metric(**about) for name, about in _TEXTS["metrics"].items()}
 )
+UTILITY_WORDS: Mapping[str, str] = MappingProxyType(_TEXTS["of_release"])
+"""The measures of `whosthere.privacy.utility.Utility` in words."""
+
+
+def is_judged(name: str) -> bool:
+    """Tell whether a setting is judged by an attack: whether it is one, and not for study only."""
+    return name not in NOT_ATTACKS and not name.endswith(STUDY_ONLY)
 
 
 def glossary(names: Iterable[str]) -> list[tuple[str, str]]:

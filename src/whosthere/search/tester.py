@@ -255,13 +255,13 @@ class Tester:
         self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
     ) -> tuple[Verdict, tuple[Finding, ...]]:
         findings, _, [verdict] = judge_scores(
-            replace(plan, together=self.terms.together),
+            plan,
             tests,
             controls,
             self.policy,
             guaranteed(plan, self.terms.tested),
             look=self.look,
-            n_attacks=len(self.terms.attacks),
+            n_attacks=sum(not one.is_study_only for one in self.terms.attacks),
             n_controls=self.terms.most_controls,
         )
         return verdict, findings

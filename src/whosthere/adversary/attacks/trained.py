@@ -10,7 +10,14 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, Decision, ExactL1, classifier
+from whosthere.adversary.classifiers import (
+    CLASSIFIERS,
+    L1,
+    Classifier,
+    Decision,
+    Model,
+    classifier,
+)
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.groups import Features
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -39,7 +46,7 @@ class TrainedAttack(Attack):
     sampling
         Whether the groups to learn from are drawn in pairs or independently.
     classifier
-        What learns; a name such as ``"l1-paper"`` will do.
+        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
     groups
         Labelled aggregates to learn from, half of them with the target.
     validation_groups
@@ -51,8 +58,8 @@ class TrainedAttack(Attack):
         "how the groups to learn from are drawn: in pairs, or independently",
         default="paired",
     )
-    classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+    classifier: Classifier | Model | str = specs.parameter(
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
     validation_groups: int = specs.parameter(
@@ -66,13 +73,16 @@ class TrainedAttack(Attack):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
     def train(
-        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
     ) -> Trained:
         """Learn from groups of a reference, and tune the threshold on further ones."""
         sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
-        decision = self.classifier.fit(features.matrix(lessons.counts), lessons.labels)
+        # Not from what is drawn for groups, which are the same for every classifier.
+        own = int(rng.spawn(1)[0].integers(2**32))
+        learner = classifier(self.classifier)
+        decision = learner.fit(features.matrix(lessons.counts), lessons.labels, own)
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
@@ -164,7 +174,7 @@ def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> 
 
 
 def sampler_over(
-    reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
 ) -> GroupSampler:
     """Make groups out of reference traces and the target, contributions bounded as published.
 
