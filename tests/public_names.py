@@ -216,6 +216,19 @@ def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:
     return [*known, *(rule.of(trace, 24, rng) for rule in rules)]
 
 
+def study(traces: wt.Traces, model: wt.attacks.Model) -> float:
+    """An audit's rounds one by one, with groups and a model of one's own."""
+
+    def some(rng: np.random.Generator, people: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+        return rng.permutation(people)[:n]
+
+    mine, best = wt.attacks.KnockKnock(classifier=model), -1e9
+    for one in wt.rounds(traces, group_size=40, attacks=mine, groups=some):
+        drawn: wt.results.Round = one
+        best = max(best, drawn.score(mine).score, drawn.ceiling or 0.0)
+    return best + wt.publish(traces, "raw", group=[1, 2], seed=1).release.group_size
+
+
 def audit(traces: wt.Traces) -> wt.results.AuditResult:
     """Audits, and all that their results hold."""
     block = wt.Block("suppress(k=1)", 500, knowledge=wt.knowledge.Share(0.5), attacks=Sum())

@@ -21,6 +21,7 @@ from .front import (
     recommend,
     report,
     reproduce,
+    rounds,
 )
 from .privacy.release import Release
 from .privacy.tables import TableReader
@@ -56,6 +57,7 @@ __all__ = [
     "report",
     "reproduce",
     "results",
+    "rounds",
     "simulate",
     "utility",
 ]

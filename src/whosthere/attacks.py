@@ -27,6 +27,7 @@ from whosthere.adversary.classifiers import (
     L1 as L1,
     L1Paper as L1Paper,
     Mlp as Mlp,
+    Model as Model,
 )
 from whosthere.privacy.facts import Facts as Facts
 from whosthere.specs import (

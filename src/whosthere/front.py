@@ -25,12 +25,15 @@ from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
+from whosthere.errors import InputError
+from whosthere.game.study import Round, rounds_of
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -51,6 +54,8 @@ from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
 
     from whosthere.adversary.attacks import PastRelease
     from whosthere.paper.outcome import StudyResult
@@ -117,6 +122,8 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    groups
+        How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
         A plan file, or options, that all other arguments override.
     out
@@ -323,6 +330,7 @@ def publish(
     mechanism: Mechanism | str,
     *,
     group_size: int | None = None,
+    group: ArrayLike | None = None,
     seed: int | None = None,
     audit: Reported | None = None,
 ) -> Publication:
@@ -336,6 +344,9 @@ def publish(
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
     group_size
         How many people to choose at random, at least 2; all of them by default.
+    group
+        Whom to publish instead, at least 2: different rows of the traces. No audit is about one
+        group that was chosen by hand, so it cannot be given with `audit`.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     audit
@@ -344,19 +355,28 @@ def publish(
         accepted. Without it, and without a seed, there is a warning. A folder is judged
         again from its scores.
     """
-    everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
+    everybody = _loaded(traces)
     chosen = Mechanism.parse(mechanism)
-    publishing.refuse_one_person(everybody, group_size)
+    publishing.refuse_one_person(everybody, group_size if group is None else np.size(group))
     audited = None
+    if audit is not None and group is not None:
+        problem = "an audit is about groups drawn at random, and this one is given (`group`)"
+        raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with _as_file(traces) as (path, _):
             found = audit if isinstance(audit, AuditResult) else judged_again(audit)
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
-        everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
+        everybody,
+        mechanism=chosen,
+        group_size=group_size,
+        group=group,
+        seed=seed,
+        audited=audited,
     )
     if audit is None and seed is None:
-        warnings.warn(not_audited(group_size, everybody), NotAuditedWarning, stacklevel=2)
+        size = made.release.group_size
+        warnings.warn(not_audited(size, everybody), NotAuditedWarning, stacklevel=2)
     return made
 
 
@@ -394,10 +414,38 @@ def attack(
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
-    auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
-    known = _known(target, published)
-    view = View(published.facts, known, auxiliary)
+    real, known = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, known, tuple(past), published)
+    view = View(published.facts, _known(target, published), auxiliary)
     return chosen.fit_tables([view], seed=seed).score(published)
+
+
+@_takes(AuditChoices)
+def rounds(
+    traces: TracesLike,
+    *,
+    plan: AuditOptions | AnyPath | None = None,
+    control: bool = False,
+    **chosen: Unpack[AuditChoices],
+) -> Iterator[Round]:
+    """Return the rounds of an audit one by one, for studies.
+
+    The same words as for `audit` give the very releases that it scores.
+
+    Parameters
+    ----------
+    control
+        Whether to return the control rounds instead of the test rounds.
+    traces, mechanisms, group_size, attacks, knowledge, groups, plan
+        As for `audit`.
+    scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
+        As for `audit`.
+    past_releases, test_from, seed
+        As for `audit`.
+    """
+    options = chosen_options(plan, chosen)
+    everybody = _loaded(traces)
+    return rounds_of(everybody, make_plan(options, everybody), control=control)
 
 
 def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
@@ -408,8 +456,8 @@ def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
     return KnownVisits(np.asarray(target))
 
 
-def _loaded(traces: TracesLike | None) -> Traces | None:
-    return traces if traces is None or isinstance(traces, Traces) else Traces.load(traces)
+def _loaded(traces: TracesLike) -> Traces:
+    return traces if isinstance(traces, Traces) else Traces.load(traces)
 
 
 @contextmanager

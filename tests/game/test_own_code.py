@@ -166,6 +166,11 @@ def test_nothing_else_is(fingerprint, before, after):
     assert fingerprint(before, after) == fingerprint() is not None
 
 
+def test_that_it_was_sent_to_a_worker_is_not_noticed(fingerprint):
+    copied = "[__import__('copy').copy(mine.Mine()), mine.Mine()][1]"
+    assert fingerprint(value=copied) == fingerprint()
+
+
 def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
     value = "__import__('whosthere').mechanisms.Mechanism((mine.Milder(1),))"
     assert fingerprint(value=value) is not None

@@ -89,7 +89,7 @@ def _try(rounds: Rounds) -> float:
     last = time.process_time()
     seconds += (last - made) * max(rounds_by.values())
     for player in players:
-        player.answers(drawn.publication.releases)
+        player.answers(drawn)
         now = time.process_time()
         seconds += (now - last) * rounds_by[player.contest.attack]
         last = now

@@ -196,7 +196,7 @@ class Plan:
             "first_epoch": self.first_epoch,
             "seed": self.seed,
             **({"releases_of": special} if special else {}),
-            **({} if self.game == TARGET_GAME else {"game": self.game.name}),
+            **({} if self.game == TARGET_GAME else {"game": str(self.game)}),
         }
 
     def about_json(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from whosthere import specs
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
+from whosthere.inference.vocabulary import STUDY_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,9 +51,13 @@ class Auxiliary:
         Releases with known membership.
     example
         A release that was made like the attacked ones; it may be one of them.
-    example_in
-        Another one that holds the target. No attacker has it: it is for studies of what it would
-        be worth.
+    example_in, others, everybody, older
+        What no attacker has: these are for studies of what it would be worth. An attack that uses
+        one of them is marked, and no setting is judged by it. `example_in` is an example that holds
+        the target. `others` are the other m - 1 people of the attacked release, with those of their
+        visits that were counted. `everybody` are all who may be in it besides the target. `older`
+        is a release of the same people as the attacked one, of the time before it; of the same time
+        once more if the audit has no `test_from`.
     """
 
     reference: Traces | None = None
@@ -60,6 +65,9 @@ class Auxiliary:
     past: Sequence[PastRelease] = ()
     example: Release | None = None
     example_in: Release | None = None
+    others: Traces | None = None
+    everybody: Traces | None = None
+    older: Release | None = None
 
     def has(self, part: str) -> bool:
         """Tell whether a part, named as the fields are, is there."""
@@ -186,6 +194,11 @@ class Attack(ABC):
         return frozenset()
 
     @property
+    def is_study_only(self) -> bool:
+        """Whether it uses what no attacker has, so that nothing is judged by it."""
+        return bool(self.uses & FOR_STUDIES)
+
+    @property
     def needs_law(self) -> bool:
         """Whether it computes with the chances of published counts, given the true ones."""
         return False
@@ -205,7 +218,8 @@ class Attack(ABC):
         from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
 
         if not isinstance(given, Attack):
-            return cast("Attack", ATTACKS.parse(given))
+            text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
+            return cast("Attack", ATTACKS.parse(text))
         given._refuse_unknown_parts()
         return given
 
@@ -219,8 +233,11 @@ class Attack(ABC):
             raise InputError(f"{self.name} uses {part!r}, which no attacker has", fix=fix)
 
     def __str__(self) -> str:
-        """Write the attack as its canonical spec, with defaults left out."""
-        return specs.write(self)
+        """Write the attack as its canonical spec, with defaults left out, and a mark if it has one.
+
+        Results know an attack by this text alone.
+        """
+        return specs.write(self) + (STUDY_ONLY if self.is_study_only else "")
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
@@ -313,8 +330,15 @@ WORDS = {
     "past": "past releases with known membership",
     "example": "a release like those that it attacks",
     "example_in": "a release that is known to hold the target",
+    "others": "traces of the other people of the release",
+    "everybody": "traces of everybody who may be in the release",
+    "older": "an older release of the same people",
 }
 """What each part of `Auxiliary` is called in a sentence."""
+FOR_STUDIES = frozenset({"example_in", "others", "everybody", "older"})
+"""The parts of `Auxiliary` that no attacker has."""
+OF_ONE_RELEASE = frozenset({"others", "older"})
+"""The parts that belong to the attacked release: who uses them is fitted to each release anew."""
 
 
 def check_same_facts(release: Release, facts: Facts) -> None:

@@ -16,10 +16,10 @@ from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
-from whosthere.seeds import generator
+from whosthere.seeds import derived_seed, generator
 from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class KnockKnockPastGroups(Attack):
         Share of the past releases, of either kind, that only tune the threshold.
     """
 
-    classifier: Classifier = specs.parameter(
+    classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
@@ -171,7 +171,8 @@ class KnockKnockPastGroups(Attack):
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
         lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
-        decision = self.classifier.fit(lessons, labels[~trial])
+        own = derived_seed(seed, self.name, "classifier") % 2**32
+        decision = classifier(self.classifier).fit(lessons, labels[~trial], own)
         tried = symbols[trial][:, features.cells(decision.cells)]
         trained = Trained.tuned(decision, features, tried, labels[trial])
         return rule_first(facts, knowledge, trained)
