@@ -199,7 +199,7 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         print(answer.posterior(prior=0.5))
     kind: wt.attacks.Value = wt.attacks.WHOLE
     print(kind.words)
-    return wt.attack(release, traces.trace(0).tolist(), wt.attacks.Attack.parse("knock-knock"))
+    return wt.attack(release, traces.trace(0), wt.attacks.Attack.parse("knock-knock"))
 
 
 def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:

@@ -94,11 +94,15 @@ def test_what_is_no_seed_is_refused_everywhere(traces, tmp_path, seed):
 
 @pytest.mark.parametrize("name", ["targets", "releases", "control_releases", "reference_size"])
 @pytest.mark.parametrize("value", [2.0, "2", True, np.array([2])], ids=repr)
-def test_what_is_no_whole_number_is_refused(name, value):
+def test_what_is_no_whole_number_is_refused(traces, name, value):
     with pytest.raises(wt.InputError, match=f"`{name}` must be a whole number"):
         AuditOptions(**{name: value})
     with pytest.raises(wt.InputError, match="`releases_of` likelihood-ratio must be"):
         AuditOptions(releases_of={"likelihood-ratio": value})
+    with pytest.raises(wt.InputError, match="the number of epochs must be a whole number"):
+        wt.Epochs(datetime(2024, 1, 1, tzinfo=UTC), timedelta(hours=1), value)
     if not isinstance(value, np.ndarray):
         with pytest.raises(wt.InputError, match="the group size must be a whole number"):
             Block(group_size=value)
+        with pytest.raises(wt.InputError, match="the group size must be a whole number"):
+            wt.publish(traces, "raw", group_size=value)

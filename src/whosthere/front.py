@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from whosthere.adversary.attacks import PastRelease
+    from whosthere.arrays import Ints32
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -386,7 +387,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Known | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -410,14 +411,13 @@ def attack(
     seed
         The same seed gives the same answer.
     """
-    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
-    real, known = (None if one is None else _loaded(one) for one in (reference, friends))
-    auxiliary = Auxiliary(real, known, tuple(past), published)
+    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, befriended, tuple(past), published)
     view = View(published.facts, _known(target, published), auxiliary)
-    return chosen.fit_tables([view], seed=seed).score(published)
+    return chosen.fit_tables([view], seed=check_seed(seed)).score(published)
 
 
 @_takes(AuditChoices)
@@ -448,7 +448,7 @@ def rounds(
     return rounds_of(everybody, make_plan(options, everybody), control=control)
 
 
-def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
     if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):

@@ -48,7 +48,7 @@ def test_what_was_written_is_read(result):
 
 
 def test_a_folder_of_audits_names_one_of_them(result):
-    fix = "Name one of the 1 audits in it, such as .*run"
+    fix = "Name one of the audits in it, such as .*run"
     with pytest.raises(FileError, match=f"is not the folder of an audit. {fix}"):
         wt.load(result.folder.parent)
 

@@ -56,7 +56,7 @@ def load(folder: str | os.PathLike[str]) -> AuditResult:
         within = [*path.glob("*/manifest.json"), *path.glob("trials/*/manifest.json")]
         fix = "Name a folder that `whosthere audit --out` wrote"
         if within:
-            fix = f"Name one of the {len(within)} audits in it, such as {min(within).parent}"
+            fix = f"Name one of the audits in it, such as {min(within).parent}"
         raise FileError("is not the folder of an audit", where=path, fix=fix)
     if not is_finished(path):
         fix = "Repeat the command that began it, which resumes the audit"

@@ -103,7 +103,7 @@ class Block:
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
     """Return one value or several as a tuple; a text is one value."""
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, str) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) == 0:
         return (given,)
     return tuple(given)
 

@@ -184,7 +184,7 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
 
     `publish` itself does not, as the smallest group of all is good for trials.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if m < 2:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
 
