@@ -44,7 +44,7 @@ BASES = {
         "NotApplicableError",
         "TableReader",
     ),
-    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
+    *("Answer", "OneOf", "Choices", "Correction", "TableReader"),
 }
 
 

@@ -5,9 +5,8 @@ from .auditing.policy import Policy
 from .auditing.result import AuditResult
 from .data.cities import simulate
 from .data.epochs import Epochs
-from .data.reading.columns import Columns
 from .data.reading.queries import Query
-from .data.reading.read import Filters, read_records
+from .data.reading.read import read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError
@@ -21,9 +20,7 @@ __all__ = [
     "AuditOptions",
     "AuditResult",
     "Block",
-    "Columns",
     "Epochs",
-    "Filters",
     "InputError",
     "Mechanism",
     "Policy",

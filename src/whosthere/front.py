@@ -52,13 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
 
-    AnyPath: TypeAlias = "str | os.PathLike[str]"
     Reported: TypeAlias = "AuditResult | AnyPath"
     TracesLike: TypeAlias = "Traces | AnyPath"
+    RecordsLike: TypeAlias = "TracesLike | Frame"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
@@ -89,7 +90,7 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 
 @_takes(AuditChoices)
 def audit(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     group_size: int | Sequence[int] | None = None,
     plan: AuditOptions | AnyPath | None = None,
@@ -106,8 +107,8 @@ def audit(
     ----------
     traces
         Everybody who may be published: a file from `whosthere ingest`, traces in memory, or
-        records about which nothing has to be asked, as a file, a folder or a pattern such as
-        ``"records/*.csv"``. `out` then keeps their traces.
+        records about which nothing has to be asked, as a frame, a file, a folder or a pattern such
+        as ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
     group_size
@@ -416,7 +417,7 @@ def _loaded(traces: TracesLike | None) -> Traces | None:
 
 @contextmanager
 def _as_file(
-    traces: TracesLike, out: AnyPath | None = None
+    traces: RecordsLike, out: AnyPath | None = None
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 

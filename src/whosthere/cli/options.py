@@ -25,6 +25,7 @@ NOT_GOOD_ENOUGH = 3
 """Exit code of a command that was told to fail on a verdict, and met it."""
 _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
+_COMMANDS_OF = {"read_records": "`whosthere ingest`"}
 
 published = partial(typer.Option, rich_help_panel=PUBLISHED)
 """An option about what is published; the following are of other groups of the help."""
@@ -98,9 +99,9 @@ def with_options(message: str, context: typer.Context) -> str:
     names = {one.name: one.opts for one in context.command.params}
 
     def option(found: re.Match[str]) -> str:
-        name = re.sub(r"columns\.(\w+)", r"\1_column", found[1])
-        options = [names[one][0] for one in _OPTIONS_OF.get(name, (name,)) if one in names]
-        return " and ".join(options) or found[0]
+        asked = _OPTIONS_OF.get(found[1], (found[1],))
+        options = [names[one][0] for one in asked if one in names]
+        return " and ".join(options) or _COMMANDS_OF.get(found[1], found[0])
 
     return re.sub(r"`([\w.]+)`", option, message)
 

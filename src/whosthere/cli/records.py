@@ -26,11 +26,8 @@ from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
     from whosthere.data.ledger import Ledger
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.partition import Partition
     from whosthere.data.traces import Traces
 
 _PROBLEMS_FOUND = 2
@@ -110,10 +107,10 @@ def ingest(
     skip_bad_files: bool = reading(
         False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
     ),
-    epoch_length: str = reading("1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."),
+    epoch: str = reading("1h", help="Length of an epoch: 15min, 1h, 1d, ..."),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
-    at_clock_change: str = CLOCK_CHANGE,
+    clock_change: str = CLOCK_CHANGE,
     encoding: str | None = ENCODING,
     sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
     database: str | None = _database(
@@ -189,26 +186,18 @@ def ingest(
     Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
     --timezone America/Bogota --out traces.parquet`
     """
-    from whosthere.data.epochs import parse_length
-    from whosthere.data.files import refuse_existing
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.queries import Query
-    from whosthere.data.reading.read import Filters, read_records
-    from whosthere.data.reading.times import clock_change as known_change
+    from inspect import signature
 
-    _refuse_useless_options(
-        needing=(
-            ("--database", database, "--sql", sql),
-            ("--reach-km", reach_km, "--antennas", antennas),
-            ("--polygon-id", polygon_id, "--polygons", polygons),
-        ),
-        excluding=(
-            ("--out", out, "--check", check or None),
-            ("--encoding", encoding, "--sql", sql),
-            ("--user-from-path", user_from_path or None, "--sql", sql),
-            ("--user-column", user_column, "--user-from-path", user_from_path or None),
-        ),
-    )
+    from whosthere.data.files import refuse_existing
+    from whosthere.data.reading.queries import Query
+    from whosthere.data.reading.read import read_records
+    from whosthere.data.reading.ways import refuse_useless
+
+    # The command and the function have the same words.
+    shared = signature(read_records).parameters
+    words = {name: given for name, given in locals().items() if name in shared}
+    refuse_useless("without `sql`", sql is None, database=database)
+    refuse_useless("with `check`", check, out=out)
     if out is not None:
         inputs = (records, None if database is None else Path(database), friends, regions,
                   antennas, polygons)  # fmt: skip
@@ -220,42 +209,11 @@ def ingest(
     if (records is None) == (sql is None):
         given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
         raise InputError(f"{given} given", fix="Give one of them")
-    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
-    filters = Filters(
-        start=_moment(start, "--from"),
-        end=_moment(end, "--to"),
-        box_quantile=box_quantile,
-        min_visits=min_visits,
-        min_weekly_visits=min_weekly_visits,
-        mostly_inside=mostly_inside,
-    )
-    columns = Columns(
-        user=user_column,
-        time=time_column,
-        date=date_column,
-        lon=lon_column,
-        lat=lat_column,
-        region=region_column,
-    )
-    _refuse_useless_columns(columns, partition)
     skipped: list[InputError] | None = [] if check or skip_bad_files else None
     try:
         with progress(console.err) as move:
             traces = read_records(
-                records or Query(str(sql), database),
-                partition=partition,
-                epoch_length=parse_length(epoch_length),
-                timezone=timezone,
-                columns=columns,
-                filters=filters,
-                time_format=time_format,
-                at_clock_change=known_change(at_clock_change),
-                encoding=encoding,
-                drop_invalid=drop_invalid,
-                user_from_path=user_from_path,
-                skipped=skipped,
-                friends=friends,
-                progress=move,
+                records or Query(str(sql), database), **words, skipped=skipped, progress=move
             )
     except InputError as error:
         if not check:
@@ -279,90 +237,6 @@ def ingest(
 def _list_problems(problems: Iterable[str], context: typer.Context, *, json: bool) -> None:
     said = [with_options(problem, context) for problem in problems]
     console.result({"problems": said}, partial(console.say, *said, begin="Problem: "), json=json)
-
-
-def _refuse_useless_options(
-    needing: Iterable[tuple[str, object, str, object]],
-    excluding: Iterable[tuple[str, object, str, object]],
-) -> None:
-    """Refuse an option without another that it needs, or with one that it does not go with."""
-    for option, given, other, value in needing:
-        if given is not None and value is None:
-            fix = f"Give {other} too, or leave it out"
-            raise InputError(f"{option} does nothing without {other}", fix=fix)
-    for option, given, other, value in excluding:
-        if given is not None and value is not None:
-            raise InputError(f"{option} does nothing with {other}", fix="Leave it out")
-
-
-def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
-    useless = ("region",) if partition.uses_points else ("lon", "lat")
-    needed = "the records' points" if partition.uses_points else "the regions they name"
-    for role in useless:
-        if getattr(columns, role) is not None:
-            problem = f"--{role}-column does nothing here, where {needed} are used"
-            raise InputError(problem, fix="Leave it out")
-
-
-def _partition(  # noqa: PLR0917 - one for each option
-    regions: Path | None,
-    grid_km: float | None,
-    grid: str | None,
-    antennas: Path | None,
-    reach_km: float | None,
-    polygons: Path | None,
-    polygon_id: str | None,
-    h3: int | None,
-) -> Partition:
-    """Return the one partition that was asked for; by default the records name their regions."""
-    from whosthere import regions as ways
-
-    areas: dict[str, Partition] = {}
-    if grid_km is not None:
-        areas["--grid-km"] = ways.Grid(grid_km)
-    if grid is not None:
-        areas["--grid"] = ways.GridShape(*_shape(grid))
-    if polygons is not None:
-        areas["--polygons"] = ways.Polygons(polygons, polygon_id)
-    if h3 is not None:
-        areas["--h3"] = ways.H3Cells(h3)
-    given = [*([] if regions is None else ["--regions"]), *areas]
-    if regions is not None and antennas is not None:
-        given.append("--antennas")
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
-    if reach_km is not None and areas:
-        raise InputError(
-            "--reach-km does nothing where records name their antenna", fix="Leave it out"
-        )
-    area = next(iter(areas.values()), None)
-    if antennas is None:
-        return area or ways.RegionIds(None if regions is None else ways.read_regions(regions))
-    table = ways.read_regions(antennas)
-    if area is not None:
-        return ways.ThroughAntennas(table, area)
-    return ways.NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
-
-
-def _shape(text: str) -> tuple[int, int]:
-    rows, _, columns = text.lower().partition("x")
-    try:
-        return int(rows), int(columns)
-    except ValueError:
-        raise InputError(f"--grid {text!r} is not a shape", fix="Write it like 22x23") from None
-
-
-def _moment(text: str | None, option: str) -> datetime | None:
-    from datetime import datetime
-
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{option} {text!r} is not a time", fix="Write it like 2013-11-01 or 2013-11-01T08:00"
-        ) from None
 
 
 def _show(traces: Traces, out: Path | None, context: typer.Context) -> None:

@@ -153,12 +153,12 @@ def import_(
         help="One row per region and a column per epoch, named by its time; or a row per region "
         "and epoch. Detected from the names of the columns.",
     ),
-    epoch_length: str | None = reading(
-        None, "--epoch", help="Length of an epoch; default the smallest step between times."
+    epoch: str | None = reading(
+        None, help="Length of an epoch; default the smallest step between times."
     ),
     timezone: str | None = TIMEZONE,
     time_format: str | None = TIME_FORMAT,
-    at_clock_change: str = CLOCK_CHANGE,
+    clock_change: str = CLOCK_CHANGE,
     regions: Path | None = reading(
         None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
     ),
@@ -197,15 +197,14 @@ def import_(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from whosthere.data.epochs import parse_length
-    from whosthere.data.reading.columns import THOUSANDS, Columns
+    from whosthere.data.reading.columns import THOUSANDS
     from whosthere.data.reading.tables import read_regions
-    from whosthere.data.reading.times import clock_change as known_change
+    from whosthere.data.reading.times import clock_change_of
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
     refuse_release(out, force=force, inputs=(counts, regions))
-    at_change = known_change(at_clock_change)
+    at_change = clock_change_of(clock_change)
     if at_change == "drop":
         raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
     if thousands is not None and thousands not in THOUSANDS:
@@ -216,14 +215,15 @@ def import_(
             fix="Leave them out",
         )
     reader = TableReader(
-        columns=Columns(
-            region=region_column, time=time_column, date=date_column, count=count_column
-        ),
+        region_column=region_column,
+        time_column=time_column,
+        date_column=date_column,
+        count_column=count_column,
         wide=wide,
-        epoch_length=None if epoch_length is None else parse_length(epoch_length),
+        epoch=epoch,
         timezone=timezone,
         time_format=time_format,
-        at_clock_change=at_change,
+        clock_change=at_change,
         regions=None if regions is None else read_regions(regions),
         markers=tuple(markers or ()),
         zeros=tuple(zeros or ()),

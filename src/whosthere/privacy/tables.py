@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date as Date  # noqa: N812 - a field has that name
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.data.epochs import Epochs, from_micros, zone
+from whosthere.data.epochs import Epochs, from_micros, parse_length, zone
 from whosthere.data.reading.columns import Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
 from whosthere.data.reading.source import naming
@@ -57,15 +57,18 @@ class Imported:
 class TableReader:
     """How a table of counts is to be read."""
 
-    columns: Columns = field(default_factory=Columns)
-    """Names of the columns where they are unusual."""
+    region_column: str | None = None
+    """The name of the column, where it is unusual; so for the others."""
+    time_column: str | None = None
+    date_column: str | None = None
+    count_column: str | None = None
     wide: bool | None = None
     """Whether each epoch has a column of its own, not a row for each region and epoch.
 
     None to find out from the names of the columns.
     """
-    epoch_length: timedelta | None = None
-    """How long each epoch lasts; by default the smallest step between two times."""
+    epoch: str | timedelta | None = None
+    """How long each epoch lasts, such as ``"1h"``; by default the smallest step between times."""
     timezone: str | None = None
     """IANA name of the local zone, needed where times carry none.
 
@@ -73,7 +76,7 @@ class TableReader:
     """
     time_format: str | None = None
     """``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None to find out."""
-    at_clock_change: ClockChange = "refuse"
+    clock_change: ClockChange = "refuse"
     """What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused."""
     regions: Regions | None = None
     """All regions that were published; by default those that the table names."""
@@ -102,12 +105,18 @@ class TableReader:
 
         Counts and marks that the mechanism cannot have published are refused.
         """
+        columns = Columns(
+            region=self.region_column,
+            time=self.time_column,
+            date=self.date_column,
+            count=self.count_column,
+        )
         with naming(Path(path)):
             source = open_published(
                 path, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
             )
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = RowReader(self.columns, self.wide, form, self.date, self.regions).read(source)
+            rows = RowReader(columns, self.wide, form, self.date, self.regions).read(source)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             if self.timezone is not None:
                 zone(self.timezone)
@@ -176,7 +185,7 @@ class TableReader:
         reader = TimeReader(
             timezone=self.timezone,
             form=rows.form,
-            at_clock_change=self.at_clock_change,
+            clock_change=self.clock_change,
             any_age=self.time_format == UNIX,
         )
         moments = reader.read(table["time"])
@@ -184,7 +193,7 @@ class TableReader:
             # The hour that the clock shows twice has two rows: the first is the earlier.
             second = pl.int_range(pl.len()).over("region", "time") == 1
             early, late = (
-                replace(reader, at_clock_change=which).read(table["time"]).micros
+                replace(reader, clock_change=which).read(table["time"]).micros
                 for which in ("earlier", "later")
             )
             both = early.zip_with(table.select(second).to_series().not_(), late)
@@ -196,7 +205,7 @@ class TableReader:
                 raise RecordsError(
                     f"{table['time'][first]} {words} in {self.timezone}: the clocks were changed",
                     where=source.place(table["row"][first]),
-                    fix="Say how to read such hours (`at_clock_change`): earlier or later",
+                    fix="Say how to read such hours (`clock_change`): earlier or later",
                 )
         return moments.micros
 
@@ -243,12 +252,10 @@ class TableReader:
 
     def _epochs(self, micros: pl.Series, timezone: str, span: timedelta | None) -> Epochs:
         times = micros.unique().sort()
-        length = self.epoch_length or span
+        length = parse_length(self.epoch) if isinstance(self.epoch, str) else self.epoch or span
         if length is None:
             if len(times) < 2:
-                raise RecordsError(
-                    "has a single time", fix="Give the length of an epoch (`epoch_length`)"
-                )
+                raise RecordsError("has a single time", fix="Give the length of an epoch (`epoch`)")
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
             beyond = length % _A_DAY
             if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
@@ -261,8 +268,7 @@ class TableReader:
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch (`epoch_length`). Days of 23 or 25 hours cannot "
-                "be read",
+                fix="Give the length of an epoch (`epoch`). Days of 23 or 25 hours cannot be read",
             )
         return epochs
 
@@ -270,7 +276,7 @@ class TableReader:
 _FIXES = {
     "region": "Fill the region in, or say which column holds it",
     "time": "Use ISO 8601 text or Unix seconds, say how times are written (`time_format`), or "
-    "which column holds the time (`columns.time`)",
+    "which column holds the time (`time_column`)",
     "count": "Use whole numbers, or say what stands for a withheld count (`markers`) or for 0 "
     "(`zeros`)",
 }

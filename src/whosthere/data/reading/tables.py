@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from whosthere.data.frames import place_of
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
@@ -27,23 +27,23 @@ from whosthere.data.regions import Regions
 from whosthere.errors import EmptyError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.traces import Traces
 
 COLUMNS = ("user", "friend")
 _NOBODY = -1
 
 
-def read_regions(path: str | os.PathLike[str]) -> Regions:
+def read_regions(given: AnyPath | Frame) -> Regions:
     """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
-    path = Path(path)
+    path = place_of(given)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
-    table = read_single(path)
+    table = read_single(given)
     found = table.columns
     try:
         id_name = Columns().find("region", found) or ("id" if "id" in found else None)
@@ -79,10 +79,10 @@ def _first_null(column: pl.Series) -> int:
     return column.is_null().arg_max() or 0
 
 
-def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
+def read_pairs(given: AnyPath | Frame) -> pl.DataFrame:
     """Read pairs of user ids from the columns user and friend or else the first two, as text."""
-    path = Path(path)
-    table = read_single(path)
+    path = place_of(given)
+    table = read_single(given)
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
     named = [by_lower_case[name] for name in COLUMNS if name in by_lower_case]
     chosen = named if len(named) == len(COLUMNS) else table.columns[: len(COLUMNS)]
