@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import polars as pl
 
-from whosthere.errors import MissingExtraError, RecordsError, quote
+from whosthere.errors import InputError, MissingExtraError, RecordsError, quote
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
+
+    from whosthere.data.epochs import Epochs
+    from whosthere.data.regions import Regions
 
 FRAME = Path("the frame")
 """What messages call a table in memory."""
@@ -28,6 +31,7 @@ class ArrowFrame(Protocol):
 Frame: TypeAlias = pl.DataFrame | pl.LazyFrame | ArrowFrame
 AnyPath: TypeAlias = str | PathLike[str]
 _CODED = (pl.Categorical, pl.Enum)
+_ROWS = "Give rows as `to_frame` returns them"
 
 
 def is_frame(what: object) -> TypeIs[Frame]:
@@ -64,3 +68,39 @@ def as_lazy(frame: Frame) -> pl.LazyFrame:
             ) from None
     coded = [name for name, kind in lazy.collect_schema().items() if isinstance(kind, _CODED)]
     return lazy.with_columns(pl.col(coded).cast(pl.String)) if coded else lazy
+
+
+def rows_of_cells(cells: pl.Series, regions: Regions, epochs: Epochs) -> pl.DataFrame:
+    """Return the region and epoch_start (in the local zone) of cells, null where there is none."""
+    starts = pl.Series(epochs.starts).dt.replace_time_zone("UTC")
+    local = starts.dt.convert_time_zone(epochs.timezone)
+    ids = pl.Series(regions.ids, dtype=pl.String)
+    epoch = (cells % epochs.n).cast(pl.Int64)
+    return pl.DataFrame(
+        {"region": ids.gather(cells // epochs.n), "epoch_start": local.gather(epoch)}
+    )
+
+
+def with_cells(frame: Frame, about: str, regions: Regions, epochs: Epochs) -> pl.DataFrame:
+    """Return rows and, in the column cell, the cell of which `rows_of_cells` made their places.
+
+    There must be a column of what they are `about`. A place that is not known is refused.
+    """
+    rows = as_lazy(frame).collect()
+    for name in (about, "region", "epoch_start"):
+        if name not in rows.columns:
+            raise InputError(f"there is no column {name}", fix=_ROWS)
+    times = rows["epoch_start"]
+    if not isinstance(times.dtype, pl.Datetime) or times.dtype.time_zone is None:
+        raise InputError("epoch_start does not hold datetimes with a zone", fix=_ROWS)
+    known = pl.Series(epochs.starts).dt.replace_time_zone("UTC").dt.timestamp("us")
+    order = pl.int_range(epochs.n, dtype=pl.Int32, eager=True)
+    epoch = times.dt.timestamp("us").replace_strict(known, order, default=None)
+    numbers = pl.int_range(len(regions), dtype=pl.Int32, eager=True)
+    ids = pl.Series(regions.ids, dtype=pl.String)
+    region = rows["region"].cast(pl.String).replace_strict(ids, numbers, default=None)
+    cells = region * epochs.n + epoch
+    strange = cells.is_null() & ~(rows["region"].is_null() & times.is_null())
+    if strange.any():
+        raise InputError(f"row {strange.arg_max()} is of none of the regions and epochs")
+    return rows.with_columns(cell=cells)
