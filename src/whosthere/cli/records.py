@@ -190,8 +190,7 @@ def ingest(
 
     from whosthere.data.files import refuse_existing
     from whosthere.data.reading.queries import Query
-    from whosthere.data.reading.read import read_records
-    from whosthere.data.reading.ways import refuse_useless
+    from whosthere.data.reading.read import read_records, refuse_useless
 
     # The command and the function have the same words.
     shared = signature(read_records).parameters

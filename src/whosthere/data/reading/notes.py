@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.batches import RecordTable
     from whosthere.data.reading.columns import Layout
-    from whosthere.data.reading.filters import Survey
     from whosthere.data.reading.gather import Gathering
     from whosthere.data.reading.partition import Partition
+    from whosthere.data.reading.passes import Survey
     from whosthere.data.reading.source import Source
 
 # So many users with one record each are no chance.

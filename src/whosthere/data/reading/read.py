@@ -15,23 +15,33 @@ from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
 from whosthere.data.reading.extent import WORLD
-from whosthere.data.reading.filters import Filters
 from whosthere.data.reading.formats import open_frame
 from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.notes import about_reading, zone_of_times
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
+from whosthere.data.reading.partition import (
+    Grid,
+    GridShape,
+    H3Cells,
+    NearestAntenna,
+    Partition,
+    RegionIds,
+    ThroughAntennas,
+)
 from whosthere.data.reading.passes import (
+    Filters,
     batches_of,
     epochs_of,
     first_look,
     nothing_usable,
     sound_tables,
 )
+from whosthere.data.reading.polygons import Polygons
 from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
-from whosthere.data.reading.tables import add_friends, read_pairs
+from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
-from whosthere.data.reading.ways import partition_of, refuse_useless
+from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,10 +49,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from whosthere.data.frames import AnyPath, Frame
-    from whosthere.data.reading.partition import Partition
     from whosthere.data.reading.passes import Progress
     from whosthere.data.reading.times import ClockChange
-    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
 
     Moment: TypeAlias = "str | date"
@@ -155,7 +163,7 @@ def read_records(
     in_files = not (is_frame(source) or isinstance(source, Query))
     refuse_useless("without files", not in_files, encoding=encoding, user_from_path=user_from_path)
     refuse_useless("with `user_from_path`", user_from_path, user_column=user_column)
-    partition = partition_of(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
+    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     by_point = "here, where the records' points are used"
     refuse_useless(by_point, partition.uses_points, region_column=region_column)
     by_name = "here, where the regions they name are used"
@@ -244,6 +252,64 @@ def read_records(
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)
+
+
+def _partition(  # noqa: PLR0917 - one for each word
+    regions: Partition | Regions | AnyPath | Frame | None,
+    grid_km: float | None,
+    grid: str | tuple[int, int] | None,
+    antennas: Regions | AnyPath | Frame | None,
+    reach_km: float | None,
+    polygons: AnyPath | Frame | None,
+    polygon_id: str | None,
+    h3: int | None,
+) -> Partition:
+    """Return the one partition that was asked for; by default the records name their regions."""
+    refuse_useless("without `antennas`", antennas is None, reach_km=reach_km)
+    refuse_useless("without `polygons`", polygons is None, polygon_id=polygon_id)
+    areas: dict[str, Partition] = {}
+    if grid_km is not None:
+        areas["`grid_km`"] = Grid(grid_km)
+    if grid is not None:
+        areas["`grid`"] = GridShape(*_shape(grid))
+    if polygons is not None:
+        areas["`polygons`"] = Polygons(polygons, polygon_id)
+    if h3 is not None:
+        areas["`h3`"] = H3Cells(h3)
+    given = [*([] if regions is None else ["`regions`"]), *areas]
+    if regions is not None and antennas is not None:
+        given.append("`antennas`")
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
+    refuse_useless("where records name their antenna", bool(areas), reach_km=reach_km)
+    area = next(iter(areas.values()), None)
+    if antennas is None:
+        if isinstance(regions, Partition):
+            return regions
+        return area or RegionIds(None if regions is None else _table(regions))
+    table = _table(antennas)
+    if area is not None:
+        return ThroughAntennas(table, area)
+    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
+
+
+def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT001 - the condition
+    """Refuse what was given but does nothing where something is so."""
+    for word, value in given.items():
+        if is_so and value is not None and value is not False:
+            raise InputError(f"`{word}` does nothing {why}", fix="Leave it out")
+
+
+def _table(given: Regions | AnyPath | Frame) -> Regions:
+    return given if isinstance(given, Regions) else read_regions(given)
+
+
+def _shape(grid: str | tuple[int, int]) -> tuple[int, int]:
+    try:
+        rows, columns = grid.lower().split("x") if isinstance(grid, str) else grid
+        return int(rows), int(columns)
+    except ValueError:
+        raise InputError(f"`grid` {grid!r} is not a shape", fix="Write it like 22x23") from None
 
 
 def _moment(word: str, given: Moment | None) -> datetime | None:
