@@ -117,6 +117,37 @@ def test_every_form_of_the_counts_gives_the_same_release(release, tmp_path, writ
     assert path.read_bytes() == before
 
 
+def test_counts_in_memory_give_the_same_release(release):
+    pytest.importorskip("pandas")
+    frame = release.to_frame()
+    regions = pl.DataFrame({"region": release.regions.ids})
+    assert read(frame.lazy()) == release
+    assert read(frame.to_pandas().set_index("region"), regions=regions, epoch="1h") == release
+    with pytest.raises(InputError, match=r"the frame, row 0: 'many' is not a count"):
+        read(frame.with_columns(count=pl.lit("many")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clock_change": "drop"}, "counts cannot be dropped. Give `clock_change` earlier"),
+        ({"thousands": "-"}, "'-' is no mark between thousands"),
+        ({"wide": True, "count_column": "n"}, "`count_column` do nothing with `wide`"),
+        ({"epoch": "an hour"}, "not a length of time"),
+        ({"date": "today"}, "`date` 'today' is no day"),
+    ],
+)
+def test_words_of_the_reader_are_checked(release, options, message):
+    with pytest.raises(InputError, match=message):
+        read(release.to_frame(), **options)
+
+
+def test_one_marker_will_do(tmp_path):
+    text = HEADER + "a,2021-06-01T00:00Z,..\na,2021-06-01T01:00Z,8\n"
+    how = {"markers": "..", "mechanism": Mechanism.parse("suppress(k=5, shown=mark)")}
+    assert read_text(tmp_path, text, **how).withheld.tolist() == [[True, False]]
+
+
 @st.composite
 def tables(draw):
     """Make releases whose first and last epoch have a count, of sorted regions."""

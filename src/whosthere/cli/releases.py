@@ -30,8 +30,6 @@ from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
-    from datetime import date as date_
-
     from whosthere.adversary.attacks import Answer
 
 _OUT = results(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
@@ -162,11 +160,11 @@ def import_(
     regions: Path | None = reading(
         None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
     ),
-    markers: list[str] | None = reading(
-        None, "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
+    markers: list[str] = reading(
+        [], "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
     ),
-    zeros: list[str] | None = reading(
-        None, "--zero", help="What stands for a count of 0, such as '-'. Can be repeated."
+    zeros: list[str] = reading(
+        [], "--zero", help="What stands for a count of 0, such as '-'. Can be repeated."
     ),
     thousands: str | None = reading(
         None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
@@ -197,42 +195,16 @@ def import_(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from whosthere.data.reading.columns import THOUSANDS
-    from whosthere.data.reading.tables import read_regions
-    from whosthere.data.reading.times import clock_change_of
+    from dataclasses import fields
+
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
+    # The command and the reader have the same words.
+    shared = [one.name for one in fields(TableReader)]
+    words = {name: given for name, given in locals().items() if name in shared}
     refuse_release(out, force=force, inputs=(counts, regions))
-    at_change = clock_change_of(clock_change)
-    if at_change == "drop":
-        raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
-    if thousands is not None and thousands not in THOUSANDS:
-        raise InputError(f"{thousands!r} is no mark between thousands", fix="Use , . ' or a space")
-    if wide and any(one is not None for one in (time_column, date_column, count_column)):
-        raise InputError(
-            "--time-column, --date-column and --count-column do nothing with --wide",
-            fix="Leave them out",
-        )
-    reader = TableReader(
-        region_column=region_column,
-        time_column=time_column,
-        date_column=date_column,
-        count_column=count_column,
-        wide=wide,
-        epoch=epoch,
-        timezone=timezone,
-        time_format=time_format,
-        clock_change=at_change,
-        regions=None if regions is None else read_regions(regions),
-        markers=tuple(markers or ()),
-        zeros=tuple(zeros or ()),
-        thousands=thousands,
-        sheet=sheet,
-        header_row=header_row,
-        date=None if date is None else _day(date),
-        encoding=encoding,
-    )
+    reader = TableReader(**words)
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
     release.save(out, force=force)
@@ -262,15 +234,6 @@ def import_(
         "its table."
     )
     say_written(out)
-
-
-def _day(text: str) -> date_:
-    from datetime import date
-
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 _whom = partial(typer.Option, rich_help_panel="Whom the attacker knows")

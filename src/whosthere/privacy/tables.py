@@ -6,20 +6,29 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date as Date  # noqa: N812 - a field has that name
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, parse_length, zone
-from whosthere.data.reading.columns import Columns, whole_numbers_of
+from whosthere.data.frames import place_of
+from whosthere.data.reading.columns import THOUSANDS, Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
 from whosthere.data.reading.source import naming
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.tables import read_regions
+from whosthere.data.reading.times import (
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    clock_change_of,
+    time_form,
+)
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.errors import RecordsError, quote
+from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
@@ -27,10 +36,11 @@ from whosthere.privacy.step import WITHHELD
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.reading.source import Source
     from whosthere.privacy.mechanism import Mechanism
 
@@ -78,14 +88,14 @@ class TableReader:
     """``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None to find out."""
     clock_change: ClockChange = "refuse"
     """What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused."""
-    regions: Regions | None = None
+    regions: Regions | AnyPath | Frame | None = None
     """All regions that were published; by default those that the table names."""
-    markers: tuple[str, ...] = ()
+    markers: str | Sequence[str] = ()
     """What stands for a withheld count, besides `USUAL_MARKERS`.
 
     An empty text stands for empty cells, which are 0 otherwise.
     """
-    zeros: tuple[str, ...] = ()
+    zeros: str | Sequence[str] = ()
     """What stands for a count of 0, such as a dash."""
     thousands: str | None = None
     """The mark between thousands, where a comma or point could also stand before decimals."""
@@ -93,14 +103,25 @@ class TableReader:
     """Which sheet of a workbook, by its name or its number from 1; by default the first."""
     header_row: int | None = None
     """The row that names the columns, where titles stand above it; by default the first."""
-    date: Date | None = None
-    """The day that the table is of, where it has times of day only."""
+    date: str | Date | None = None
+    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day only."""
     encoding: str | None = None
     """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
-    def read(
-        self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
-    ) -> Imported:
+    def __post_init__(self) -> None:
+        for name in ("markers", "zeros"):
+            if isinstance(one := getattr(self, name), str):
+                object.__setattr__(self, name, (one,))
+        if clock_change_of(self.clock_change) == "drop":
+            raise InputError("counts cannot be dropped", fix="Give `clock_change` earlier or later")
+        if self.thousands not in {None, *THOUSANDS}:
+            problem = f"{self.thousands!r} is no mark between thousands"
+            raise InputError(problem, fix="Use , . ' or a space")
+        if self.wide and (self.time_column or self.date_column or self.count_column):
+            named = "`time_column`, `date_column` and `count_column`"
+            raise InputError(f"{named} do nothing with `wide`", fix="Leave them out")
+
+    def read(self, table: AnyPath | Frame, *, group_size: int, mechanism: Mechanism) -> Imported:
         """Read a table and what is public about it; missing rows and empty cells are 0.
 
         Counts and marks that the mechanism cannot have published are refused.
@@ -111,18 +132,19 @@ class TableReader:
             date=self.date_column,
             count=self.count_column,
         )
-        with naming(Path(path)):
+        given = None if self.regions is None else read_regions(self.regions)
+        with naming(place_of(table)):
             source = open_published(
-                path, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
+                table, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
             )
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = RowReader(columns, self.wide, form, self.date, self.regions).read(source)
+            rows = RowReader(columns, self.wide, form, _day(self.date), given).read(source)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local, rows.span)
-            regions = self.regions or Regions(cells["region"].unique().sort().to_list())
+            regions = given or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
@@ -280,6 +302,13 @@ _FIXES = {
     "count": "Use whole numbers, or say what stands for a withheld count (`markers`) or for 0 "
     "(`zeros`)",
 }
+
+
+def _day(given: str | Date | None) -> Date | None:
+    try:
+        return Date.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        raise InputError(f"`date` {given!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 def _all_in_pairs(table: pl.DataFrame) -> bool:

@@ -41,7 +41,6 @@ from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
-from whosthere.data.regions import Regions
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.reading.passes import Progress
     from whosthere.data.reading.times import ClockChange
+    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
 
     Moment: TypeAlias = "str | date"
@@ -286,8 +286,8 @@ def _partition(  # noqa: PLR0917 - one for each word
     if antennas is None:
         if isinstance(regions, Partition):
             return regions
-        return area or RegionIds(None if regions is None else _table(regions))
-    table = _table(antennas)
+        return area or RegionIds(None if regions is None else read_regions(regions))
+    table = read_regions(antennas)
     if area is not None:
         return ThroughAntennas(table, area)
     return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
@@ -298,10 +298,6 @@ def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT
     for word, value in given.items():
         if is_so and value is not None and value is not False:
             raise InputError(f"`{word}` does nothing {why}", fix="Leave it out")
-
-
-def _table(given: Regions | AnyPath | Frame) -> Regions:
-    return given if isinstance(given, Regions) else read_regions(given)
 
 
 def _shape(grid: str | tuple[int, int]) -> tuple[int, int]:

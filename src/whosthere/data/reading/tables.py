@@ -38,8 +38,10 @@ COLUMNS = ("user", "friend")
 _NOBODY = -1
 
 
-def read_regions(given: AnyPath | Frame) -> Regions:
+def read_regions(given: Regions | AnyPath | Frame) -> Regions:
     """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
+    if isinstance(given, Regions):
+        return given
     path = place_of(given)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
