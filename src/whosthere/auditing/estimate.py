@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from threadpoolctl import threadpool_limits
-
 from whosthere.game.scoring import Scored
 from whosthere.inference.vocabulary import CEILING
 from whosthere.kernels.threads import one_thread
@@ -63,7 +61,7 @@ def estimate_cost(
         return Cost(0.0, 0)
     begun, used = time.perf_counter(), time.process_time()
     tried: dict[Scheme, float] = {}
-    with threadpool_limits(1), one_thread():
+    with one_thread():
         for scheme in tasks_under:
             task = next(one for one in tasks if one.scheme == scheme)
             # Whatever must be compiled or loaded slows down the first try alone.
@@ -85,7 +83,7 @@ def _try(rounds: Rounds) -> float:
     made = time.process_time()
     seconds = made - begun
     drawn = rounds.test(0)
-    rounds.optimum(0, drawn)
+    rounds.optima({0: drawn})
     for check in rounds.checks():
         check.see(drawn)
     last = time.process_time()

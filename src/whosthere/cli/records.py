@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    CLOCK_CHANGE,
-    ENCODING,
-    FORCE,
-    JSON,
-    TIME_FORMAT,
-    TIMEZONE,
-    reading,
-    results,
-    with_options,
-)
+from whosthere.cli.options import with_options
 from whosthere.display import counted
 from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
@@ -35,19 +25,16 @@ _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude"
           "lat": "latitude", "point": "position"}  # fmt: skip
 
 
-_size = partial(typer.Option, rich_help_panel="Size")
-
-
 def simulate(
-    city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
+    city: str,
     *,
-    users: int | None = _size(None, help="How many people; default that of the city."),
-    regions: int | None = _size(None, help="How many regions; default that of the city."),
-    days: int | None = _size(None, help="How many days; default that of the city."),
-    seed: int = _size(0, min=0, help="Same seed, same city."),
-    out: Path = results(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
-    json: bool = JSON,
-    force: bool = FORCE,
+    users: int | None = None,
+    regions: int | None = None,
+    days: int | None = None,
+    seed: int = 0,
+    out: Path,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
 
@@ -82,102 +69,45 @@ def simulate(
     )
 
 
-_database = partial(typer.Option, None, rich_help_panel="Databases")
-_regions = partial(typer.Option, None, rich_help_panel="Regions (one of these)")
-_column = partial(typer.Option, None, rich_help_panel="Columns (guessed from the usual names)")
-_filter = partial(typer.Option, rich_help_panel="Filters")
-
-
 def ingest(
     context: typer.Context,
-    records: Path | None = typer.Argument(
-        None,
-        metavar="RECORDS",
-        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods, "
-        ".plt; text also as .gz or .zst, all also in a .zip. Left out with --sql.",
-    ),
+    records: Path | None = None,
     *,
-    out: Path | None = results(
-        None, "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
-    ),
-    json: bool = JSON,
-    check: bool = results(
-        False, "--check", help="List everything that is wrong with the records; write nothing."
-    ),
-    skip_bad_files: bool = reading(
-        False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
-    ),
-    epoch: str = reading("1h", help="Length of an epoch: 15min, 1h, 1d, ..."),
-    timezone: str | None = TIMEZONE,
-    time_format: str | None = TIME_FORMAT,
-    clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = ENCODING,
-    sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
-    database: str | None = _database(
-        metavar="FILE|URL",
-        help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
-        "names files itself.",
-    ),
-    friends: Path | None = reading(
-        None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
-    ),
-    regions: Path | None = _regions(
-        metavar="FILE",
-        help="The records name their regions; this table lists them: region, lon, lat. Or GeoJSON "
-        "of areas.",
-    ),
-    grid_km: float | None = _regions(help="Squares of this many km over the data."),
-    grid: str | None = _regions(
-        metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."
-    ),
-    antennas: Path | None = _regions(
-        metavar="FILE",
-        help="Table with lon and lat; each record goes to the nearest. With --grid, --grid-km, "
-        "--polygons or --h3: the records name their antenna, and count where it stands.",
-    ),
-    reach_km: float | None = _regions(
-        help="With --antennas alone: places farther away are in no region."
-    ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
-    polygon_id: str | None = _regions(
-        metavar="PROPERTY", help="With --polygons: the property with the region's id."
-    ),
-    h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
-    user_column: str | None = _column(),
-    user_from_path: bool = typer.Option(
-        False,
-        "--user-from-path",
-        help="The user is the first folder below RECORDS, or the name of a file there.",
-        rich_help_panel="Columns (guessed from the usual names)",
-    ),
-    time_column: str | None = _column(
-        help="Times, or times of day if the date has a column of its own."
-    ),
-    date_column: str | None = _column(),
-    lon_column: str | None = _column(),
-    lat_column: str | None = _column(),
-    region_column: str | None = _column(help="One column, or two such as LAC+CI."),
-    start: str | None = _filter(None, "--from", metavar="TIME", help="Local date or time."),
-    end: str | None = _filter(None, "--to", metavar="TIME", help="Not included."),
-    box_quantile: float | None = _filter(
-        None,
-        help="Keep the middle box with this share of the records along each axis, such as 0.99.",
-    ),
-    min_visits: int = _filter(1, min=1, help="Drop users with fewer visits."),
-    min_weekly_visits: int = _filter(
-        0, min=0, help="Drop users with fewer visits in any whole week."
-    ),
-    mostly_inside: bool = _filter(
-        False,
-        "--mostly-inside",
-        help="Drop users with half or more of their records outside the box or regions.",
-    ),
-    drop_invalid: bool = _filter(
-        False,
-        "--drop-invalid",
-        help="Drop and count unusable rows instead of stopping.",
-    ),
-    force: bool = FORCE,
+    out: Path | None = None,
+    json: bool = False,
+    check: bool = False,
+    skip_bad_files: bool = False,
+    epoch: str = "1h",
+    timezone: str | None = None,
+    time_format: str | None = None,
+    clock_change: str = "refuse",
+    encoding: str | None = None,
+    sql: str | None = None,
+    database: str | None = None,
+    friends: Path | None = None,
+    regions: Path | None = None,
+    grid_km: float | None = None,
+    grid: str | None = None,
+    antennas: Path | None = None,
+    reach_km: float | None = None,
+    polygons: Path | None = None,
+    polygon_id: str | None = None,
+    h3: int | None = None,
+    user_column: str | None = None,
+    user_from_path: bool = False,
+    time_column: str | None = None,
+    date_column: str | None = None,
+    lon_column: str | None = None,
+    lat_column: str | None = None,
+    region_column: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    box_quantile: float | None = None,
+    min_visits: int = 1,
+    min_weekly_visits: int = 0,
+    mostly_inside: bool = False,
+    drop_invalid: bool = False,
+    force: bool = False,
 ) -> None:
     """Read records of who was where, when, into one file of traces.
 
