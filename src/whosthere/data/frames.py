@@ -40,8 +40,12 @@ def is_frame(what: object) -> TypeIs[Frame]:
 
 
 def place_of(table: AnyPath | Frame) -> Path:
-    """Return what messages call a table: its file, or `FRAME`."""
-    return FRAME if is_frame(table) else Path(table)
+    """Return what messages call a table: its file, or `FRAME`; refuse what is neither."""
+    try:
+        return FRAME if is_frame(table) else Path(table)
+    except TypeError:
+        problem = f"a {type(table).__name__} is no table"
+        raise InputError(problem, fix="Give a path, or a frame of polars or pandas") from None
 
 
 def as_lazy(frame: Frame) -> pl.LazyFrame:
@@ -63,8 +67,8 @@ def as_lazy(frame: Frame) -> pl.LazyFrame:
             raise RecordsError(
                 f"{column} cannot be read",
                 where=FRAME,
-                fix="Give each column a name of its own and values of one type, such as text, and "
-                "datetimes a zone with a name, such as Asia/Kolkata",
+                fix="Leave it out, or give it a name of its own, values of one type such as text, "
+                "and datetimes a zone with a name, such as Asia/Kolkata",
             ) from None
     coded = [name for name, kind in lazy.collect_schema().items() if isinstance(kind, _CODED)]
     return lazy.with_columns(pl.col(coded).cast(pl.String)) if coded else lazy

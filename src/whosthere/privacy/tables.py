@@ -272,7 +272,7 @@ class TableReader:
 
     def _epochs(self, micros: pl.Series, timezone: str, span: timedelta | None) -> Epochs:
         times = micros.unique().sort()
-        length = parse_length(self.epoch) if isinstance(self.epoch, str) else self.epoch or span
+        length = span if self.epoch is None else parse_length(self.epoch)
         if length is None:
             if len(times) < 2:
                 raise RecordsError("has a single time", fix="Give the length of an epoch (`epoch`)")

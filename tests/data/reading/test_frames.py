@@ -170,6 +170,7 @@ def _people(ids):
     ("frame", "options", "message"),
     [
         (_people(["secret", 7]), {}, r"the frame: column 'user' cannot be read.*values of one typ"),
+        (_people(["a"]).assign(x=object()), {}, "column 'x' cannot be read. Leave it out"),
         (_people(["secret", None]), {}, r"the frame, row 1: column 'user': is empty.*drop_invalid"),
         (pd.concat([_people(["a"])] * 2, axis=1), {}, r"a name of its own"),
         (_people(["a"]).assign(time="soon"), {}, r"row 0: column 'time': 'soon' is not a time"),
@@ -196,7 +197,9 @@ def _people(ids):
         (_people(["a"]), {"start": "soon"}, "`start` 'soon' is not a time"),
         (_people(["a"]), {"lon_column": "x"}, "`lon_column` does nothing here"),
         (_people(["a"]), {"epoch": "an hour"}, "'an hour' is not a length of time"),
-        (42, {}, "a int is no table of records"),
+        (_people(["a"]), {"epoch": 3600}, "3600 is not a length of time"),
+        (_people(["a"]), {"regions": ["a"]}, "a list is no table. Give a path, or a frame"),
+        (42, {}, "a int is no table"),
         (
             pl.LazyFrame({"user": ["secret"]}).cast(pl.Int64),
             {"user_column": "user", "time_column": "user", "region_column": "user"},
@@ -216,6 +219,15 @@ def test_points_in_no_system_of_degrees_are_refused(records):
     utm = _geo(records).to_crs(32632).set_crs(None, allow_override=True)
     with pytest.raises(wt.InputError, match=r"the frame, row 0: column 'geometry'.*projected"):
         wt.read_records(utm, grid_km=1)
+
+
+def test_what_is_no_point_is_refused(records):
+    areas = _geo(records).to_crs(32632)
+    areas = areas.set_geometry(areas.buffer(10))
+    with pytest.raises(wt.InputError, match=r"row 0: column 'geometry': a value is no point"):
+        wt.read_records(areas, grid_km=1)
+    with pytest.raises(wt.InputError, match="the frame: a column cannot be read"):
+        wt.read_records(areas.geometry, grid_km=1)
 
 
 def test_an_audit_takes_a_frame(records, capsys):

@@ -245,7 +245,8 @@ class RecordTable:
             roles = ("lon", "lat")
         reason = "without valid coordinates"
         for role, axis in zip(roles, places, strict=True):
-            rejects.add(role, ~axis.is_finite(), reason, "is not a number of degrees")
+            problem = "is no point" if role == "point" else "is not a number of degrees"
+            rejects.add(role, ~axis.is_finite(), reason, problem)
         projected = (places["lon"].abs() > MOST_DEGREES) | (places["lat"].abs() > MOST_DEGREES)
         rejects.add(roles[0], projected, reason, _PROJECTED, fix=PROJECTED_FIX)
         rejects.add(roles[1], places["lat"].abs() > 90.0, reason, _OUTSIDE_THE_WORLD)

@@ -69,7 +69,7 @@ def open_frame(frame: Frame) -> FrameSource:
     """
     given: Any = frame
     points, notes = None, []
-    if hasattr(frame, "to_wkb"):
+    if hasattr(frame, "active_geometry_name"):
         points = given.active_geometry_name
         crs = None if points is None else given.crs
         if crs is not None and not crs.equals("EPSG:4326", ignore_axis_order=True):

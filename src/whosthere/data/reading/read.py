@@ -184,7 +184,7 @@ def read_records(
         min_weekly_visits=min_weekly_visits,
         mostly_inside=mostly_inside,
     )
-    length = parse_length(epoch) if isinstance(epoch, str) else epoch
+    length = parse_length(epoch)
     if timezone is not None:
         zone(timezone)
     time_format = None if time_format is None else time_form(time_format)
