@@ -183,7 +183,7 @@ class AuditFailedError(RuntimeError):
 
 @_takes(SearchChoices)
 def recommend(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Bools, Ints64
     from whosthere.data.reading.batches import RecordTable
     from whosthere.data.reading.partition import Locator
 
@@ -44,7 +43,7 @@ class Window:
         """Whether both ends are given."""
         return self.first is not None and self.end is not None
 
-    def holds(self, micros: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds(self, micros: Ints64) -> Bools:
         """Tell which moments lie inside."""
         inside = np.ones(micros.size, dtype=bool)
         if self.first is not None:
@@ -103,22 +102,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which records and users to keep.
-
-    Parameters
-    ----------
-    start, end
-        The time window, `end` not included; without a zone they are local times. Where one is
-        missing, the records' own range is taken.
-    box_quantile
-        Keep the middle box that holds this share of the records along each axis.
-    min_visits
-        Drop users with fewer visits in all.
-    min_weekly_visits
-        Drop users with fewer visits in any whole week (in sevens of days from the first).
-    mostly_inside
-        Drop users with half or more of their records outside the box or the regions.
-    """
+    """Which records and users to keep; `read_records` says what the fields mean."""
 
     start: datetime | None = None
     end: datetime | None = None

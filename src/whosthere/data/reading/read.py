@@ -136,7 +136,7 @@ def read_records(
     box_quantile
         Keep the middle box that holds this share of the records along each axis.
     min_visits, min_weekly_visits
-        Drop users with fewer visits in all, or in any whole week.
+        Drop users with fewer visits in all, or in any whole week (counted from the first day).
     mostly_inside
         Drop users with half or more of their records outside the box or the regions.
     drop_invalid
