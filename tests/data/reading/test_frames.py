@@ -253,3 +253,9 @@ def test_frames_without_the_extra_say_which(monkeypatch):
 
 def _fails(*_):
     raise ImportError
+
+
+def test_a_query_is_named_as_python_names_it():
+    pytest.importorskip("duckdb", reason="the extra sql is not installed")
+    with pytest.raises(wt.InputError, match=r"^`sql`: the database refused"):
+        wt.read_records(wt.Query("SELECT nothing"))
