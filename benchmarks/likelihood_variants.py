@@ -249,7 +249,7 @@ def population(path: str) -> wt.Traces:
 
 
 @lru_cache
-def wide_tables(mechanism: wt.Mechanism, m: int, dispersion: float) -> law.CountTables:
+def wide_tables(mechanism: wt.mechanisms.Mechanism, m: int, dispersion: float) -> law.CountTables:
     """Make the tables of negative binomial counts."""
 
     def chances(n: np.ndarray, by_rate: np.ndarray) -> np.ndarray:

@@ -1,28 +1,40 @@
-from . import attacks, mechanisms, regions
+from . import attacks, knowledge, mechanisms, regions, results
 from ._version import __version__
+from .auditing.loading import load
 from .auditing.options import AuditOptions, Block
 from .auditing.policy import Policy
-from .auditing.result import AuditResult
 from .data.cities import simulate
+from .data.city.models import CityModel
 from .data.epochs import Epochs
+from .data.frames import ArrowFrame
 from .data.reading.queries import Query
 from .data.reading.read import read_records
 from .data.regions import Regions
 from .data.traces import Traces
 from .errors import InputError
-from .front import attack, audit, publish, recommend, report, reproduce
-from .privacy.mechanism import Mechanism
+from .front import (
+    AuditFailedError,
+    NotAuditedWarning,
+    attack,
+    audit,
+    publish,
+    recommend,
+    report,
+    reproduce,
+)
 from .privacy.release import Release
 from .privacy.tables import TableReader
 from .privacy.utility import utility
 
 __all__ = [
+    "ArrowFrame",
+    "AuditFailedError",
     "AuditOptions",
-    "AuditResult",
     "Block",
+    "CityModel",
     "Epochs",
     "InputError",
-    "Mechanism",
+    "NotAuditedWarning",
     "Policy",
     "Query",
     "Regions",
@@ -33,6 +45,8 @@ __all__ = [
     "attack",
     "attacks",
     "audit",
+    "knowledge",
+    "load",
     "mechanisms",
     "publish",
     "read_records",
@@ -40,6 +54,7 @@ __all__ = [
     "regions",
     "report",
     "reproduce",
+    "results",
     "simulate",
     "utility",
 ]

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 
-from whosthere.adversary import attacks as attacks_room
-from whosthere.adversary.attacks import Answer, Auxiliary
-from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.adversary.attacks import Answer, Attack, Auxiliary
+from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
@@ -29,7 +28,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import Workers, local_workers
+from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
@@ -47,11 +46,12 @@ from whosthere.reporting.report import (
 )
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
+from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.adversary.attacks import PastRelease
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
@@ -92,13 +92,12 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 def audit(
     traces: RecordsLike,
     *,
-    group_size: int | Sequence[int] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
     extend: bool = False,
     policy: PolicyLike = None,
     what_if: bool = True,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[AuditChoices],
 ) -> AuditResult:
     """Measure attacks against protections, and judge each protection.
@@ -136,7 +135,8 @@ def audit(
         Whether to try what larger regions and longer epochs would change for the riskiest settings
         that are not accepted.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def audit(
     >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
     >>> result.verdicts
     """
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
         path, read = stack.enter_context(_as_file(traces, out))
@@ -160,7 +160,7 @@ def audit(
         failures: list[str] = []
         result = prepared.run(
             policy=judged_by,
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
@@ -189,8 +189,8 @@ def recommend(
     families: str | Sequence[str] = DEFAULT_FAMILIES,
     policy: PolicyLike = None,
     check_all: bool = False,
-    run: AnyPath | None = None,
-    workers: int | Workers | None = None,
+    out: AnyPath | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy, and what it costs.
@@ -203,7 +203,7 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    run
+    out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
@@ -211,7 +211,7 @@ def recommend(
     reference_size, seed, workers
         As for `audit`.
     """
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     with _as_file(traces) as (path, _), progress(one_bar=True) as move:
         prepared = prepare_search(
@@ -219,9 +219,9 @@ def recommend(
             options,
             families=(families,) if isinstance(families, str) else tuple(families),
             check_all=check_all,
-            run=run,
+            out=out,
         )
-        return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
+        return prepared.run(policy=judged_by, workers=chosen_workers(workers), on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -230,7 +230,7 @@ def reproduce(
     *,
     out: AnyPath,
     extend: bool = False,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     figures: bool = True,
     **chosen: Unpack[StudyChoices],
 ) -> StudyResult:
@@ -252,11 +252,12 @@ def reproduce(
     group_size, min_visits, reference_size, max_visits
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
-        The same seed gives the same scores; 1 by default.
+        The same seed gives the same scores.
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
     figures
         Whether to draw figures, which needs matplotlib.
     """
@@ -265,7 +266,7 @@ def reproduce(
     failures: list[str] = []
     with progress() as move:
         result = prepared.run(
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             figures=figures,
             on_progress=move,
             on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
@@ -318,7 +319,7 @@ def report(
 
 
 def _finished(what: Reported) -> AuditResult:
-    return what if isinstance(what, AuditResult) else load_audit(what)
+    return what if isinstance(what, AuditResult) else load(what)
 
 
 def publish(
@@ -348,7 +349,7 @@ def publish(
         again from its scores.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
-    chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
+    chosen = Mechanism.parse(mechanism)
     publishing.refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
@@ -369,7 +370,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Knowledge | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int],
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -384,7 +385,7 @@ def attack(
     release
         Published counts, or their file.
     target
-        What is known of the person: a file as `whosthere target` writes it, a `Knowledge`, or the
+        What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
         cells of visits, as from `Traces.trace`.
     attack
         Who attacks, as a spec or an object.
@@ -393,24 +394,21 @@ def attack(
     seed
         The same seed gives the same answer.
     """
+    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
-    chosen = attacks_room.attack(attack)
+    chosen = Attack.parse(attack)
     auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
     known = _known(target, published)
     return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
 
 
-def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
-    if isinstance(target, Knowledge):
+def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+    if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
-
-
-def _workers(given: int | Workers | None) -> Workers:
-    return given if isinstance(given, Workers) else local_workers(given)
 
 
 def _loaded(traces: TracesLike | None) -> Traces | None:

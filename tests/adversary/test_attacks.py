@@ -12,25 +12,25 @@ from whosthere.adversary.attacks import (
     ATTACKS,
     RULED_OUT,
     Answer,
+    Attack,
     Auxiliary,
     ContradictionRule,
     KnockKnock,
+    KnockKnockPastGroups,
     LikelihoodRatio,
-    LikelihoodRatioWithReference,
+    LikelihoodRatioReference,
     LocMia,
     LogLikelihood,
     NotApplicableError,
-    PastGroups,
     PastRelease,
     TrainedAttack,
     ZeroKnowledge,
-    attack,
 )
 from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.knock_knock import proxy_trace
 from whosthere.adversary.attacks.trained import Tuning, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
-from whosthere.adversary.classifiers import ExactL1, Forest
+from whosthere.adversary.classifiers import L1, Forest
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
@@ -234,7 +234,7 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
     cells = people.trace(target)
     attack = _attack(kind)
     if kind is KnockKnock:
-        attack = replace(attack, classifier=ExactL1(tolerance=1e-8))
+        attack = replace(attack, classifier=L1(tolerance=1e-8))
     one = attack.fit(releases[0].facts, KnownVisits(cells), Auxiliary(reference), seed=2)
     two = attack.fit(moved[0].facts, KnownVisits(relabelled(cells)), Auxiliary(other), seed=2)
     for a, b in zip(releases, moved, strict=True):
@@ -245,7 +245,7 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
 def test_past_groups_learn_from_releases_alone(people, target):
     releases, labels = _releases(people, target, "raw", n=120)
     past = _past(releases[:90], labels[:90])
-    found = _auc(PastGroups(), releases[90:], labels[90:], None, Auxiliary(past=past))
+    found = _auc(KnockKnockPastGroups(), releases[90:], labels[90:], None, Auxiliary(past=past))
     assert found > 0.75
 
 
@@ -314,8 +314,8 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
         (LocMia(), None, Auxiliary(reference, elsewhere), "other regions or epochs"),
         (LocMia(), None, Auxiliary(reference, few.select([])), "no friends with a visit"),
         (LocMia(), None, Auxiliary(reference, silent), "no friends with a visit"),
-        (PastGroups(), None, Auxiliary(), "needs past releases"),
-        (PastGroups(), None, Auxiliary(past=[]), "needs past releases"),
+        (KnockKnockPastGroups(), None, Auxiliary(), "needs past releases"),
+        (KnockKnockPastGroups(), None, Auxiliary(past=[]), "needs past releases"),
         (ZeroKnowledge(fit_on="per-target"), known, Auxiliary(), "needs a release like"),
         (ZeroKnowledge(), None, Auxiliary(), "know something of the target"),
         (ZeroKnowledge(), KnownVisits(np.array([10**8])), Auxiliary(), "outside the release"),
@@ -329,7 +329,7 @@ def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, ta
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
     view = View(releases[0].facts, known, auxiliary)
-    for chosen in (LikelihoodRatioWithReference(), _attack(KnockKnock)):
+    for chosen in (LikelihoodRatioReference(), _attack(KnockKnock)):
         alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
         assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
     for ask in (KnockKnock().check_tables, partial(KnockKnock().fit_tables, seed=3)):
@@ -383,24 +383,24 @@ def test_an_all_zero_release_is_survived(people, target):
 
 def test_names_lead_to_attacks():
     for name, kind in ATTACKS.kinds.items():
-        assert isinstance(attack(name), kind.make)
+        assert isinstance(Attack.parse(name), kind.make)
         assert kind.summary
     with pytest.raises(InputError, match="zero-knowledge"):
-        attack("zero-knowlege")
+        Attack.parse("zero-knowlege")
 
 
 def test_trained_attacks_can_be_given_a_classifier_and_sampling():
-    given = attack("knock-knock(classifier=forest, sampling=independent)")
+    given = Attack.parse("knock-knock(classifier=forest, sampling=independent)")
     assert given == KnockKnock(sampling="independent", classifier=Forest())
     assert given == KnockKnock(sampling="independent", classifier="forest")
-    assert attack(given) is given
+    assert Attack.parse(given) is given
     for wrong in (
         "likelihood-ratio(classifier=forest)",
         "knock-knock(classifier=tree)",
         "knock-knock(sampling=pairs)",
     ):
         with pytest.raises(InputError):
-            attack(wrong)
+            Attack.parse(wrong)
 
 
 @pytest.mark.parametrize(
@@ -417,8 +417,8 @@ def test_trained_attacks_can_be_given_a_classifier_and_sampling():
         (lambda: ZeroKnowledge(marginals="papers"), "Did you mean 'paper'"),
         (lambda: ZeroKnowledge(fit_on="per-relase"), "Did you mean 'per-release'"),
         (lambda: ZeroKnowledge(activity="constent"), "Did you mean 'constant'"),
-        (lambda: PastGroups(held_out=1.0), "held_out must be between 0 and 1"),
-        (lambda: PastGroups(classifier="l2"), "no classifier 'l2'"),
+        (lambda: KnockKnockPastGroups(held_out=1.0), "held_out must be between 0 and 1"),
+        (lambda: KnockKnockPastGroups(classifier="l2"), "no classifier 'l2'"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(make, message):
@@ -601,7 +601,7 @@ def test_attacks_that_make_no_groups_of_the_reference_have_no_caution(people, re
     for one in EVERY_ATTACK:
         if not one.groups_from_reference:
             assert one.cautions(facts, few) == []
-    LikelihoodRatioWithReference().check(facts, KnownVisits(np.array([1])), few)
+    LikelihoodRatioReference().check(facts, KnownVisits(np.array([1])), few)
 
 
 @pytest.mark.parametrize(("m", "made_up"), [(150, 5000), (1000, 5000), (1001, 5005), (6000, 30000)])
@@ -770,7 +770,7 @@ def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, targ
         return Auxiliary(past=_past(alike, labels))
 
     now, before = (
-        PastGroups().fit(facts, None, auxiliary, seed=1).score(releases[0])
+        KnockKnockPastGroups().fit(facts, None, auxiliary, seed=1).score(releases[0])
         for auxiliary in (past(), past(epochs=earlier))
     )
     assert now == before
@@ -781,7 +781,7 @@ def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, targ
         {"regions": Regions([f"x{i}" for i in range(16)])},
     ):
         with pytest.raises(NotApplicableError, match="made in the same way"):
-            PastGroups().check(facts, None, past(**changed))
+            KnockKnockPastGroups().check(facts, None, past(**changed))
     only_in = Auxiliary(past=_past(releases, np.ones(20, bool)))
     with pytest.raises(NotApplicableError, match="20 and 0"):
-        PastGroups().check(facts, None, only_in)
+        KnockKnockPastGroups().check(facts, None, only_in)

@@ -12,10 +12,10 @@ from whosthere import specs
 from whosthere.adversary.attacks.trained import youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
-    ExactL1,
+    L1,
     Forest,
-    PaperL1,
-    Perceptron,
+    L1Paper,
+    Mlp,
     classifier,
 )
 from whosthere.errors import InputError
@@ -50,7 +50,7 @@ def _objective(counts, labels, decision, c=1.0):
 @pytest.mark.parametrize("c", [0.05, 1.0, 10.0])
 def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signal):
     counts, labels = _problem(rng, n, p, signal)
-    ours = ExactL1(c=c, tolerance=1e-7).fit(single(counts), labels)
+    ours = L1(c=c, tolerance=1e-7).fit(single(counts), labels)
     x = StandardScaler().fit_transform(counts.astype(float))
     theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=c, tol=1e-10, max_iter=20_000)
     theirs.fit(x, labels)
@@ -65,7 +65,7 @@ def test_the_optimum_is_that_of_liblinear_at_tight_tolerance(rng, n, p, c, signa
 
 def test_plain_counts_have_the_optimum_of_liblinear_too(rng):
     counts, labels = _problem(rng, 60, 400, 1)
-    ours = ExactL1(tolerance=1e-7, standardise=False).fit(single(counts), labels)
+    ours = L1(tolerance=1e-7, standardise=False).fit(single(counts), labels)
     theirs = LogisticRegression(l1_ratio=1, solver="liblinear", C=1, tol=1e-10, max_iter=20_000)
     theirs.fit(counts.astype(float), labels)
     signs = np.where(labels, 1.0, -1.0)
@@ -83,8 +83,8 @@ def test_plain_counts_have_the_optimum_of_liblinear_too(rng):
 
 def test_the_usual_tolerance_is_close_to_the_optimum(rng):
     counts, labels = _problem(rng, 200, 5000, 1)
-    usual = ExactL1().fit(single(counts), labels)
-    tight = ExactL1(tolerance=1e-8).fit(single(counts), labels)
+    usual = L1().fit(single(counts), labels)
+    tight = L1(tolerance=1e-8).fit(single(counts), labels)
     assert usual.objective == pytest.approx(tight.objective, rel=1e-6)
     assert usual.cells.size <= 200
 
@@ -93,7 +93,7 @@ def test_no_condition_of_the_optimum_is_violated_by_more_than_the_tolerance(rng)
     """In double precision, whatever precision the solver works in."""
     for tolerance in (1e-3, 1e-6):
         counts, labels = _problem(rng, 200, 3000, 1)
-        found = ExactL1(tolerance=tolerance).fit(single(counts), labels)
+        found = L1(tolerance=tolerance).fit(single(counts), labels)
         x = StandardScaler().fit_transform(counts.astype(float))
         signs = np.where(labels, 1.0, -1.0)
         slopes = -signs / (1 + np.exp(signs * found(counts[:, found.cells])))
@@ -107,7 +107,7 @@ def test_no_condition_of_the_optimum_is_violated_by_more_than_the_tolerance(rng)
 def test_both_solvers_give_the_same_auc_within_noise(rng):
     """Scores of 400 further aggregates; their AUC has a standard error of about 0.02."""
     counts, labels = _problem(rng, 600, 1000, 2)
-    fits = [kind().fit(single(counts[:200]), labels[:200]) for kind in (ExactL1, PaperL1)]
+    fits = [kind().fit(single(counts[:200]), labels[:200]) for kind in (L1, L1Paper)]
     aucs = [roc_auc_score(labels[200:], fit(counts[200:][:, fit.cells])) for fit in fits]
     assert aucs[0] == pytest.approx(aucs[1], abs=0.01)
 
@@ -123,7 +123,7 @@ def test_every_classifier_finds_a_clear_signal(rng, name):
 
 def test_constant_counts_teach_nothing():
     counts = np.full((10, 5), 3, np.uint8)
-    decision = ExactL1().fit(single(counts), np.arange(10) % 2 == 0)
+    decision = L1().fit(single(counts), np.arange(10) % 2 == 0)
     assert decision.cells.size == 0
     assert decision(counts[:, decision.cells]).tolist() == [0.0] * 10
 
@@ -131,8 +131,8 @@ def test_constant_counts_teach_nothing():
 def test_order_of_cells_and_rows_does_not_matter(rng):
     counts, labels = _problem(rng, 80, 400, 2)
     rows, cells = rng.permutation(80), rng.permutation(400)
-    one = ExactL1(tolerance=1e-8).fit(single(counts), labels)
-    two = ExactL1(tolerance=1e-8).fit(single(counts[rows][:, cells].copy()), labels[rows])
+    one = L1(tolerance=1e-8).fit(single(counts), labels)
+    two = L1(tolerance=1e-8).fit(single(counts[rows][:, cells].copy()), labels[rows])
     assert one.objective == pytest.approx(two.objective, rel=1e-8)
 
 
@@ -155,14 +155,14 @@ def test_the_threshold_maximises_youdens_j(rows):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ExactL1(c=0.0),
-        lambda: ExactL1(c=float("nan")),
-        lambda: ExactL1(tolerance=-1.0),
-        lambda: PaperL1(c=float("inf")),
-        lambda: PaperL1(most_iterations=0),
+        lambda: L1(c=0.0),
+        lambda: L1(c=float("nan")),
+        lambda: L1(tolerance=-1.0),
+        lambda: L1Paper(c=float("inf")),
+        lambda: L1Paper(most_iterations=0),
         lambda: Forest(trees=0),
         lambda: Forest(trees=2.5),
-        lambda: Perceptron(hidden=0),
+        lambda: Mlp(hidden=0),
         lambda: classifier("forest(trees=-1)"),
         lambda: classifier(5),
     ],
@@ -173,5 +173,5 @@ def test_parameters_that_make_no_sense_are_refused(make):
 
 
 def test_equal_numbers_are_the_same_classifier():
-    assert ExactL1(c=2) == classifier("l1(c=2)")
-    assert specs.content(ExactL1(c=2)) == specs.content(classifier("l1(c=2.0)"))
+    assert L1(c=2) == classifier("l1(c=2)")
+    assert specs.content(L1(c=2)) == specs.content(classifier("l1(c=2.0)"))

@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.acceptance import judged_again
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
 from whosthere.front import NotAuditedWarning
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def accepted(folder):
-    found = load_audit(folder / "run")
+    found = load(folder / "run")
     assert [one.decision for one in found.verdicts] == ["accept", "reject"]
     return found
 

@@ -20,7 +20,7 @@ from whosthere.inference.looks import Look
 FEW = "groups=20, validation=10"
 CHOSEN = {
     "mechanisms": ["suppress(k=1)", "laplace(eps=1, unit=event)"],
-    "group_sizes": 20,
+    "group_size": 20,
     "knowledge": ["all", "share(0.5)"],
     "attacks": [
         f"knock-knock({FEW})",

@@ -58,7 +58,7 @@ def small(traces, tmp_path):
     traces.save(path)
     options = AuditOptions.of(
         mechanisms=("raw", "suppress(k=1)"),
-        group_sizes=10,
+        group_size=10,
         attacks="likelihood-ratio",
         targets=3,
         releases=4,

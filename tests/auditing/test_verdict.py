@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from whosthere.adversary.attacks import attack as attack_of
+from whosthere.adversary.attacks import Attack
 from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.prospects import obstacles
@@ -909,7 +909,7 @@ def obstacles_to(policy, attack=STRONGEST, look=FIRST_LOOK, **changed):
     usual = {"reference_size": 0, "past_releases": 0, "first_epoch": 0, "seed": 0}
     targets = tuple(range(sizes.pop("targets")))
     plan = Plan(contests=(), targets=targets, **usual | sizes)
-    return obstacles(plan, [attack_of(attack)], policy, look=look)
+    return obstacles(plan, [Attack.parse(attack)], policy, look=look)
 
 
 class TestObstacles:

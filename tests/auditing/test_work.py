@@ -25,7 +25,7 @@ from whosthere.auditing.work import (
     LocalProcesses,
     ThisProcess,
     Workers,
-    local_workers,
+    chosen_workers,
     work_on,
 )
 from whosthere.data.neighbours import as_graph
@@ -138,7 +138,7 @@ def job(traces, tmp_path):
     path = tmp_path / "traces.parquet"
     traces.save(path)
     options = AuditOptions.of(
-        mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+        mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
     )
     return Job.on(make_plan(options, traces), path)
 
@@ -191,13 +191,13 @@ class TestWorkers:
             LocalProcesses(n)
 
     def test_one_is_this_process(self):
-        assert isinstance(local_workers(1), ThisProcess)
-        assert isinstance(local_workers(2), LocalProcesses)
+        assert isinstance(chosen_workers(1), ThisProcess)
+        assert isinstance(chosen_workers(2), LocalProcesses)
         assert 1 <= usable_processors() <= os.cpu_count()
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
         options = AuditOptions.of(
-            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=1, releases=4
+            mechanisms="raw", group_size=8, attacks=Deadly(), targets=1, releases=4
         )
         deadly = replace(job, plan=make_plan(options, traces))
         with LocalProcesses(1) as workers:
@@ -260,7 +260,7 @@ class TestAttacksOfAUsersOwn:
     def test_one_that_breaks_does_not_stop_the_others(self, people, two, tmp_path):
         plan = make_plan(
             AuditOptions.of(
-                mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+                mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
             ),
             people,
         )
@@ -338,7 +338,7 @@ class TestIdentity:
             wt.audit(traces, **chosen, attacks=mine("2.00"))
 
     def test_ours_go_without(self, people):
-        options = AuditOptions.of(mechanisms="raw", group_sizes=8, targets=1)
+        options = AuditOptions.of(mechanisms="raw", group_size=8, targets=1)
         assert make_plan(options, people).to_json()["code"] == {}
 
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge import knowledge_rule
+from whosthere.adversary.attacks import Attack
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.game.own_code import own_code
@@ -143,9 +143,9 @@ def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
 
 
 def test_ours_have_none():
-    assert own_code(attack("zero-knowledge")) is None
+    assert own_code(Attack.parse("zero-knowledge")) is None
     assert own_code(Mechanism.parse("laplace(eps=1, unit=event) | suppress(k=1)")) is None
-    assert own_code(knowledge_rule("share(0.1)")) is None
+    assert own_code(Knowledge.parse("share(0.1)")) is None
 
 
 def test_code_without_a_file(monkeypatch):
@@ -167,6 +167,6 @@ def test_a_plan_tells_them_all(traces, fingerprint):
     fingerprint()
     mine = importlib.import_module("mine").Mine()
     options = AuditOptions.of(
-        mechanisms="raw", group_sizes=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
+        mechanisms="raw", group_size=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
     )
     assert make_plan(options, traces).to_json()["code"] == {"mine": own_code(mine)}

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
-from whosthere.adversary.knowledge import KnowledgeRule
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.data.cities import simulate
@@ -86,7 +86,7 @@ def even():
 
 
 def plan_of(traces, **chosen):
-    usual = {"mechanisms": "raw", "group_sizes": M, "releases": 6, "targets": 3}
+    usual = {"mechanisms": "raw", "group_size": M, "releases": 6, "targets": 3}
     return make_plan(AuditOptions.of(**usual | {"attacks": CHEAP} | chosen), traces)
 
 
@@ -358,7 +358,7 @@ class TestWhatScoresDependOn:
         plan = plan_of(
             city,
             mechanisms=("raw", "laplace(eps=1, unit=event)"),
-            group_sizes=(M, 20),
+            group_size=(M, 20),
             knowledge=("share(0.5)", "regions(top=2)"),
         )
         assert len(plan.settings) == 2 * len(plan.schemes) == 8
@@ -427,7 +427,7 @@ class TestWhatScoresDependOn:
         )
         names = ["setting", "attack", "seconds"]
         before = scored(city, plan, only(plan)).drop(names)
-        for kind in (Setting, Scheme, Mechanism, KnowledgeRule, Attack):
+        for kind in (Setting, Scheme, Mechanism, Knowledge, Attack):
             monkeypatch.setattr(kind, "__str__", lambda self: f"reworded {type(self).__name__}")
         after = scored(city, plan, only(plan))
         assert after["setting"].unique().to_list() == ["reworded Setting"]

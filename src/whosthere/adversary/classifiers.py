@@ -94,7 +94,7 @@ class Linear(Decision):
 
 
 @dataclass(frozen=True)
-class ExactL1(Classifier):
+class L1(Classifier):
     """Minimise  ||w||_1 + |b| + C * sum log(1 + exp(-y (x w + b)))  over the cells.
 
     The objective is that of liblinear, which penalises the intercept b too.
@@ -192,7 +192,7 @@ class Pipeline(Decision):
 
 
 @dataclass(frozen=True)
-class PaperL1(Classifier):
+class L1Paper(Classifier):
     """Logistic regression as the paper trains it: liblinear with scikit-learn's defaults.
 
     It stops at a tolerance of 1e-4 or after 100 iterations, often before its optimum.
@@ -235,7 +235,7 @@ class Forest(Classifier):
 
 
 @dataclass(frozen=True)
-class Perceptron(Classifier):
+class Mlp(Classifier):
     """A neural network with one hidden layer."""
 
     hidden: int = specs.parameter(specs.WHOLE, "hidden neurons", default=100)
@@ -268,7 +268,7 @@ def _part(name: str) -> Any:  # noqa: ANN401 - scikit-learn has no types
         raise MissingExtraError("This classifier", "learn") from error
 
 
-CLASSIFIERS = specs.Catalogue.of("classifier", ExactL1, PaperL1, Forest, Perceptron)
+CLASSIFIERS = specs.Catalogue.of("classifier", L1, L1Paper, Forest, Mlp)
 
 
 def classifier(given: Classifier | str) -> Classifier:

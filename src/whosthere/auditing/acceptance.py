@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.auditing.judging import judge
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.reasons import listed
 from whosthere.auditing.store import RunFolder
 from whosthere.display import counted
@@ -88,7 +88,7 @@ def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
     So nothing is published by findings or verdicts that were changed by hand. The policy is as the
     folder has it; its limits are written into the release.
     """
-    found = load_audit(folder)
+    found = load(folder)
     plan, settings = found.plan, [one["setting"] for one in found.manifest["settings"]]
     tables = RunFolder(Path(folder)).read_tasks(plan["targets"])
     missing = found.n_tasks - len(tables)

@@ -15,7 +15,7 @@ from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.result import AuditResult
+from whosthere.auditing.result import AuditResult, with_settings
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -138,6 +138,9 @@ class PreparedAudit:
         )
         targets = per_target(tests)
         tests, controls = tests.drop(OF_CHECKS).drop_nulls("score"), controls.drop(OF_CHECKS)
+        tests, controls, targets = (
+            with_settings(table, folder.manifest) for table in (tests, controls, targets)
+        )
         for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
             folder.write_results(name, table)
         result = AuditResult(

@@ -201,13 +201,13 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge import knowledge_rule
+    from whosthere.adversary.knowledge import Knowledge
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.seeds import generator
 
-    known_of = knowledge_rule(knowledge)
+    known_of = Knowledge.parse(knowledge)
     refuse_existing(out, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
     rng = generator(seed, "target")
@@ -258,14 +258,13 @@ def attack(
     Example: `whosthere attack release.parquet --target target.csv`
     """
     from whosthere import front
-    from whosthere.adversary.attacks import PastRelease
-    from whosthere.adversary.attacks import attack as parse_attack
+    from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
     if not 0 < prior < 1:
         raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
-    chosen, counts = parse_attack(spec), Release.load(release)
+    chosen, counts = Attack.parse(spec), Release.load(release)
     known = read_target(target, counts.regions, counts.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
     past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]

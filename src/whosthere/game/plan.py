@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whosthere.adversary.knowledge import AllVisits, KnowledgeRule
+from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
 
@@ -69,11 +69,11 @@ class Setting:
     """What is published, and how well targets are known; never what the attacker does."""
 
     scheme: Scheme
-    knowledge: KnowledgeRule = AllVisits()
+    knowledge: Knowledge = All()
 
     def __str__(self) -> str:
         """Write the setting as tables and files name it; that all is known goes without saying."""
-        known = "" if self.knowledge == AllVisits() else f", knows {self.knowledge}"
+        known = "" if self.knowledge == All() else f", knows {self.knowledge}"
         return f"{self.scheme}{known}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge, Known
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -193,7 +193,7 @@ class TargetTable:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
 
-    def knowledge(self, rule: KnowledgeRule) -> Knowledge:
+    def knowledge(self, rule: Knowledge) -> Known:
         """Return what the attacker knows of the target."""
         target, rng = self.rounds.target, self.rounds.rng("knowledge")
         trace = self.traces.trace(target)

@@ -12,7 +12,7 @@ import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from whosthere.adversary.knowledge import knowledge_rule
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
@@ -89,7 +89,7 @@ class Point(NamedTuple):
         spec = self.mechanism.replace(_MAX_VISITS, str(dataset.max_visits))
         mechanism = Mechanism(() if spec == RAW else tuple(_STEPS.parse_chain(spec)))
         scheme = Scheme.of(mechanism, self.group_size or dataset.group_size)
-        return Setting(scheme, knowledge_rule(self.knowledge))
+        return Setting(scheme, Knowledge.parse(self.knowledge))
 
 
 class Series(NamedTuple):
@@ -129,7 +129,7 @@ class Experiment(NamedTuple):
         blocks = tuple(
             Block(
                 mechanisms=setting.scheme.mechanisms,
-                group_sizes=setting.scheme.group_size,
+                group_size=setting.scheme.group_size,
                 knowledge=setting.knowledge,
                 attacks=series.attacks,
             )

@@ -18,8 +18,10 @@ from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
@@ -94,6 +96,10 @@ class Publication:
         """Share of the visits that bounding left out, where there is one table alone."""
         return self.only.share_dropped
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows of `Release.to_frame`, with the `truth`, which must stay secret."""
+        return self.release.to_frame().with_columns(truth=self.truth.reshape(-1))
+
     def __repr__(self) -> str:
         return in_one_line("Publication", *map(repr, self.releases))
 
@@ -156,7 +162,7 @@ def publish(
     audited
         By which audit this was accepted, if by any.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if not 1 <= m <= traces.n_users:
         raise GroupError(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
@@ -165,7 +171,7 @@ def publish(
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
-    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    chosen = Mechanism.parse(mechanism)
     # Who of them are friends matters to nobody here, and takes time to find.
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
     bounding = generator(seed, "publish", "bounding")
@@ -180,7 +186,7 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
 
     `publish` itself does not, as the smallest group of all is good for trials.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if m < 2:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
 

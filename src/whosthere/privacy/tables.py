@@ -66,10 +66,13 @@ class TableReader:
     """How a table of counts is to be read."""
 
     region_column: str | None = None
-    """The name of the column, where it is unusual; so for the others."""
+    """The name of the column of regions, where it is unusual."""
     time_column: str | None = None
+    """That of times, or of times of day."""
     date_column: str | None = None
+    """That of dates, where they are apart from the times of day."""
     count_column: str | None = None
+    """That of counts."""
     wide: bool | None = None
     """Whether each epoch has a column of its own, not a row for each region and epoch.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
     Answer,
@@ -14,11 +12,11 @@ from whosthere.adversary.attacks.base import (
     PastRelease,
 )
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia, PastGroups
+from whosthere.adversary.attacks.knock_knock import KnockKnock, KnockKnockPastGroups, LocMia
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer,
     LikelihoodRatio,
-    LikelihoodRatioWithReference,
+    LikelihoodRatioReference,
 )
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood
 from whosthere.adversary.attacks.trained import TrainedAttack
@@ -34,17 +32,16 @@ __all__ = [
     "ContradictionRule",
     "FittedAttack",
     "KnockKnock",
+    "KnockKnockPastGroups",
     "LikelihoodAnswer",
     "LikelihoodRatio",
-    "LikelihoodRatioWithReference",
+    "LikelihoodRatioReference",
     "LocMia",
     "LogLikelihood",
     "NotApplicableError",
-    "PastGroups",
     "PastRelease",
     "TrainedAttack",
     "ZeroKnowledge",
-    "attack",
 ]
 
 ATTACKS = specs.Catalogue.of(
@@ -52,14 +49,9 @@ ATTACKS = specs.Catalogue.of(
     LikelihoodRatio,
     ZeroKnowledge,
     KnockKnock,
-    LikelihoodRatioWithReference,
-    PastGroups,
+    LikelihoodRatioReference,
+    KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
     ContradictionRule,
 )
-
-
-def attack(given: Attack | str) -> Attack:
-    """Return the attack that a spec describes; an attack is returned as it is."""
-    return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from whosthere import specs
 from whosthere.errors import InputError, suggestion
@@ -14,7 +14,7 @@ from whosthere.inference.scores import RULED_OUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -29,7 +29,7 @@ class NotApplicableError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class PastRelease:
-    """A past release of which the attacker knows whether the target was in it."""
+    """A past release of which the attacker knows whether the target was in it (`target_in`)."""
 
     release: Release
     target_in: bool
@@ -75,10 +75,13 @@ class Auxiliary:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an attacker has of one table, and over its cells, before it is published."""
+    """What an attacker has of one table, before it is published: `facts`, `knowledge`, `auxiliary`.
+
+    All of it lies over the cells of the table.
+    """
 
     facts: Facts
-    knowledge: Knowledge | None
+    knowledge: Known | None
     auxiliary: Auxiliary
 
 
@@ -190,11 +193,18 @@ class Attack(ABC):
                     fix = suggestion(str(found), known)
                     raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
 
+    @classmethod
+    def parse(cls, given: Attack | str) -> Attack:
+        """Return what a spec such as ``knock-knock`` describes; an attack is returned as it is."""
+        from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
+
+        return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))
+
     def __str__(self) -> str:
         """Write the attack as its canonical spec, with defaults left out."""
         return specs.write(self)
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
         if self.needs_knowledge and knowledge is None:
             raise NotApplicableError(
@@ -256,7 +266,7 @@ class Attack(ABC):
             )
 
     def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         """Prepare for one target and for releases with these facts."""
         self.check(facts, knowledge, auxiliary)
@@ -264,7 +274,7 @@ class Attack(ABC):
 
     @abstractmethod
     def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         """Prepare, knowing that the attack applies."""
 
@@ -301,7 +311,7 @@ WORDS = {
 """What each part of `Auxiliary` is called in a sentence."""
 
 
-def needed(knowledge: Knowledge | None) -> Knowledge:
+def needed(knowledge: Known | None) -> Known:
     """Return what is known of the target, for attacks that need it."""
     if knowledge is None:
         raise NotApplicableError("nothing is known of the target", fix="Give some visits")

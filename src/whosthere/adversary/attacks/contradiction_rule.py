@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _THRESHOLD = -0.5
 
 
-def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
+def is_sound(facts: Facts, knowledge: Known | None) -> bool:
     """Tell whether a published 0 at one of the target's visits proves that the target is out.
 
     The visits must be known. The mechanism must never publish 0 for a count of 1: raw counts do
@@ -51,7 +51,7 @@ class ContradictionRule(Attack):
         "sound where no visit and no count of 1 is hidden, as on raw counts"
     )
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not is_sound(facts, knowledge):
             raise NotApplicableError(
@@ -63,7 +63,7 @@ class ContradictionRule(Attack):
     def _fit(
         self,
         facts: Facts,  # noqa: ARG002 - the visits are all it takes
-        knowledge: Knowledge | None,
+        knowledge: Known | None,
         auxiliary: Auxiliary,  # noqa: ARG002
         seed: int,  # noqa: ARG002
     ) -> FittedAttack:
@@ -88,7 +88,7 @@ class _Rule(FittedAttack):
         return self.otherwise.score(release)
 
 
-def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
+def rule_first(facts: Facts, knowledge: Known | None, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
     if knowledge is not None and is_sound(facts, knowledge):
         return _Rule(knowledge.certain, attack)

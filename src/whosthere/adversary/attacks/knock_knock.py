@@ -22,7 +22,7 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import generator
@@ -31,7 +31,7 @@ from whosthere.specs import check_positive
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
 
@@ -61,7 +61,7 @@ class KnockKnock(TrainedAttack):
     groups_from_reference: ClassVar[bool] = True
 
     def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
         trained = self.train(auxiliary.real_traces, facts, needed(knowledge), rng)
@@ -84,14 +84,14 @@ class LocMia(TrainedAttack):
     groups_from_reference: ClassVar[bool] = True
     needs_knowledge: ClassVar[bool] = False
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
+    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
         super().check(facts, None, auxiliary)
         _friends(auxiliary)
 
     def _fit(
         self,
         facts: Facts,
-        knowledge: Knowledge | None,  # noqa: ARG002 - it is not looked at
+        knowledge: Known | None,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
         seed: int,
     ) -> FittedAttack:
@@ -121,7 +121,7 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastGroups(Attack):
+class KnockKnockPastGroups(Attack):
     """Train on real past releases of which it is known whether the target was in them.
 
     Parameters
@@ -133,7 +133,7 @@ class PastGroups(Attack):
     """
 
     classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
         specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
@@ -150,7 +150,7 @@ class PastGroups(Attack):
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -166,7 +166,7 @@ class PastGroups(Attack):
             )
 
     def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)

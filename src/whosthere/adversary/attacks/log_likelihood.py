@@ -18,7 +18,7 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -56,7 +56,7 @@ class LogLikelihood(Attack):
         object.__setattr__(self, "validation_groups", checked)
 
     def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
         sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)

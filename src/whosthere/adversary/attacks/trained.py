@@ -10,7 +10,7 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, Decision, ExactL1, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Decision, classifier
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.groups import Features
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -52,7 +52,7 @@ class TrainedAttack(Attack):
         default="paired",
     )
     classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
     validation_groups: int = specs.parameter(
@@ -66,7 +66,7 @@ class TrainedAttack(Attack):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
     def train(
-        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
     ) -> Trained:
         """Learn from groups of a reference, and tune the threshold on further ones."""
         sampler = sampler_over(reference, facts, knowledge, rng)
@@ -164,7 +164,7 @@ def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> 
 
 
 def sampler_over(
-    reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
 ) -> GroupSampler:
     """Make groups out of reference traces and the target, contributions bounded as published.
 

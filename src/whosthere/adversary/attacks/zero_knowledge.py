@@ -30,7 +30,7 @@ from whosthere.specs import check_integer
 if TYPE_CHECKING:
     import numpy as np
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -125,7 +125,7 @@ class ZeroKnowledge(TrainedAttack):
     def uses(self) -> frozenset[str]:
         return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
 
@@ -137,7 +137,7 @@ class ZeroKnowledge(TrainedAttack):
         return self.reference_size or max(_PEOPLE, _PEOPLE_PER_MEMBER * m)
 
     def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
         on_each = OnEachRelease(self, facts, needed(knowledge), seed)
         fitted: FittedAttack = on_each
@@ -174,7 +174,7 @@ class OnEachRelease(FittedAttack):
 
     attack: ZeroKnowledge
     facts: Facts
-    knowledge: Knowledge
+    knowledge: Known
     seed: int
 
     def score(self, release: Release) -> Answer:

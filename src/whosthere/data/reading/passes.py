@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from whosthere.data.reading.batches import RecordTable
     from whosthere.data.reading.partition import Locator
 
-    Progress = Callable[[str, int, int | None], None]
-
+Progress: TypeAlias = "Callable[[str, int, int | None], None]"
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
 _STRANGE = "in a region that is not in the table"

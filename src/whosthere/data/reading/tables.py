@@ -38,15 +38,21 @@ COLUMNS = ("user", "friend")
 _NOBODY = -1
 
 
-def read_regions(given: Regions | AnyPath | Frame) -> Regions:
-    """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
-    if isinstance(given, Regions):
-        return given
-    path = place_of(given)
+def read_regions(table: Regions | AnyPath | Frame) -> Regions:
+    """Read the places of a data set.
+
+    Parameters
+    ----------
+    table
+        A file or frame with a column of ids and, if known, lon and lat; or GeoJSON of areas.
+    """
+    if isinstance(table, Regions):
+        return table
+    path = place_of(table)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
-    table = read_single(given)
-    found = table.columns
+    rows = read_single(table)
+    found = rows.columns
     try:
         id_name = Columns().find("region", found) or ("id" if "id" in found else None)
         axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
@@ -60,11 +66,11 @@ def read_regions(given: Regions | AnyPath | Frame) -> Regions:
             fix="Name the column with the ids 'region'",
         )
     with naming(path):
-        expr = joined_ids(parts_of(id_name, found), table.schema)
-        ids = table.select(expr.cast(pl.String)).to_series()
+        expr = joined_ids(parts_of(id_name, found), rows.schema)
+        ids = rows.select(expr.cast(pl.String)).to_series()
         if ids.null_count():
             raise InputError(f"row {_first_null(ids) + 1} has no region id")
-        degrees = [None if name is None else _degrees(table, name) for name in axes]
+        degrees = [None if name is None else _degrees(rows, name) for name in axes]
         return Regions(ids.to_list(), *degrees)
 
 
