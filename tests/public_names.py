@@ -132,26 +132,33 @@ KIND: wt.mechanisms.Value = wt.mechanisms.WHOLE
 class Sum(wt.attacks.Attack):
     """An attack of one's own."""
 
-    share: float = wt.attacks.parameter(wt.attacks.NUMBER, "of the mean", default=1.0)
+    share: float = wt.attacks.parameter(wt.attacks.NUMBER, default=1.0)
     visits: int = wt.attacks.parameter(wt.attacks.WHOLE, "how many", default=1)
     loud: bool = wt.attacks.parameter(wt.attacks.YES_NO, "or not", default=False)
     way: str = wt.attacks.parameter(wt.attacks.OneOf(("a", "b")), "how", default="a")
 
     name: ClassVar[str] = "sum"
     summary: ClassVar[str] = "adds up the counts where the target was"
+    uses = frozenset({"example"})
 
-    def _fit(
+    def fit(
         self,
         facts: wt.attacks.Facts,
-        knowledge: wt.knowledge.Known | None,
+        knowledge: wt.knowledge.Known,
         auxiliary: wt.attacks.Auxiliary,
+        *,
         seed: int,
     ) -> wt.attacks.FittedAttack:
-        if knowledge is None:
+        if not knowledge.certain.size:
             raise wt.attacks.NotApplicableError("nothing is known")
         view = wt.attacks.View(facts, knowledge, auxiliary)
         print(view.facts.group_size, seed)
-        return FittedSum(knowledge.certain)
+        fitted = FittedSum(knowledge.certain)
+
+        def score(release: wt.Release) -> float:
+            return fitted.score(release).score
+
+        return wt.attacks.calibrated(score, facts, knowledge, auxiliary, seed=seed, groups=40)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +200,7 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         print(answer.posterior(prior=0.5))
     kind: wt.attacks.Value = wt.attacks.WHOLE
     print(kind.words)
-    return wt.attack(release, traces.trace(0).tolist(), wt.attacks.Attack.parse("knock-knock"))
+    return wt.attack(release, traces.trace(0), wt.attacks.Attack.parse("knock-knock"))
 
 
 def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:
@@ -208,6 +215,19 @@ def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:
     known = [wt.knowledge.KnownVisits(trace), wt.knowledge.KnownRegions((1, 2))]
     print(known[0].believed_trace(lambda: habits, rng))
     return [*known, *(rule.of(trace, 24, rng) for rule in rules)]
+
+
+def study(traces: wt.Traces, model: wt.attacks.Model) -> float:
+    """An audit's rounds one by one, with groups and a model of one's own."""
+
+    def some(rng: np.random.Generator, people: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+        return rng.permutation(people)[:n]
+
+    mine, best = wt.attacks.KnockKnock(classifier=model), -1e9
+    for one in wt.rounds(traces, group_size=40, attacks=mine, groups=some):
+        drawn: wt.results.Round = one
+        best = max(best, drawn.score(mine).score, drawn.ceiling or 0.0)
+    return best + wt.publish(traces, "raw", group=[1, 2], seed=1).release.group_size
 
 
 def audit(traces: wt.Traces) -> wt.results.AuditResult:

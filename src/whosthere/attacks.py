@@ -18,6 +18,7 @@ from whosthere.adversary.attacks import (
     PastRelease as PastRelease,
     TrainedAttack as TrainedAttack,
     ZeroKnowledge as ZeroKnowledge,
+    calibrated as calibrated,
 )
 from whosthere.adversary.attacks.base import View as View
 from whosthere.adversary.classifiers import (
@@ -26,6 +27,7 @@ from whosthere.adversary.classifiers import (
     L1 as L1,
     L1Paper as L1Paper,
     Mlp as Mlp,
+    Model as Model,
 )
 from whosthere.privacy.facts import Facts as Facts
 from whosthere.specs import (

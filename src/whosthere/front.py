@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 import numpy as np
 
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary
+from whosthere.adversary.attacks.base import View
 from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
@@ -24,12 +25,15 @@ from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
+from whosthere.errors import InputError
+from whosthere.game.study import Round, rounds_of
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -51,7 +55,10 @@ from whosthere.seeds import check_seed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import ArrayLike
+
     from whosthere.adversary.attacks import PastRelease
+    from whosthere.arrays import Ints32
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
@@ -117,14 +124,16 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    groups
+        How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
         A plan file, or options, that all other arguments override.
     out
         Folder to keep everything in, report.html included, so that an interrupted audit resumes;
         by default nothing is kept but the result.
     extend
-        Whether `out` may hold the same audit with fewer targets or releases, to which the others
-        are added.
+        Whether `out` may hold the same audit with fewer targets, releases or attacks, to which the
+        others are added.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
@@ -175,10 +184,6 @@ def audit(
         return replace(result, folder=None)
     audit_report(result).save(folder / REPORT, force=True)
     return result
-
-
-class AuditFailedError(RuntimeError):
-    """No task of an audit could be done."""
 
 
 @_takes(SearchChoices)
@@ -327,6 +332,7 @@ def publish(
     mechanism: Mechanism | str,
     *,
     group_size: int | None = None,
+    group: ArrayLike | None = None,
     seed: int | None = None,
     audit: Reported | None = None,
 ) -> Publication:
@@ -340,6 +346,9 @@ def publish(
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
     group_size
         How many people to choose at random, at least 2; all of them by default.
+    group
+        Whom to publish instead, at least 2: different rows of the traces. No audit is about one
+        group that was chosen by hand, so it cannot be given with `audit`.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     audit
@@ -348,19 +357,28 @@ def publish(
         accepted. Without it, and without a seed, there is a warning. A folder is judged
         again from its scores.
     """
-    everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
+    everybody = _loaded(traces)
     chosen = Mechanism.parse(mechanism)
-    publishing.refuse_one_person(everybody, group_size)
+    publishing.refuse_one_person(everybody, group_size if group is None else np.size(group))
     audited = None
+    if audit is not None and group is not None:
+        problem = "an audit is about groups drawn at random, and this one is given (`group`)"
+        raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with _as_file(traces) as (path, _):
             found = audit if isinstance(audit, AuditResult) else judged_again(audit)
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
-        everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
+        everybody,
+        mechanism=chosen,
+        group_size=group_size,
+        group=group,
+        seed=seed,
+        audited=audited,
     )
     if audit is None and seed is None:
-        warnings.warn(not_audited(group_size, everybody), NotAuditedWarning, stacklevel=2)
+        size = made.release.group_size
+        warnings.warn(not_audited(size, everybody), NotAuditedWarning, stacklevel=2)
     return made
 
 
@@ -370,7 +388,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Known | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -394,16 +412,44 @@ def attack(
     seed
         The same seed gives the same answer.
     """
-    check_seed(seed)
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
     chosen = Attack.parse(attack)
-    auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
-    known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, befriended, tuple(past), published)
+    view = View(published.facts, _known(target, published), auxiliary)
+    return chosen.fit_tables([view], seed=check_seed(seed)).score(published)
 
 
-def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
+@_takes(AuditChoices)
+def rounds(
+    traces: TracesLike,
+    *,
+    plan: AuditOptions | AnyPath | None = None,
+    control: bool = False,
+    **chosen: Unpack[AuditChoices],
+) -> Iterator[Round]:
+    """Return the rounds of an audit one by one, for studies.
+
+    The same words as for `audit` give the very releases that it scores.
+
+    Parameters
+    ----------
+    control
+        Whether to return the control rounds instead of the test rounds.
+    traces, mechanisms, group_size, attacks, knowledge, groups, plan
+        As for `audit`.
+    scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
+        As for `audit`.
+    past_releases, test_from, seed
+        As for `audit`.
+    """
+    options = chosen_options(plan, chosen)
+    everybody = _loaded(traces)
+    return rounds_of(everybody, make_plan(options, everybody), control=control)
+
+
+def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
     if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
@@ -411,8 +457,8 @@ def _known(target: Known | AnyPath | Sequence[int], release: Release) -> Known:
     return KnownVisits(np.asarray(target))
 
 
-def _loaded(traces: TracesLike | None) -> Traces | None:
-    return traces if traces is None or isinstance(traces, Traces) else Traces.load(traces)
+def _loaded(traces: TracesLike) -> Traces:
+    return traces if isinstance(traces, Traces) else Traces.load(traces)
 
 
 @contextmanager

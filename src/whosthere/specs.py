@@ -100,9 +100,6 @@ class Nested(Value):
     def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
         return self.catalogue().make(written)
 
-    def write(self, value: Any) -> str:  # noqa: ANN401
-        return write(value)
-
 
 def format_number(value: float) -> str:
     """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
@@ -157,7 +154,7 @@ class Parameter:
 
 def parameter(
     value: Value,
-    meaning: str,
+    meaning: str = "",
     *,
     key: str = "",
     always: bool = False,

@@ -41,6 +41,8 @@ from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
 M = 150
+# Knowledge that says nothing certain.
+PLACES = KnownRegions((0,))
 SMALL = {"groups": 100, "validation_groups": 40}
 
 
@@ -245,7 +247,7 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
 def test_past_groups_learn_from_releases_alone(people, target):
     releases, labels = _releases(people, target, "raw", n=120)
     past = _past(releases[:90], labels[:90])
-    found = _auc(KnockKnockPastGroups(), releases[90:], labels[90:], None, Auxiliary(past=past))
+    found = _auc(KnockKnockPastGroups(), releases[90:], labels[90:], PLACES, Auxiliary(past=past))
     assert found > 0.75
 
 
@@ -306,18 +308,16 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
         (KnockKnock(), known, Auxiliary(), "needs reference traces"),
         (KnockKnock(), known, Auxiliary(few), "at least 151 reference traces for groups of 150"),
         (LogLikelihood(), known, Auxiliary(enough), "the same"),
-        (LocMia(), None, Auxiliary(enough, few), "the same"),
+        (LocMia(), known, Auxiliary(enough, few), "the same"),
         (KnockKnock(), known, Auxiliary(elsewhere), "other regions or epochs"),
-        (KnockKnock(), None, Auxiliary(reference), "know something of the target"),
-        (LocMia(), None, Auxiliary(reference), "needs traces of the target's friends"),
-        (LocMia(), None, Auxiliary(friends=few), "needs reference traces"),
-        (LocMia(), None, Auxiliary(reference, elsewhere), "other regions or epochs"),
-        (LocMia(), None, Auxiliary(reference, few.select([])), "no friends with a visit"),
-        (LocMia(), None, Auxiliary(reference, silent), "no friends with a visit"),
-        (KnockKnockPastGroups(), None, Auxiliary(), "needs past releases"),
-        (KnockKnockPastGroups(), None, Auxiliary(past=[]), "needs past releases"),
+        (LocMia(), known, Auxiliary(reference), "needs traces of the target's friends"),
+        (LocMia(), known, Auxiliary(friends=few), "needs reference traces"),
+        (LocMia(), known, Auxiliary(reference, elsewhere), "other regions or epochs"),
+        (LocMia(), known, Auxiliary(reference, few.select([])), "no friends with a visit"),
+        (LocMia(), known, Auxiliary(reference, silent), "no friends with a visit"),
+        (KnockKnockPastGroups(), known, Auxiliary(), "needs past releases"),
+        (KnockKnockPastGroups(), known, Auxiliary(past=[]), "needs past releases"),
         (ZeroKnowledge(fit_on="per-target"), known, Auxiliary(), "needs a release like"),
-        (ZeroKnowledge(), None, Auxiliary(), "know something of the target"),
         (ZeroKnowledge(), KnownVisits(np.array([10**8])), Auxiliary(), "outside the release"),
         (ZeroKnowledge(), KnownRegions((99,)), Auxiliary(), "outside the release"),
     ]:
@@ -684,7 +684,7 @@ def test_an_example_with_the_target_is_another_example(people, target):
     attack = ZeroKnowledge(**SMALL, fit_on="per-target-in")
     assert attack.uses == {"example_in"}
     with pytest.raises(NotApplicableError, match="known to hold the target"):
-        attack.fit(facts, known, Auxiliary(example=releases[1]), seed=5)
+        attack.check(facts, known, Auxiliary(example=releases[1]))
     fitted = attack.fit(facts, known, Auxiliary(example_in=releases[0]), seed=5)
     usual = replace(attack, fit_on="per-target").fit(
         facts, known, Auxiliary(example=releases[0]), seed=5
@@ -705,7 +705,7 @@ def test_as_many_people_are_made_up_as_were_asked_for(people, target):
     assert "at least 2,400" in said
     known = KnownVisits(people.trace(target))
     with pytest.raises(NotApplicableError, match=r"at least 1201 synthetic traces .* not 1200"):
-        ZeroKnowledge(reference_size=1_200).fit(large, known, Auxiliary(), seed=0)
+        ZeroKnowledge(reference_size=1_200).check(large, known, Auxiliary())
 
 
 @pytest.mark.parametrize("fit_on", ["per-release", "per-target"])
@@ -747,7 +747,7 @@ def test_loc_mia_knows_the_friends_and_nothing_of_the_target(people, target, ref
     facts, known = releases[0].facts, KnownVisits(people.trace(target))
     scores = [
         fit(facts, knowledge, Auxiliary(reference, friends), seed=2).score(releases[0])
-        for knowledge, friends in ((None, some), (known, some), (None, others))
+        for knowledge, friends in ((PLACES, some), (known, some), (PLACES, others))
     ]
     assert scores[0] == scores[1]
     assert scores[0] != scores[2]
@@ -757,7 +757,7 @@ def test_friends_as_close_as_the_target_find_the_target(people, target, referenc
     """A friend who is always there is as good as the target; 15 and 15 releases as above."""
     releases, labels = _releases(people, target, "raw")
     auxiliary = Auxiliary(reference, people.select([target]))
-    assert _auc(_attack(LocMia), releases, labels, None, auxiliary) >= 0.95
+    assert _auc(_attack(LocMia), releases, labels, PLACES, auxiliary) >= 0.95
 
 
 def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, target):
@@ -770,7 +770,7 @@ def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, targ
         return Auxiliary(past=_past(alike, labels))
 
     now, before = (
-        KnockKnockPastGroups().fit(facts, None, auxiliary, seed=1).score(releases[0])
+        KnockKnockPastGroups().fit(facts, PLACES, auxiliary, seed=1).score(releases[0])
         for auxiliary in (past(), past(epochs=earlier))
     )
     assert now == before
@@ -781,7 +781,7 @@ def test_the_past_may_lie_at_another_time_but_not_be_made_otherwise(people, targ
         {"regions": Regions([f"x{i}" for i in range(16)])},
     ):
         with pytest.raises(NotApplicableError, match="made in the same way"):
-            KnockKnockPastGroups().check(facts, None, past(**changed))
+            KnockKnockPastGroups().check(facts, PLACES, past(**changed))
     only_in = Auxiliary(past=_past(releases, np.ones(20, bool)))
     with pytest.raises(NotApplicableError, match="20 and 0"):
-        KnockKnockPastGroups().check(facts, None, only_in)
+        KnockKnockPastGroups().check(facts, PLACES, only_in)

@@ -1,14 +1,24 @@
 """The solver against others, and the threshold against its definition."""
 
+import pickle
+
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from whosthere import specs
+from whosthere import rounds, simulate, specs
+from whosthere.adversary.attacks import KnockKnock
 from whosthere.adversary.attacks.trained import youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
@@ -19,6 +29,7 @@ from whosthere.adversary.classifiers import (
     classifier,
 )
 from whosthere.errors import InputError
+from whosthere.game.own_code import own_code
 from whosthere.kernels import CountMatrix
 
 
@@ -175,3 +186,123 @@ def test_parameters_that_make_no_sense_are_refused(make):
 def test_equal_numbers_are_the_same_classifier():
     assert L1(c=2) == classifier("l1(c=2)")
     assert specs.content(L1(c=2)) == specs.content(classifier("l1(c=2.0)"))
+
+
+class Nearest:
+    """A model without scikit-learn: how much closer a group is to those that are in."""
+
+    def __init__(self, shrink=1.0, random_state=None):
+        self.shrink, self.random_state = shrink, random_state
+
+    def fit(self, counts, labels):
+        assert counts.dtype == np.float64
+        self.middles = [counts[labels == kind].mean(axis=0) for kind in (False, True)]
+        self.seen = self.random_state
+        return self
+
+    def decision_function(self, counts):
+        out, inside = (((counts - middle) ** 2).sum(axis=1) for middle in self.middles)
+        return self.shrink * (out - inside)
+
+
+class TestOwnModels:
+    def test_an_estimator_is_taken_as_it_is(self, rng):
+        counts, labels = _problem(rng, 200, 60, 6)
+        for model in (
+            GaussianNB(),
+            SVC(),
+            make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=500)),
+            Nearest(),
+        ):
+            before = vars(model).copy()
+            decision = classifier(model).fit(single(counts[:150]), labels[:150], 7)
+            scores = decision(counts[150:][:, decision.cells])
+            assert roc_auc_score(labels[150:], scores) > 0.9
+            assert vars(model) == before
+
+    @pytest.mark.parametrize(
+        ("model", "text"),
+        [
+            (MLPClassifier(), "MLPClassifier()"),
+            (
+                MLPClassifier((8, 4), alpha=0.1),
+                "MLPClassifier(alpha=0.1, hidden_layer_sizes=[8, 4])",
+            ),
+            (MLPClassifier(random_state=np.random.RandomState(3)), "MLPClassifier()"),
+            (MLPClassifier(random_state=3), "MLPClassifier(random_state=3)"),
+            (
+                make_pipeline(StandardScaler(), SVC(C=2)),
+                "Pipeline(steps=[['standardscaler', StandardScaler()], ['svc', SVC(C=2)]])",
+            ),
+            (Nearest(), "Nearest()"),
+            (Nearest(shrink=2.0), "Nearest(shrink=2.0)"),
+            (AdaBoostClassifier(SVC(C=2)), "AdaBoostClassifier(estimator=SVC(C=2))"),
+        ],
+    )
+    def test_it_is_known_by_class_and_parameters(self, model, text):
+        attack = KnockKnock(classifier=model)
+        assert str(attack) == f"knock-knock(classifier={text})"
+        assert attack == KnockKnock(
+            classifier=clone(model) if hasattr(model, "get_params") else model
+        )
+        assert attack == pickle.loads(cloudpickle.dumps(attack))
+        assert hash(attack) == hash(KnockKnock(classifier=model))
+        assert attack != KnockKnock(classifier=GaussianNB())
+
+    def test_a_model_of_a_users_own_is_part_of_the_identity(self):
+        class Changed(Nearest):
+            def decision_function(self, counts):
+                return -super().decision_function(counts)
+
+        Changed.__name__ = Changed.__qualname__ = "Nearest"
+        codes = [own_code(KnockKnock(classifier=kind())) for kind in (Nearest, Nearest, Changed)]
+        assert codes[0] == codes[1] != codes[2]
+        assert own_code(KnockKnock(classifier=SVC())) is None
+
+    def test_what_it_draws_belongs_to_the_seed(self, rng):
+        counts, labels = _problem(rng, 60, 20, 2)
+        scores = [
+            classifier(MLPClassifier((4,), max_iter=20)).fit(single(counts), labels, seed)(counts)
+            for seed in (1, 1, 2)
+        ]
+        assert (scores[0] == scores[1]).all()
+        assert (scores[0] != scores[2]).any()
+        seeds = [
+            classifier(Nearest(random_state=given)).fit(single(counts), labels, 5).model.seen
+            for given in (None, 9)
+        ]
+        assert seeds == [5, 9]
+        steps = make_pipeline(StandardScaler(), SVC(random_state=4), memory=None)
+        assert classifier(steps).fit(single(counts), labels, 5).model[-1].random_state == 4
+
+    @pytest.mark.parametrize("given", [MLPClassifier, StandardScaler(), 5, None, object(), len])
+    def test_what_cannot_decide_is_refused(self, given):
+        with pytest.raises(InputError, match="is no classifier"):
+            KnockKnock(classifier=given)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [lambda n: np.zeros((n, 1)), lambda n: np.full(n, np.nan), lambda n: np.zeros(n + 1)],
+    )
+    def test_wrong_answers_are_refused(self, rng, wrong):
+        class Wrong(Nearest):
+            def decision_function(self, counts):
+                return wrong(len(counts))
+
+        counts, labels = _problem(rng, 20, 5, 2)
+        with pytest.raises(InputError, match="Wrong returned"):
+            classifier(Wrong()).fit(single(counts), labels)(counts)
+
+    def test_an_audit_by_one(self):
+        traces = simulate("milan-like", seed=7, users=200, days=1, regions=9).traces()
+        words = {"mechanisms": "raw", "group_size": 20, "targets": 2, "releases": 2, "seed": 1}
+        attacks = [
+            KnockKnock(classifier=MLPClassifier((4,), max_iter=20), groups=20),
+            "likelihood-ratio",
+        ]
+        one, two = (
+            [round_.score(attacks[0]).score for round_ in rounds(traces, attacks=attacks, **words)]
+            for _ in range(2)
+        )
+        assert one == two
+        assert len(set(one)) > 1

@@ -13,7 +13,7 @@ from whosthere import kernels
 from whosthere.adversary.attacks import Attack, Auxiliary, PastRelease
 from whosthere.adversary.count_tables import count_tables, filled
 from whosthere.adversary.groups import Features, GroupSampler
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
@@ -160,7 +160,9 @@ def test_past_releases_with_marks(reference):
 
     past = [PastRelease(publish(inside), inside) for inside in [True, False] * 20]
     facts = past[0].release.facts
-    fitted = Attack.parse("knock-knock-past-groups").fit(facts, None, Auxiliary(past=past), seed=1)
+    fitted = Attack.parse("knock-knock-past-groups").fit(
+        facts, KnownRegions((0,)), Auxiliary(past=past), seed=1
+    )
     chosen = fitted.decision.cells
     assert (chosen >= N_CELLS).any(), "it looks at marks"
     inside, outside = (np.mean([fitted.score(publish(i)).score for _ in range(10)]) for i in (1, 0))

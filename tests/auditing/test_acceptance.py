@@ -170,6 +170,7 @@ def test_on_the_command_line(folder, tmp_path, capsys, monkeypatch):
     assert code == 0
     assert "Audit: accepted by the audit" in out
     assert "by the policy 'custom'" in out
+    assert "Warning: Safe, but useless: " in out
     code, _, err = run("-M", "raw", "-m", str(M), "--audit", "run")
     assert code == 2
     assert "error: run: did not accept raw, m=20" in err

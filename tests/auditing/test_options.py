@@ -167,7 +167,7 @@ class SaysTheSame(Attack):
     name: ClassVar[str] = "likelihood-ratio"
     summary: ClassVar[str] = "is called like another attack"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         raise NotImplementedError
 
 

@@ -529,7 +529,7 @@ class TestReasons:
     def test_only_the_ceiling_was_measured(self):
         verdict = only([found(0.5, 0.45, 0.55, attack=CEILING)])
         assert verdict.strongest is None
-        assert verdict.reasons[0] == "No attack was measured in this setting."
+        assert verdict.reasons[0] == "No attack that may decide was measured in this setting."
         assert "could reach a mean AUC of 0.500" in verdict.reasons[1]
 
 

@@ -150,3 +150,14 @@ def test_every_step_can_be_interrupted(folder, whosthere, monkeypatch, typed, st
     before = files()
     assert whosthere(*typed.split(), "--force") == INTERRUPTED
     assert files() == before
+
+
+def test_whatever_an_interruption_turns_into_is_no_fault(whosthere, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise SyntaxError("a module was half imported") from None
+
+    monkeypatch.setattr("whosthere.data.cities.simulate", interrupted)
+    assert whosthere(*CITY, "-o", tmp_path / "city") == (143, "", MESSAGE)

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    import os
+
     from whosthere.adversary.attacks import Attack
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.data.clusters import DrawGroup
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -122,6 +125,16 @@ class AuditChoices(SearchChoices, total=False):
             several=True,
             flags=("--mechanism", "-M"),
             metavar="SPEC",
+            group=PUBLISHED,
+        ),
+    ]
+    groups: Annotated[
+        "DrawGroup | str | os.PathLike[str] | None",
+        Choice(
+            str,
+            "Table with the columns user and group: test groups are then whole companies, "
+            "districts or ages, drawn at random. Nothing is then accepted.",
+            metavar="FILE",
             group=PUBLISHED,
         ),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rc_context
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-    from numpy.typing import NDArray
 
+    from whosthere.arrays import Floats
     from whosthere.auditing.result import AuditResult
-
-    Floats: TypeAlias = NDArray[np.float64]
 
 # Colour-blind safe (Okabe and Ito), the ceiling in black.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

@@ -81,7 +81,7 @@ class Outcome:
 
     task: Task
     scores: pl.DataFrame | None
-    failure: str | None = None
+    failure: str = ""
 
 
 class Workers(ABC):

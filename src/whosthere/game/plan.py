@@ -151,11 +151,12 @@ class Plan:
         return self.game.tasks(self)
 
     @property
-    def _chosen(self) -> tuple[object, ...]:
-        """Whatever a user may have written: attacks, mechanisms, kinds of knowledge, the game."""
+    def code(self) -> dict[str, str]:
+        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge and the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
-        return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game)))
+        chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
+        return {str(one): code for one in chosen if (code := own_code(one))}
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""
@@ -186,7 +187,7 @@ class Plan:
                 str(setting): [str(attack) for attack in self.attacks_in(setting)]
                 for setting in self.settings
             },
-            "code": {str(one): code for one in self._chosen if (code := own_code(one))},
+            "code": self.code,
             "targets": list(self.targets),
             "releases": self.releases,
             "control_releases": self.control_releases,
@@ -195,7 +196,7 @@ class Plan:
             "first_epoch": self.first_epoch,
             "seed": self.seed,
             **({"releases_of": special} if special else {}),
-            **({} if self.game == TARGET_GAME else {"game": self.game.name}),
+            **({} if self.game == TARGET_GAME else {"game": str(self.game)}),
         }
 
     def about_json(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from whosthere.data.floor import class_ends
 from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from whosthere.game.checks import Checks
     from whosthere.game.plan import Contest, Plan
     from whosthere.privacy.publish import Publication
-    from whosthere.privacy.release import Release
     from whosthere.privacy.scheme import Scheme
 
 
@@ -108,18 +107,26 @@ class GameRound:
 
     publication: Publication
     labels: Mapping[int, bool]
+    key: tuple[str, int] = ("", 0)
+    """What the round is for, and its number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """An attack in a setting, fitted to each person whose membership is asked, by row."""
+    """An attack in a setting, fitted to each person whose membership is asked, by row.
+
+    `fit` fits it to a round, if it has something that belongs to one release alone.
+    """
 
     contest: Contest
     fitted: Mapping[int, FittedAttack]
+    fit: Callable[[GameRound], Mapping[int, FittedAttack]] | None = None
 
-    def answers(self, releases: Sequence[Release]) -> dict[int, Answer]:
+    def answers(self, drawn: GameRound) -> dict[int, Answer]:
         """Return what the attack says about each person, by row."""
-        return {person: one.score_tables(releases) for person, one in self.fitted.items()}
+        fitted = self.fitted if self.fit is None else self.fit(drawn)
+        releases = drawn.publication.releases
+        return {person: one.score_tables(releases) for person, one in fitted.items()}
 
 
 class Rounds(ABC):

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
-    Answer,
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    NotApplicableError,
-    PastRelease,
+    Answer as Answer,
+    Attack as Attack,
+    Auxiliary as Auxiliary,
+    FittedAttack as FittedAttack,
+    NotApplicableError as NotApplicableError,
+    PastRelease as PastRelease,
 )
-from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock, KnockKnockPastGroups, LocMia
+from whosthere.adversary.attacks.calibration import calibrated as calibrated
+from whosthere.adversary.attacks.contradiction_rule import ContradictionRule as ContradictionRule
+from whosthere.adversary.attacks.knock_knock import (
+    KnockKnock as KnockKnock,
+    KnockKnockPastGroups as KnockKnockPastGroups,
+    LocMia as LocMia,
+)
 from whosthere.adversary.attacks.likelihood_ratio import (
-    LikelihoodAnswer,
-    LikelihoodRatio,
-    LikelihoodRatioReference,
+    LikelihoodAnswer as LikelihoodAnswer,
+    LikelihoodRatio as LikelihoodRatio,
+    LikelihoodRatioReference as LikelihoodRatioReference,
 )
-from whosthere.adversary.attacks.log_likelihood import LogLikelihood
-from whosthere.adversary.attacks.trained import TrainedAttack
-from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
-from whosthere.inference.scores import RULED_OUT
+from whosthere.adversary.attacks.log_likelihood import LogLikelihood as LogLikelihood
+from whosthere.adversary.attacks.trained import TrainedAttack as TrainedAttack
+from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge as ZeroKnowledge
+from whosthere.inference.scores import RULED_OUT as RULED_OUT
 
-__all__ = [
-    "ATTACKS",
-    "RULED_OUT",
-    "Answer",
-    "Attack",
-    "Auxiliary",
-    "ContradictionRule",
-    "FittedAttack",
-    "KnockKnock",
-    "KnockKnockPastGroups",
-    "LikelihoodAnswer",
-    "LikelihoodRatio",
-    "LikelihoodRatioReference",
-    "LocMia",
-    "LogLikelihood",
-    "NotApplicableError",
-    "PastRelease",
-    "TrainedAttack",
-    "ZeroKnowledge",
-]
 
 ATTACKS = specs.Catalogue.of(
     "attack",

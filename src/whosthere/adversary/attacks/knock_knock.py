@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.adversary.attacks.base import (
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    NotApplicableError,
-    needed,
-)
+from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
-from whosthere.seeds import generator
+from whosthere.seeds import derived_seed, generator
 from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
@@ -60,11 +54,11 @@ class KnockKnock(TrainedAttack):
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
-        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), rng)
+        trained = self.train(auxiliary.real_traces, facts, knowledge, rng)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -82,17 +76,17 @@ class LocMia(TrainedAttack):
     )
     uses = frozenset({"reference", "friends"})
     groups_from_reference: ClassVar[bool] = True
-    needs_knowledge: ClassVar[bool] = False
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
-        super().check(facts, None, auxiliary)
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
+        super().check(facts, knowledge, auxiliary)
         _friends(auxiliary)
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,
-        knowledge: Known | None,  # noqa: ARG002 - it is not looked at
+        knowledge: Known,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
+        *,
         seed: int,
     ) -> FittedAttack:
         proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
@@ -132,7 +126,7 @@ class KnockKnockPastGroups(Attack):
         Share of the past releases, of either kind, that only tune the threshold.
     """
 
-    classifier: Classifier = specs.parameter(
+    classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
@@ -144,13 +138,12 @@ class KnockKnockPastGroups(Attack):
         "trains on past releases of the same regions and epochs with known membership"
     )
     uses = frozenset({"past"})
-    needs_knowledge: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -165,8 +158,8 @@ class KnockKnockPastGroups(Attack):
                 f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
             )
 
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)
@@ -178,7 +171,8 @@ class KnockKnockPastGroups(Attack):
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
         lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
-        decision = self.classifier.fit(lessons, labels[~trial])
+        own = derived_seed(seed, self.name, "classifier") % 2**32
+        decision = classifier(self.classifier).fit(lessons, labels[~trial], own)
         tried = symbols[trial][:, features.cells(decision.cells)]
         trained = Trained.tuned(decision, features, tried, labels[trial])
         return rule_first(facts, knowledge, trained)

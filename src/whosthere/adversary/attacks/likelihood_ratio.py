@@ -16,7 +16,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     check_same_facts,
-    needed,
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
@@ -113,16 +112,17 @@ class LikelihoodRatio(Attack):
     )
     needs_law = True
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,
-        knowledge: Known | None,
+        knowledge: Known,
         auxiliary: Auxiliary,
+        *,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
         completion(facts.mechanism, facts.most_count)
         low_rank = self.rates == "low-rank"
-        return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
+        return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
 
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None

@@ -10,7 +10,14 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Decision, classifier
+from whosthere.adversary.classifiers import (
+    CLASSIFIERS,
+    L1,
+    Classifier,
+    Decision,
+    Model,
+    classifier,
+)
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
@@ -39,7 +46,7 @@ class TrainedAttack(Attack):
     sampling
         Whether the groups to learn from are drawn in pairs or independently.
     classifier
-        What learns; a name such as ``"l1-paper"`` will do.
+        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
     groups
         Labelled aggregates to learn from, half of them with the target.
     validation_groups
@@ -51,7 +58,7 @@ class TrainedAttack(Attack):
         "how the groups to learn from are drawn: in pairs, or independently",
         default="paired",
     )
-    classifier: Classifier = specs.parameter(
+    classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
@@ -72,7 +79,10 @@ class TrainedAttack(Attack):
         sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
-        decision = self.classifier.fit(features.matrix(lessons.counts), lessons.labels)
+        # Not from what is drawn for groups, which are the same for every classifier.
+        own = int(rng.spawn(1)[0].integers(2**32))
+        learner = classifier(self.classifier)
+        decision = learner.fit(features.matrix(lessons.counts), lessons.labels, own)
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)

@@ -11,13 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import (
-    Answer,
-    Auxiliary,
-    FittedAttack,
-    check_same_facts,
-    needed,
-)
+from whosthere.adversary.attacks.base import Answer, Auxiliary, FittedAttack, check_same_facts
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import Trained, TrainedAttack
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
@@ -125,7 +119,7 @@ class ZeroKnowledge(TrainedAttack):
     def uses(self) -> frozenset[str]:
         return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
 
-    def check(self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
 
@@ -136,10 +130,10 @@ class ZeroKnowledge(TrainedAttack):
         """Return how many people are made up for groups of m."""
         return self.reference_size or max(_PEOPLE, _PEOPLE_PER_MEMBER * m)
 
-    def _fit(
-        self, facts: Facts, knowledge: Known | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        on_each = OnEachRelease(self, facts, needed(knowledge), seed)
+        on_each = OnEachRelease(self, facts, knowledge, seed)
         fitted: FittedAttack = on_each
         if self.fit_on in _EXAMPLES:
             fitted = on_each.trained_on(getattr(auxiliary, _EXAMPLES[self.fit_on]))
