@@ -34,8 +34,8 @@ class UnclearRecordsError(InputError):
 
     def __init__(self, error: InputError) -> None:
         fix = "" if error.fix is None else f"{error.fix.rstrip('.')}. "
-        first = "Read them with `read_records` first, which has options for that, and audit "
-        super().__init__(error.problem, where=error.where, fix=f"{fix}{first}the traces")
+        first = "Read them with `read_records` first, which has options for that, and "
+        super().__init__(error.problem, where=error.where, fix=f"{fix}{first}give the traces")
 
 
 @contextmanager

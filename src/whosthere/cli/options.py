@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""How commands get their options: types from their signatures, words from ``options.toml``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import re
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from datetime import datetime
 from functools import wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from whosthere.auditing.choices import Choice, SearchChoices, choices_of
+from whosthere.auditing.choices import Choice, choices_of
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,13 +35,16 @@ _TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 
 def described(command: _Command) -> _Command:
     """Give the parameters of a command what ``options.toml`` says of them."""
-    told = _TOLD["all"] | _TOLD.get(command.__name__.rstrip("_"), {})
-    parameters = [
-        one.replace(annotation=Annotated[one.annotation, _info(one.name, told[one.name])])
-        if one.name in told
-        else one
-        for one in inspect.signature(command, eval_str=True).parameters.values()
-    ]
+    own = _TOLD.get(command.__name__.rstrip("_"), {})
+    parameters = []
+    for one in inspect.signature(command, eval_str=True).parameters.values():
+        about = _TOLD["all"].get(one.name, {}) | own.get(one.name, {})
+        annotation = one.annotation
+        if about:
+            if "list" in str(annotation) and not about.get("argument"):
+                about["help"] += " Can be repeated."
+            annotation = Annotated[annotation, _info(one.name, about)]
+        parameters.append(one.replace(annotation=annotation))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
@@ -54,15 +56,8 @@ def _info(name: str, about: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as type
         return typer.Argument(**said)
     usual = [f"--{name.replace('_', '-')}", *([about["short"]] if "short" in about else [])]
     said |= {"rich_help_panel": about["panel"], "min": about.get("min")}
+    said |= {"formats": about.get("formats")}
     return typer.Option(*about.get("flags", usual), **said)
-
-
-KNOWLEDGE = typer.Option(
-    "all",
-    metavar="SPEC",
-    help=choices_of(SearchChoices)["knowledge"].help,
-    rich_help_panel="Whom the attacker knows",
-)
 
 
 def with_options(message: str, context: typer.Context) -> str:
@@ -116,7 +111,7 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
         # The help shows the groups of options in the order of their first ones.
         parameters[2:2] = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
             )
             for name, choice in choices.items()
         ]
@@ -127,17 +122,10 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
     return with_choices
 
 
-def _option(name: str, choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
-    several = choice.several or choice.kind is dict
-    kind: Any = str if choice.kind is dict else choice.kind
-    option = typer.Option(
-        *(choice.flags or (f"--{name.replace('_', '-')}",)),
-        metavar=choice.metavar,
-        help=f"{choice.help} Can be repeated." if several else choice.help,
-        rich_help_panel=choice.group,
-        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"] if kind is datetime else None,
-    )
-    return Annotated[list[kind] | None if several else kind | None, option]
+def _typed(choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
+    if choice.kind is dict:
+        return list[str] | None
+    return list[choice.kind] | None if choice.several else choice.kind | None  # type: ignore[name-defined]
 
 
 def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import KNOWLEDGE, with_options
+from whosthere.cli.options import with_options
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
@@ -48,9 +48,10 @@ def release(
     )
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
+    from whosthere.inference.vocabulary import UTILITY_WORDS
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
-    from whosthere.privacy.utility import UTILITY_WORDS, utility
+    from whosthere.privacy.utility import utility
 
     refuse_release(out, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
@@ -194,7 +195,7 @@ def target(
     *,
     user: str | None = None,
     min_visits: int = 10,
-    knowledge: str = KNOWLEDGE,
+    knowledge: str = "all",
     seed: int = 0,
     out: Path,
     json: bool = False,
