@@ -144,7 +144,6 @@ WRONG = [
     ),
     ("release empty.parquet -M raw -o out.parquet", "empty.parquet", "Write or copy it again"),
     ("target records.csv -o out.csv", "records.csv: is a file of another", INGEST_FIRST),
-    ("recommend records.csv -m 5 -o run", "records.csv: is a file of another", INGEST_FIRST),
     ("paper ssc --dataset records.csv -o run", "records.csv: is a file of another", INGEST_FIRST),
     ("attack counts.parquet --target bare.csv", "not a release file", "whosthere import"),
     ("release traces-cut.parquet -M raw -o out.parquet", "traces-cut.parquet", "copy it again"),
