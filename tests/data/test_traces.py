@@ -109,12 +109,12 @@ def test_visits_per_day_add_up(traces):
 @pytest.mark.parametrize("per_day", [True, False])
 def test_bounding_drops_only_what_is_too_much(traces, per_day):
     before = traces.cells.copy()
-    bounded = traces.bounded(5, per_day=per_day, rng=np.random.default_rng(1))
-    again = traces.bounded(5, per_day=per_day, rng=np.random.default_rng(1))
+    periods = traces.epochs.days if per_day else np.zeros(traces.epochs.n, np.int32)
+    bounded = traces.bounded(5, periods, np.random.default_rng(1))
+    again = traces.bounded(5, periods, np.random.default_rng(1))
     assert _same(bounded, again)
     assert np.array_equal(traces.cells, before)
     assert (_dense(bounded) <= _dense(traces)).all()
-    periods = traces.epochs.days if per_day else np.zeros(traces.epochs.n, np.int32)
     visits = traces.visits_per_period(periods)
     assert np.array_equal(bounded.visits_per_period(periods), np.minimum(visits, 5))
 
@@ -234,7 +234,7 @@ def test_results_share_no_memory_that_can_be_written_to(befriended, rng, tmp_pat
     befriended.save(tmp_path / "t")
     results = [
         befriended.select([3, 1]),
-        befriended.bounded(2, per_day=True, rng=rng),
+        befriended.bounded(2, befriended.epochs.days, rng),
         befriended.between(5, 9),
         Traces.load(tmp_path / "t"),
     ]
@@ -280,7 +280,9 @@ def test_selecting_keeps_friendships_among_the_selected(befriended, rng):
 
 
 def test_bounding_and_windows_keep_friendships(befriended, rng):
-    assert _pairs(befriended.bounded(1, per_day=False, rng=rng)) == _pairs(befriended)
+    assert _pairs(befriended.bounded(1, np.zeros(befriended.epochs.n, np.int32), rng)) == _pairs(
+        befriended
+    )
     assert _pairs(befriended.between(0, 1)) == _pairs(befriended)
 
 
@@ -332,7 +334,7 @@ def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
     assert heavy.counts().sum() == weights.sum()
     part = heavy.between(0, traces.epochs.n // 2)
     assert part.counts().sum() == heavy.counts()[:, : traces.epochs.n // 2].sum()
-    bounded = heavy.bounded(2, per_day=False, rng=rng)
+    bounded = heavy.bounded(2, np.zeros(heavy.epochs.n, np.int32), rng)
     for row in range(traces.n_users):
         kept = np.isin(traces.trace(row), bounded.trace(row))
         assert np.array_equal(bounded.added(row), heavy.added(row)[kept])

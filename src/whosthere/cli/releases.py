@@ -65,7 +65,7 @@ def release(
     made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
     ledger = made.release.ledger
-    measured = asdict(utility(made.release.counts, made.truth))
+    measured = asdict(utility(made.release.people, made.truth))
     if json:
         console.print_json(
             {

@@ -208,17 +208,37 @@ class Traces(Shown):
         cells = cell_at(region, epoch - first_epoch, n_epochs).astype(np.int32, copy=False)
         return replace(self._marked(keep, cells), epochs=epochs)
 
-    def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
-        """Keep at most `max_visits` visits of each user, or of each user and local day.
+    def bounded(
+        self, max_visits: int, period: NDArray[np.int32], rng: np.random.Generator
+    ) -> Traces:
+        """Keep at most `max_visits` visits of each user in each period.
 
-        Which ones stay is uniformly random and depends only on the generator's next draw.
+        `period` is that of each epoch, from 0, shape (n_epochs,). Which visits stay is uniformly
+        random and depends only on the generator's next draw.
         """
         if max_visits < 1:
             raise InputError(f"the bound on visits must be at least 1, not {max_visits}")
-        period = self.epochs.days if per_day else np.zeros(self.epochs.n, dtype=np.int32)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
         return self._marked(keep, self.cells)
+
+    def bounded_regions(
+        self, max_regions: int, period: NDArray[np.int32], rng: np.random.Generator
+    ) -> Traces:
+        """Keep the visits to at most `max_regions` regions of each user in each period.
+
+        Which regions stay is uniformly random.
+        """
+        region, epoch = region_and_epoch(self.cells.astype(np.int64), self.epochs.n)
+        user = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        unit = user * (int(period.max(initial=0)) + 1) + period[epoch]
+        pairs, place = np.unique(unit * len(self.regions) + region, return_inverse=True)
+        of_unit = pairs // len(self.regions)
+        order = np.lexsort((rng.random(pairs.size), of_unit))
+        # How many pairs of the same unit come before, in a random order of them.
+        rank = np.empty(pairs.size, np.int64)
+        rank[order] = np.arange(pairs.size) - np.searchsorted(of_unit, of_unit)
+        return self._marked(rank[place] < max_regions, self.cells)
 
     def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
         """Return the visits that are marked, in the given cells."""
@@ -414,6 +434,15 @@ class Group:
     def added(self, i: int) -> NDArray[np.int32] | int:
         """Return what person number i of the group adds to the counts of the cells of `trace`."""
         return self.everybody.added(int(self.rows[i]))
+
+    def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where each visit stands among all cells, and how many visits each member made."""
+        indptr = self.everybody.indptr
+        starts, ends = indptr[self.rows], indptr[self.rows + 1]
+        sizes = ends - starts
+        so_far = np.cumsum(sizes)
+        # Each visit stands where its member's visits end, less those of the group from there on.
+        return np.repeat(ends - so_far, sizes) + np.arange(so_far[-1]), sizes
 
     def counts(self) -> NDArray[np.int32]:
         """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""

@@ -136,6 +136,12 @@ class Release:
             return self.values
         return own(np.where(self.withheld, np.int32(0), self.values), np.int32)
 
+    @property
+    def people(self) -> NDArray[np.int32]:
+        """Published counts in people, 0 where withheld: scaled back where they were scaled up."""
+        slope = self.mechanism.slope
+        return self.counts if slope == 1 else np.rint(self.counts / slope).astype(np.int32)
+
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
         """The values as numbers from 0 on, see `whosthere.privacy.step.Alphabet`."""
