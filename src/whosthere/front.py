@@ -59,13 +59,14 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import PastRelease
     from whosthere.arrays import Ints32
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
 
-    AnyPath: TypeAlias = "str | os.PathLike[str]"
     Reported: TypeAlias = "AuditResult | AnyPath"
     TracesLike: TypeAlias = "Traces | AnyPath"
+    RecordsLike: TypeAlias = "TracesLike | Frame"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
@@ -96,7 +97,7 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 
 @_takes(AuditChoices)
 def audit(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
@@ -112,8 +113,8 @@ def audit(
     ----------
     traces
         Everybody who may be published: a file from `whosthere ingest`, traces in memory, or
-        records about which nothing has to be asked, as a file, a folder or a pattern such as
-        ``"records/*.csv"``. `out` then keeps their traces.
+        records about which nothing has to be asked, as a frame, a file, a folder or a pattern such
+        as ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
     group_size
@@ -194,7 +195,7 @@ def audit(
 
 @_takes(SearchChoices)
 def recommend(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
@@ -481,7 +482,7 @@ def _loaded(traces: TracesLike) -> Traces:
 
 @contextmanager
 def _as_file(
-    traces: TracesLike, out: AnyPath | None = None
+    traces: RecordsLike, out: AnyPath | None = None
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 

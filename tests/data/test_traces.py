@@ -341,3 +341,39 @@ def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
     assert traces.added(3) == 1
     with pytest.raises(InputError, match="weights"):
         replace(traces, weights=weights[:-1])
+
+
+def test_traces_go_to_frames_and_back(traces):
+    """Also somebody without a visit, in any order, and as pandas has them."""
+    part = traces.between(0, 3)
+    assert (part.visits_per_user() == 0).any()
+    for one in (part, replace(part, epochs=replace(part.epochs, timezone="Europe/Rome"))):
+        frame = one.to_frame()
+        assert frame.columns == ["user", "region", "epoch_start"]
+        assert frame["epoch_start"].dtype.time_zone == one.epochs.timezone
+        assert frame["region"].drop_nulls().len() == one.n_visits
+        known = {"regions": one.regions, "epochs": one.epochs}
+        for same in (frame, frame.reverse(), pl.concat([frame, frame]), frame.lazy()):
+            assert _same(Traces.from_frame(same, **known), one)
+        pytest.importorskip("pandas")
+        assert _same(Traces.from_frame(frame.to_pandas(), **known), one)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows.drop("user"), "no column user"),
+        (lambda rows: rows.drop("epoch_start"), "no column epoch_start"),
+        (lambda rows: rows.with_columns(user=None), "does not hold a text in every row"),
+        (lambda rows: rows.with_columns(region=pl.lit("secret")), "row 0 is of none"),
+        (lambda rows: rows.with_columns(region=None), "row 0 is of none"),
+        (lambda rows: rows.with_columns(pl.col("epoch_start").dt.offset_by("1s")), "row 0 is of"),
+        (lambda rows: rows.cast({"epoch_start": pl.Datetime("us")}), "datetimes with a zone"),
+        (lambda rows: rows.cast({"epoch_start": pl.String}), "datetimes with a zone"),
+    ],
+)
+def test_rows_that_are_no_visits_are_refused(traces, change, message):
+    rows = change(traces.to_frame().drop_nulls())
+    with pytest.raises(InputError, match=message) as caught:
+        Traces.from_frame(rows, regions=traces.regions, epochs=traces.epochs)
+    assert "secret" not in str(caught.value)

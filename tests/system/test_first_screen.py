@@ -128,7 +128,7 @@ def records(tmp_path_factory):
 @pytest.fixture(scope="module")
 def traces(records):
     path = records.with_name("traces.parquet")
-    wt.read_records(records, partition=wt.regions.RegionIds()).save(path)
+    wt.read_records(records).save(path)
     return path
 
 

@@ -7,12 +7,11 @@ import re
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
-from typer.models import ParameterInfo
 
 from whosthere.auditing.choices import Choice, choices_of
 from whosthere.errors import InputError
@@ -27,6 +26,7 @@ NOT_GOOD_ENOUGH = 3
 """Exit code of a command that was told to fail on a verdict, and met it."""
 _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
+_COMMANDS_OF = {"read_records": "`whosthere ingest`"}
 
 _TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     (files("whosthere.cli") / "options.toml").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def described(command: _Command) -> _Command:
     for one in inspect.signature(command, eval_str=True).parameters.values():
         about = _TOLD["all"].get(one.name, {}) | own.get(one.name, {})
         annotation = one.annotation
-        if about and not isinstance(one.default, ParameterInfo):
+        if about:
             if "list" in str(annotation) and not about.get("argument"):
                 about["help"] += " Can be repeated."
             annotation = Annotated[annotation, _info(one.name, about)]
@@ -50,23 +50,14 @@ def described(command: _Command) -> _Command:
     return command
 
 
-def _info(name: str, about: Mapping[str, Any], *default: Any) -> Any:  # noqa: ANN401 - as typer has it
+def _info(name: str, about: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as typer has it
     said: dict[str, Any] = {"metavar": about.get("metavar"), "help": about.get("help")}
     if about.get("argument"):
-        return typer.Argument(*default, **said)
+        return typer.Argument(**said)
     usual = [f"--{name.replace('_', '-')}", *([about["short"]] if "short" in about else [])]
     said |= {"rich_help_panel": about["panel"], "min": about.get("min")}
     said |= {"formats": about.get("formats")}
-    return typer.Option(*default, *about.get("flags", usual), **said)
-
-
-results = partial(typer.Option, rich_help_panel="Results")
-reading = partial(typer.Option, rich_help_panel="Reading")
-FORCE, JSON = (_info(name, _TOLD["all"][name], False) for name in ("force", "json"))
-TIMEZONE, TIME_FORMAT, ENCODING = (
-    _info(name, _TOLD["all"][name], None) for name in ("timezone", "time_format", "encoding")
-)
-CLOCK_CHANGE = _info("at_clock_change", _TOLD["all"]["at_clock_change"], "refuse")
+    return typer.Option(*about.get("flags", usual), **said)
 
 
 def with_options(message: str, context: typer.Context) -> str:
@@ -77,9 +68,9 @@ def with_options(message: str, context: typer.Context) -> str:
     names = {one.name: one.opts for one in context.command.params}
 
     def option(found: re.Match[str]) -> str:
-        name = re.sub(r"columns\.(\w+)", r"\1_column", found[1])
-        options = [names[one][0] for one in _OPTIONS_OF.get(name, (name,)) if one in names]
-        return " and ".join(options) or found[0]
+        asked = _OPTIONS_OF.get(found[1], (found[1],))
+        options = [names[one][0] for one in asked if one in names]
+        return " and ".join(options) or _COMMANDS_OF.get(found[1], found[0])
 
     return re.sub(r"`([\w.]+)`", option, message)
 

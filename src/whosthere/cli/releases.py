@@ -16,8 +16,6 @@ from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
-    from datetime import date as date_
-
     from whosthere.adversary.attacks import Answer
 
 
@@ -123,13 +121,13 @@ def import_(
     group_size: int,
     mechanism: str,
     wide: bool | None = None,
-    epoch_length: str | None = None,
+    epoch: str | None = None,
     timezone: str | None = None,
     time_format: str | None = None,
-    at_clock_change: str = "refuse",
+    clock_change: str = "refuse",
     regions: Path | None = None,
-    markers: list[str] | None = None,
-    zeros: list[str] | None = None,
+    markers: list[str] = [],  # noqa: B006 - typer asks for a list
+    zeros: list[str] = [],  # noqa: B006
     thousands: str | None = None,
     sheet: str | None = None,
     header_row: int | None = None,
@@ -151,42 +149,16 @@ def import_(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from whosthere.data.epochs import parse_length
-    from whosthere.data.reading.columns import THOUSANDS, Columns
-    from whosthere.data.reading.tables import read_regions
-    from whosthere.data.reading.times import clock_change as known_change
+    from dataclasses import fields
+
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
+    # The command and the reader have the same words.
+    shared = [one.name for one in fields(TableReader)]
+    words = {name: given for name, given in locals().items() if name in shared}
     refuse_release(out, force=force, inputs=(counts, regions))
-    at_change = known_change(at_clock_change)
-    if at_change == "drop":
-        raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
-    if thousands is not None and thousands not in THOUSANDS:
-        raise InputError(f"{thousands!r} is no mark between thousands", fix="Use , . ' or a space")
-    if wide and any(one is not None for one in (time_column, date_column, count_column)):
-        raise InputError(
-            "--time-column, --date-column and --count-column do nothing with --wide",
-            fix="Leave them out",
-        )
-    reader = TableReader(
-        columns=Columns(
-            region=region_column, time=time_column, date=date_column, count=count_column
-        ),
-        wide=wide,
-        epoch_length=None if epoch_length is None else parse_length(epoch_length),
-        timezone=timezone,
-        time_format=time_format,
-        at_clock_change=at_change,
-        regions=None if regions is None else read_regions(regions),
-        markers=tuple(markers or ()),
-        zeros=tuple(zeros or ()),
-        thousands=thousands,
-        sheet=sheet,
-        header_row=header_row,
-        date=None if date is None else _day(date),
-        encoding=encoding,
-    )
+    reader = TableReader(**words)
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
     release.save(out, force=force)
@@ -216,15 +188,6 @@ def import_(
         "its table."
     )
     say_written(out)
-
-
-def _day(text: str) -> date_:
-    from datetime import date
-
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 def target(

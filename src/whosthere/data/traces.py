@@ -21,6 +21,7 @@ from whosthere.arrays import frozen, own
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
+from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.regions import Regions
@@ -262,6 +263,30 @@ class Traces(Shown):
             raise GroupError(
                 "the named user is not in these traces", fix="Check the id's spelling"
             ) from None
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per visit: user, region and epoch_start (in the local zone).
+
+        A user without any visit has one row, in which both are null.
+        """
+        users = pl.Series(self.users, dtype=pl.String)
+        visits = pl.DataFrame({"user": users, "cell": _lists(self.indptr, self.cells)})
+        visits = visits.explode("cell", empty_as_null=True)
+        places = rows_of_cells(visits["cell"], self.regions, self.epochs)
+        return places.insert_column(0, visits["user"])
+
+    @classmethod
+    def from_frame(cls, frame: Frame, *, regions: Regions, epochs: Epochs) -> Self:
+        """Make traces of the rows of `to_frame`, in any order; users are sorted by id.
+
+        `whosthere.read_records` is for records of any other form. Friends are not in the rows.
+        """
+        rows = with_cells(frame, "user", regions, epochs)
+        if rows["user"].dtype != pl.String or rows["user"].null_count():
+            raise InputError("the column user does not hold a text in every row")
+        cells = pl.col("cell").drop_nulls().unique().sort()
+        people = rows.group_by("user").agg(cells).sort("user")
+        return cls(tuple(people["user"]), *_rows_of(people["cell"]), regions, epochs)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one Parquet file with a row per user: the id, the list of cells and of friends.
