@@ -296,6 +296,7 @@ class OwnModel(Classifier):
 
     text: str
     kind: type
+    state: str = field(repr=False)
     parameters: Mapping[str, Any] = field(compare=False, repr=False)
     model: Any = field(compare=False, repr=False)
 
@@ -312,7 +313,9 @@ class OwnModel(Classifier):
                 fix="Give a name, or an object with `fit` and `decision_function` or "
                 "`predict_proba`, such as MLPClassifier()",
             )
-        return cls(_text(model), type(model), _parameters(model), model)
+        # Two that differ in more than their parameters are two, though both are called the same.
+        state = "" if hasattr(model, "get_params") else _text(vars(model))
+        return cls(_text(model), type(model), state, _parameters(model), model)
 
     def __str__(self) -> str:
         return self.text
