@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.preprocessing import StandardScaler
 
 from whosthere import specs
-from whosthere.adversary.attacks.trained import youden_threshold
+from whosthere.adversary.attacks.trained import THRESHOLD_RULES, youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     ExactL1,
@@ -148,8 +148,21 @@ def test_the_threshold_maximises_youdens_j(rows):
     def j(threshold):
         return (scores[labels] > threshold).mean() - (scores[~labels] > threshold).mean()
 
-    found = youden_threshold(scores, labels)
-    assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))
+    for rule in THRESHOLD_RULES:
+        found = youden_threshold(scores, labels, rule)
+        assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2).filter(
+        lambda rows: {label for _, label in rows} == {True, False}
+    )
+)
+def test_the_roc_rule_is_that_of_scikit_learn(rows):
+    scores, labels = np.array([s for s, _ in rows], float), np.array([y for _, y in rows])
+    false, true, thresholds = roc_curve(labels, scores)
+    theirs = thresholds[np.argmax(np.round(true - false, 9))]
+    assert np.array_equal(scores >= theirs, scores > youden_threshold(scores, labels, "roc"))
 
 
 @pytest.mark.parametrize(

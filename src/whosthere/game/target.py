@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -129,6 +129,7 @@ class TargetRounds(Rounds):
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
+        known = cache(lambda rule: [table.knowledge(rule) for table in self.tables])
         for contest in contests:
             attack, rule = contest.attack, contest.setting.knowledge
             # By name and not by parameters: variants of an attack share their random numbers, so
@@ -136,8 +137,8 @@ class TargetRounds(Rounds):
             key = *self.task.scheme.key, specs.content(rule), attack.name
             seed = derived_seed(self.plan.seed, "attack", self.target, *key)
             views = [
-                View(table.facts, table.knowledge(rule), table.auxiliary(attack.uses))
-                for table in self.tables
+                View(table.facts, what, table.auxiliary(attack.uses))
+                for table, what in zip(self.tables, known(rule), strict=True)
             ]
             try:
                 fitted = attack.fit_tables(views, seed=seed)

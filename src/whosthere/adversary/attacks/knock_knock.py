@@ -21,7 +21,12 @@ from whosthere.adversary.attacks.base import (
     needed,
 )
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, TrainedAttack
+from whosthere.adversary.attacks.trained import (
+    Learned,
+    ThresholdRule,
+    TrainedAttack,
+    threshold_parameter,
+)
 from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
@@ -63,8 +68,7 @@ class KnockKnock(TrainedAttack):
     def _fit(
         self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
     ) -> FittedAttack:
-        rng = generator(seed, self.name)
-        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), rng)
+        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), seed)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -96,7 +100,7 @@ class LocMia(TrainedAttack):
         seed: int,
     ) -> FittedAttack:
         proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
-        return self.train(auxiliary.real_traces, facts, proxy, generator(seed, self.name))
+        return self.train(auxiliary.real_traces, facts, proxy, seed)
 
 
 def _friends(auxiliary: Auxiliary) -> Traces:
@@ -130,6 +134,8 @@ class PastGroups(Attack):
         What learns.
     held_out
         Share of the past releases, of either kind, that only tune the threshold.
+    threshold
+        Where the threshold lies among equally good ones.
     """
 
     classifier: Classifier = specs.parameter(
@@ -138,6 +144,7 @@ class PastGroups(Attack):
     held_out: float = specs.parameter(
         specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
     )
+    threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     name: ClassVar[str] = "knock-knock-past-groups"
     summary: ClassVar[str] = (
@@ -147,6 +154,7 @@ class PastGroups(Attack):
     needs_knowledge: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
@@ -180,8 +188,8 @@ class PastGroups(Attack):
         lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
         decision = self.classifier.fit(lessons, labels[~trial])
         tried = symbols[trial][:, features.cells(decision.cells)]
-        trained = Trained.tuned(decision, features, tried, labels[trial])
-        return rule_first(facts, knowledge, trained)
+        learned = Learned.of(decision, features, tried, labels[trial])
+        return rule_first(facts, knowledge, learned.tuned(self.threshold))
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Mark the releases that are kept for tuning: some of either kind, never all."""

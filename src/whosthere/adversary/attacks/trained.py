@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
+from whosthere.seeds import generator
 from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
@@ -26,8 +28,17 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
+ThresholdRule: TypeAlias = Literal["middle", "roc"]
+THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
 # Variances are nothing if they are smaller than others by this factor.
 _SAME = 1e-6
+
+
+def threshold_parameter() -> ThresholdRule:
+    """Declare the rule by which an attack chooses its threshold."""
+    meaning = "where the threshold lies: in the middle of the gap, or at the lowest accepted score"
+    found: ThresholdRule = specs.parameter(specs.OneOf(THRESHOLD_RULES), meaning, default="middle")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +55,8 @@ class TrainedAttack(Attack):
         Labelled aggregates to learn from, half of them with the target.
     validation_groups
         Further ones, always independent, to tune the threshold on.
+    threshold
+        Where it lies among equally good ones; see `youden_threshold`.
     """
 
     sampling: Sampling = specs.parameter(
@@ -58,6 +71,7 @@ class TrainedAttack(Attack):
     validation_groups: int = specs.parameter(
         specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
     )
+    threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,9 +80,25 @@ class TrainedAttack(Attack):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
     def train(
-        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+        self, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
     ) -> Trained:
-        """Learn from groups of a reference, and tune the threshold on further ones."""
+        """Learn from what is seen of other people, and choose the threshold.
+
+        Attacks that differ in their threshold alone learn once for all of them.
+        """
+        usual = replace(self, threshold="middle")
+        return _learned(usual, seen, facts, knowledge, seed).tuned(self.threshold)
+
+    def learn_from(
+        self, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
+    ) -> Learned:
+        """Learn from what is seen: here, real traces."""
+        return self.learn(cast("Traces", seen), facts, knowledge, generator(seed, self.name))
+
+    def learn(
+        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Learned:
+        """Learn from groups of a reference, and score further ones to tune the threshold on."""
         sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
@@ -76,7 +106,15 @@ class TrainedAttack(Attack):
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
-        return Trained.tuned(decision, features, trial.counts.dense(), trial.labels)
+        return Learned.of(decision, features, trial.counts.dense(), trial.labels)
+
+
+@lru_cache(maxsize=1)
+def _learned(
+    attack: TrainedAttack, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
+) -> Learned:
+    """Return what an attack learns; the last one is kept, as rules for a threshold share it."""
+    return attack.learn_from(seen, facts, knowledge, seed)
 
 
 def checked_groups(given: int, key: str) -> int:
@@ -87,6 +125,30 @@ def checked_groups(given: int, key: str) -> int:
     return n
 
 
+class Learned(NamedTuple):
+    """A classifier, what it sees, and its scores of labelled groups that it did not learn from."""
+
+    decision: Decision
+    features: Features
+    scores: NDArray[np.float64]
+    labels: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        decision: Decision,
+        features: Features,
+        symbols: NDArray[np.integer],
+        labels: NDArray[np.bool_],
+    ) -> Learned:
+        """Score labelled groups, given the symbols of the cells that the classifier looks at."""
+        return cls(decision, features, decision(features.of(symbols, decision.cells)), labels)
+
+    def tuned(self, rule: ThresholdRule) -> Trained:
+        """Choose the threshold."""
+        return Trained(self.decision, self.features, Tuning.of(self.scores, self.labels, rule))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(FittedAttack):
     """A classifier, what it sees, and what its scores mean."""
@@ -94,18 +156,6 @@ class Trained(FittedAttack):
     decision: Decision
     features: Features
     tuning: Tuning
-
-    @classmethod
-    def tuned(
-        cls,
-        decision: Decision,
-        features: Features,
-        symbols: NDArray[np.integer],
-        labels: NDArray[np.bool_],
-    ) -> Trained:
-        """Tune a classifier by labelled groups, given the symbols of the cells that it looks at."""
-        scores = decision(features.of(symbols, decision.cells))
-        return cls(decision, features, Tuning.of(scores, labels))
 
     def score(self, release: Release) -> Answer:
         chosen = self.decision.cells
@@ -122,7 +172,12 @@ class Tuning:
     deviation: float
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> Tuning:
+    def of(
+        cls,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.bool_],
+        rule: ThresholdRule = "middle",
+    ) -> Tuning:
         """Learn from the scores of groups of which the attacker knows whether the target is in.
 
         Both have the shape (n_groups,); at least one group is without the target. The deviation is
@@ -140,18 +195,22 @@ class Tuning:
             variance = total
         if variance <= _SAME**2 * (1 + mean**2):
             variance = 1.0
-        return cls(youden_threshold(scores, labels), mean, math.sqrt(variance))
+        return cls(youden_threshold(scores, labels, rule), mean, math.sqrt(variance))
 
     def answer(self, score: float) -> Answer:
         """Return what a score means: the decision, and how many deviations it is above the mean."""
         return Answer(score, self.threshold, (score - self.mean) / self.deviation)
 
 
-def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+def youden_threshold(
+    scores: NDArray[np.float64], labels: NDArray[np.bool_], rule: ThresholdRule = "middle"
+) -> float:
     """Return the threshold with the largest share of true less share of false alarms.
 
-    Scores above it are called in. It lies in the middle between two scores that occur, or
-    beyond all of them; of several equally good ones it is the middle one.
+    Scores above it are called in. By the rule "middle" it lies in the middle between two scores
+    that occur, or beyond all of them; of several equally good ones it is the middle one. By "roc"
+    it lies just below the lowest score that is called in, and of several equally good ones it is
+    the highest: so does who takes it from the list of scikit-learn's `roc_curve`.
     """
     values = np.unique(scores)
     padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
@@ -160,6 +219,9 @@ def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> 
     passed = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
     j = passed / max((~labels).sum(), 1) - missed / max(labels.sum(), 1)
     best = np.flatnonzero(j >= j.max() - 1e-12)
+    if rule == "roc":
+        lowest = best[-1]
+        return float(np.nextafter(values[lowest], -np.inf) if lowest < values.size else values[-1])
     return float(candidates[best[(best.size - 1) // 2]])
 
 
