@@ -91,7 +91,7 @@ def _try(rounds: Rounds) -> float:
     last = time.process_time()
     seconds += (last - made) * (wanted.by(CEILING) + wanted.controls)
     for player in players:
-        player.answers(drawn.publication.releases)
+        player.answers(drawn.publication)
         now = time.process_time()
         seconds += (now - last) * (wanted.by(str(player.contest.attack)) + wanted.controls)
         last = now

@@ -86,10 +86,15 @@ def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candida
 
 def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
     """Return how much likelier each cell is with one person more than with the others alone."""
+    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
+    return log_ratios(facts.mechanism, symbols, others_of(table), facts.most_count)
+
+
+def others_of(table: PublishedTable) -> NDArray[np.int32]:
+    """Return the true counts of all members except the last one, shape (n_cells,)."""
     others = table.counts.reshape(-1).copy()
     others[table.counted.trace(-1)] -= table.counted.added(-1)
-    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
-    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    return others
 
 
 def log_ratios(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from whosthere.adversary.attacks import FittedAttack
 from whosthere.data.floor import class_ends
 from whosthere.privacy.scheme import ORDINARY, Layout
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+    from whosthere.adversary.attacks import Answer, Attack
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
     from whosthere.game.checks import Checks
@@ -110,6 +111,17 @@ class GameRound:
     labels: Mapping[int, bool]
 
 
+class KnowsTheOthers(FittedAttack):
+    """An attacker who knows everybody else in a publication: for studies, as nobody does."""
+
+    @abstractmethod
+    def score_publication(self, publication: Publication) -> Answer:
+        """Score what was published, of whose group the last one alone is not known."""
+
+    def score(self, release: Release) -> Answer:
+        raise NotImplementedError(f"{release!r} alone does not tell who else is in it")
+
+
 @dataclass(frozen=True, eq=False)
 class Player:
     """An attack in a setting, fitted to each person whose membership is asked, by row."""
@@ -117,9 +129,14 @@ class Player:
     contest: Contest
     fitted: Mapping[int, FittedAttack]
 
-    def answers(self, releases: Sequence[Release]) -> dict[int, Answer]:
+    def answers(self, publication: Publication) -> dict[int, Answer]:
         """Return what the attack says about each person, by row."""
-        return {person: one.score_tables(releases) for person, one in self.fitted.items()}
+        return {
+            person: one.score_publication(publication)
+            if isinstance(one, KnowsTheOthers)
+            else one.score_tables(publication.releases)
+            for person, one in self.fitted.items()
+        }
 
 
 class Rounds(ABC):

@@ -168,7 +168,7 @@ def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dic
     """Let attacks score a round; a row for each of them and each person asked."""
     for one in players:
         begun = time.perf_counter()
-        answers = one.player.answers(drawn.publication.releases)
+        answers = one.player.answers(drawn.publication)
         seconds = (time.perf_counter() - begun) / len(answers)
         for person, answer in answers.items():
             yield _row(drawn, i, person, one.attack, answer.score) | {

@@ -7,6 +7,7 @@ the paper's two attacks, except in series that compare variants of these.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,12 @@ from whosthere.adversary.knowledge import knowledge_rule
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
+from whosthere.paper.study_attacks import (
+    InformedTest,
+    KnockKnockAsCoded,
+    RegionsAndTruth,
+    ZeroKnowledgeAsCoded,
+)
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.rounding import Suppress
@@ -22,6 +29,9 @@ from whosthere.privacy.scheme import Scheme
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from whosthere.adversary.attacks import Attack
+    from whosthere.adversary.groups import Sampling
+    from whosthere.adversary.knowledge import KnowledgeRule
     from whosthere.paper.datasets import Dataset
 
 KK, ZK, LR = "knock-knock", "zero-knowledge", "likelihood-ratio"
@@ -88,7 +98,7 @@ class Point(NamedTuple):
     value: str
     mechanism: str | Mechanism
     group_size: int | None = None
-    knowledge: str = "all"
+    knowledge: str | KnowledgeRule = "all"
 
     def setting(self, dataset: Dataset) -> Setting:
         """Return what is published and known."""
@@ -106,7 +116,7 @@ class Series(NamedTuple):
     name: str
     parameter: str
     points: tuple[Point, ...]
-    attacks: tuple[str, ...] = _THREE
+    attacks: tuple[str | Attack, ...] = _THREE
 
 
 class Experiment(NamedTuple):
@@ -187,7 +197,7 @@ def _suppression(k: int) -> str:
 def _by_eps(
     mechanism: Callable[[float], str | Mechanism],
     budgets: Iterable[float] = BUDGETS,
-    attacks: tuple[str, ...] = _THREE,
+    attacks: tuple[str | Attack, ...] = _THREE,
     *,
     group_size: int | None = None,
     name: str = "",
@@ -196,7 +206,7 @@ def _by_eps(
     return Series(name, "epsilon", tuple(points), attacks)
 
 
-def _compared(*attacks: str, at: Mapping[str, str | Mechanism], name: str = "") -> Series:
+def _compared(*attacks: str | Attack, at: Mapping[str, str | Mechanism], name: str = "") -> Series:
     """Return a series in which attacks are compared under some protections."""
     points = (Point(value, mechanism) for value, mechanism in at.items())
     return Series(name, "mechanism", tuple(points), attacks)
@@ -215,6 +225,7 @@ _FOUR: Mapping[str, str | Mechanism] = {
     "event eps 1": _event(1),
     "user-day eps 5": _user_day(5),
 }
+_UNIFORM = ZeroKnowledgeAsCoded(marginals="uniform")
 _TOPS = {"top-1": "top=1, ", "top-2": "top=2, ", "top-3": "top=3, ", "all": ""}
 _KNOWN = {"0.1": "share(0.1)", "0.25": "share(0.25)", "0.5": "share(0.5)", "0.75": "share(0.75)",
           "1.0": "all"}  # fmt: skip
@@ -285,6 +296,14 @@ _IN_PAPER = (
         ),
     ),
 )
+
+
+def _with_noise(sampling: Sampling) -> tuple[Attack, Attack]:
+    """Return zero-knowledge that learns from groups with noise of their own, and with shared."""
+    fresh = ZeroKnowledgeAsCoded(sampling=sampling)
+    return fresh, replace(fresh, noise="reused")
+
+
 _left_open = partial(_experiment, in_paper=False)
 _ALL = (
     *_IN_PAPER,
@@ -356,6 +375,95 @@ _ALL = (
             (0.1, 0.5, 1.0),
             _KNOWING_THE_NOISE,
             name="-unlimited",
+        ),
+    ),
+    _left_open(
+        "threshold",
+        "Which threshold is better: in the middle of the gap, or at the lowest accepted score?",
+        _compared(
+            *(KK, f"{KK}(threshold=roc)", ZK, f"{ZK}(threshold=roc)"),
+            at={"raw": "raw", **_FOUR, "event eps 10": _event(10)},
+        ),
+    ),
+    _left_open(
+        "corrections",
+        "Do the corrections of the marginals make zero-knowledge work?",
+        _compared(
+            *(ZK, f"{ZK}(marginals=empirical)", f"{ZK}(marginals=mechanism)", _UNIFORM),
+            at=_FOUR,
+        ),
+    ),
+    _left_open(
+        "activity",
+        "Does it matter how visits are spread over people?",
+        _compared(*(ZK, f"{ZK}(activity=lognormal:1)", f"{ZK}(activity=constant)"), at=_FOUR),
+    ),
+    _left_open(
+        "other-attackers",
+        "How far do past groups and friends get, instead of the target's visits?",
+        _compared(KK, f"{KK}-past-groups", "loc-mia", LR, at={"raw": "raw", **_FOUR}),
+    ),
+    _left_open(
+        "informed",
+        "How far do tests with one and two thresholds get, knowing everybody else?",
+        *(
+            _by_eps(law, (0.5, 1.0, 3.0), (InformedTest(1), InformedTest(2), LR), name=f"-{name}")
+            for name, law in {
+                "laplace": _event,
+                "gaussian": lambda eps: f"gaussian(eps={eps:g}, delta=1e-6, unit=event)",
+            }.items()
+        ),
+    ),
+    # What the authors' code does and the text does not say, each by itself.
+    _left_open(
+        "greedy-leak",
+        "What if the true visits reach the standardisation by way of the validation groups?",
+        Series(
+            "",
+            "known_regions",
+            tuple(
+                Point(value, "raw", knowledge=RegionsAndTruth(top))
+                for value, top in (("top-1", 1), ("top-2", 2), ("top-3", 3), ("all", None))
+            ),
+            (KK, KnockKnockAsCoded(leak=True)),
+        ),
+    ),
+    _left_open(
+        "reused-noise",
+        "What if four groups to learn from share each draw of noise?",
+        _compared(
+            *_with_noise("paired"),
+            *_with_noise("independent"),
+            at={
+                "event eps 0.4 in 8 bits": Mechanism((EightBitLaplace(0.4),)),
+                "event eps 1": _event(1),
+            },
+        ),
+    ),
+    _left_open(
+        "as-coded",
+        "How far do all of these together explain the published accuracies under noise?",
+        _by_eps(
+            lambda eps: Mechanism((EightBitLaplace(eps),)),
+            (0.5, 1.0, 5.0, 10.0),
+            (
+                *(KK, f"{KK}(threshold=roc)", ZK, _UNIFORM, replace(_UNIFORM, threshold="roc")),
+                replace(_UNIFORM, noise="reused"),
+                replace(_UNIFORM, noise="reused", threshold="roc"),
+            ),
+        ),
+    ),
+    _left_open(
+        "fit-large",
+        "What if there is one classifier for a target, and 5,000 people are made up for 2,000?",
+        Series(
+            "",
+            "mechanism",
+            (Point("raw", "raw"), Point("raw, m = 2000", "raw", 2000)),
+            (
+                *(KK, ZK, f"{ZK}(reference=5000)", f"{ZK}(reference=5000, fit=per-target)"),
+                f"{ZK}(reference=5000, fit=per-target-in)",
+            ),
         ),
     ),
 )

@@ -1,0 +1,198 @@
+"""Attacks that only a study needs: what the authors' code does and the text does not say.
+
+Each is one of the usual attacks with something more to choose, so that it has the same name, the
+same random numbers and the same groups to learn from. No specs name them. The last two belong to
+an attacker who knows everybody else, as Liu, Shilov, Guépin and de Montjoye (2024, arXiv
+2412.20456) describe in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from whosthere import kernels, specs
+from whosthere.adversary.attacks import Answer, Attack, KnockKnock, TrainedAttack, ZeroKnowledge
+from whosthere.adversary.attacks.base import needed
+from whosthere.adversary.attacks.trained import Learned, sampler_over
+from whosthere.adversary.classifiers import ExactL1, moments
+from whosthere.adversary.groups import GroupSampler
+from whosthere.adversary.knowledge import KnownRegions, OnlyRegions
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_mean
+from whosthere.adversary.synthetic import UnicityModel, parse_activity
+from whosthere.game.optimum import others_of
+from whosthere.game.rounds import KnowsTheOthers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.attacks import Auxiliary
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.data.traces import Traces
+    from whosthere.kernels.count_matrix import CountMatrix
+    from whosthere.privacy.facts import Facts
+    from whosthere.privacy.mechanism import Noise
+    from whosthere.privacy.publish import Publication
+    from whosthere.privacy.release import Release
+
+NoiseOf: TypeAlias = Literal["fresh", "reused"]
+# Processes of the authors' scripts that share the state of the random numbers.
+_WORKERS = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForkedSampler(GroupSampler):
+    """Adds each draw of noise to as many groups as there are forked workers.
+
+    These share the state of their random numbers. So 400 groups have 100 draws of noise, and all
+    groups that tune the threshold have noise that was learned from as well.
+    """
+
+    seed: int = 0
+    stages = None
+
+    def noise(self, shape: tuple[int, ...], n: int, rng: np.random.Generator) -> Iterator[Noise]:  # noqa: ARG002
+        same = np.random.default_rng(self.seed)
+        drawn = [self.mechanism.draw(shape, same) for _ in range(max(n // _WORKERS, 1))]
+        # Of single groups, those with the target have even numbers, and other noise.
+        return (drawn[i % len(drawn)] for i in range(n))
+
+
+@dataclass(frozen=True)
+class PooledL1(ExactL1):
+    """Standardises by groups to learn from and groups to tune on together."""
+
+    also: CountMatrix | None = None
+
+    def moments(self, counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        both = [one for one in (counts, self.also) if one is not None]
+        sums = [kernels.cell_sums(one) for one in both]
+        total, squares = (sum(parts[1:], start=parts[0]) for parts in zip(*sums, strict=True))
+        return moments(sum(one.shape[0] for one in both), total, squares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AsCoded(TrainedAttack):
+    """Learns as the authors' code does.
+
+    Parameters
+    ----------
+    leak
+        Whether the groups to tune on hold the target's true visits, whatever is known, and counts
+        are standardised over these groups as well. It needs `RegionsAndTruth`.
+    noise
+        Whether every group or pair to learn from has noise of its own.
+    """
+
+    leak: bool = specs.parameter(
+        specs.YES_NO, "whether true visits reach the standardisation", default=False
+    )
+    noise: NoiseOf = specs.parameter(
+        specs.OneOf(("fresh", "reused")), "whether noise is drawn for every group", default="fresh"
+    )
+
+    def learn(
+        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Learned:
+        if not self.leak and self.noise == "fresh":
+            return super().learn(reference, facts, knowledge, rng)
+        sampler = sampler_over(reference, facts, knowledge, rng)
+        if self.noise == "reused":
+            parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
+            sampler = ForkedSampler(*parts, seed=int(rng.integers(2**32)))
+        features = sampler.features
+        lessons = sampler.sample(self.groups, self.sampling, rng)
+        truth = getattr(knowledge, "truth", sampler.target) if self.leak else sampler.target
+        trial = replace(sampler, target=truth).sample(self.validation_groups, "independent", rng)
+        learner = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
+        decision = learner.fit(features.matrix(lessons.counts), lessons.labels)
+        symbols = trial.counts.dense()[:, features.cells(decision.cells)]
+        return Learned.of(decision, features, symbols, trial.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnockKnockAsCoded(_AsCoded, KnockKnock):
+    """Knock-knock with what the authors' code adds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroKnowledgeAsCoded(_AsCoded, ZeroKnowledge):
+    """Zero-knowledge with what the authors' code adds, and with marginals that know nothing.
+
+    Uniform marginals are what a search for the power finds that starts, and stops, at 0.
+    """
+
+    marginals: Any = specs.parameter(
+        specs.OneOf(("paper", "mechanism", "empirical", "uniform")),
+        "how the release's marginals are estimated",
+        default="paper",
+    )
+
+    def estimated(self, release: Release, rng: np.random.Generator) -> Marginals:
+        if self.marginals != "uniform":
+            return super().estimated(release, rng)
+        space, time = (np.full(n, 1 / n) for n in release.counts.shape)
+        shape = parse_activity(self.activity, LEAST_MEAN)
+        model = UnicityModel(space, time, shape, release.regions, release.epochs)
+        return Marginals(space, time, estimate_mean(release, model, rng=rng))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRegionsAndTruth(KnownRegions):
+    """Places, and for `leak` the visits that nobody is supposed to know."""
+
+    truth: NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True)
+class RegionsAndTruth(OnlyRegions):
+    """What `OnlyRegions` is to every attack except those that leak."""
+
+    name: ClassVar[str] = "regions-and-truth"
+    summary: ClassVar[str] = "the regions that were visited; the times leak into tuning"
+
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+        known = KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
+        return KnownRegionsAndTruth(known.regions, known.guess, trace)
+
+
+@dataclass(frozen=True)
+class InformedTest(Attack):
+    """A test by an attacker who knows all others, of how much is published beyond these.
+
+    With one threshold, it adds up what is beyond in the target's cells. With two, it counts the
+    cells with 1 or more beyond less those with less than 0 beyond.
+    """
+
+    thresholds: int = specs.parameter(specs.WHOLE, "how many", default=1, always=True)
+
+    name: ClassVar[str] = "informed"
+    summary: ClassVar[str] = "knows everybody else who is in the release"
+
+    def _fit(
+        self,
+        facts: Facts,  # noqa: ARG002 - nothing but the visits is needed
+        knowledge: Knowledge | None,
+        auxiliary: Auxiliary,  # noqa: ARG002
+        seed: int,  # noqa: ARG002
+    ) -> FittedInformedTest:
+        return FittedInformedTest(needed(knowledge).certain, self.thresholds)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedInformedTest(KnowsTheOthers):
+    """The test for one target."""
+
+    cells: NDArray[np.int32]
+    thresholds: int
+
+    def score_publication(self, publication: Publication) -> Answer:
+        [table] = publication.tables
+        beyond = (table.release.counts.reshape(-1) - others_of(table))[self.cells]
+        if self.thresholds == 1:
+            return Answer(float(beyond.sum()), self.cells.size / 2)
+        return Answer(float((beyond >= 1).sum() - (beyond < 0).sum()), 0.0)
