@@ -1,0 +1,139 @@
+"""Attacks of the study alone: each does what it is for, and nothing else differs."""
+
+import numpy as np
+import pytest
+
+from whosthere import kernels
+from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
+from whosthere.adversary.classifiers import ExactL1
+from whosthere.adversary.groups import GroupSampler
+from whosthere.adversary.knowledge import KnownVisits, OnlyRegions
+from whosthere.arrays import own
+from whosthere.data.cities import simulate
+from whosthere.data.traces import Group
+from whosthere.errors import InputError
+from whosthere.game.optimum import others_of
+from whosthere.paper.study_attacks import (
+    ForkedSampler,
+    InformedTest,
+    KnockKnockAsCoded,
+    PooledL1,
+    RegionsAndTruth,
+    ZeroKnowledgeAsCoded,
+)
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import Publication, publish_table
+
+M = 40
+SMALL = {"groups": 80, "validation_groups": 40}
+
+
+@pytest.fixture(scope="module")
+def people():
+    return simulate("milan-like", seed=3, users=600, regions=9, days=2).traces()
+
+
+@pytest.fixture(scope="module")
+def target(people):
+    return int(np.argmax(people.visits_per_user()))
+
+
+@pytest.fixture(scope="module")
+def others(people, target):
+    return np.setdiff1d(np.arange(people.n_users), target)
+
+
+def published(people, rows, spec, seed=0):
+    rng = np.random.default_rng(seed)
+    group = Group(people, own(rows, np.int64))
+    return publish_table(group, Mechanism.parse(spec), bounding=rng, noise=rng)
+
+
+@pytest.mark.parametrize(
+    ("usual", "study"),
+    [(KnockKnock(**SMALL), KnockKnockAsCoded(**SMALL)),
+     (ZeroKnowledge(**SMALL), ZeroKnowledgeAsCoded(**SMALL))],
+    ids=["knock-knock", "zero-knowledge"],
+)  # fmt: skip
+def test_with_nothing_chosen_they_are_the_usual_attacks(people, target, others, usual, study):
+    release = published(people, np.append(others[: M - 1], target), "laplace(eps=1)").release
+    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(people.select(others[M:]))
+    scores = [one.fit(release.facts, known, auxiliary, seed=1) for one in (usual, study)]
+    assert scores[0].score(release) == scores[1].score(release)
+    assert str(usual) == str(study)
+
+
+@pytest.mark.parametrize(
+    "text", ["knock-knock(leak=yes)", "zero-knowledge(noise=reused)", "informed(thresholds=1)",
+             "zero-knowledge(marginals=uniform)"]
+)  # fmt: skip
+def test_no_spec_names_them(text):
+    with pytest.raises(InputError):
+        ATTACKS.parse(text)
+
+
+def test_four_groups_share_each_draw_of_noise(people, target, others):
+    parts = people.select(others), people.trace(target), M, Mechanism.parse("laplace(eps=1)")
+    sampler, rng = ForkedSampler(*parts, seed=5), np.random.default_rng(0)
+    drawn = [noise[0].tobytes() for noise in sampler.noise((99,), 400, rng)]
+    assert len(set(drawn)) == 100
+    assert not set(drawn[::2]) & set(drawn[1::2])
+    assert {noise[0].tobytes() for noise in sampler.noise((99,), 100, rng)} <= set(drawn)
+    # Groups themselves stay what they were, and so does their noise on average.
+    fresh = GroupSampler(*parts).sample(80, "paired", np.random.default_rng(1))
+    reused = sampler.sample(80, "paired", np.random.default_rng(1))
+    means = [one.counts.dense().mean() for one in (fresh, reused)]
+    assert means[0] == pytest.approx(means[1], rel=0.05)
+    assert list(fresh.labels) == list(reused.labels)
+
+
+def test_the_leak_pools_the_moments(rng):
+    counts = rng.poisson(2.0, (30, 7)).astype(np.uint8)
+    first, second = (kernels.CountMatrix.single(one.T.copy()) for one in (counts[:20], counts[20:]))
+    mean, deviation = PooledL1(also=second).moments(first)
+    assert mean == pytest.approx(counts.mean(axis=0))
+    assert deviation == pytest.approx(counts.std(axis=0))
+    alone = ExactL1().moments(first)
+    assert alone[0] == pytest.approx(counts[:20].mean(axis=0))
+
+
+def test_the_leak_gives_the_true_visits_away(people, target, others):
+    """Knock-knock guesses every hour of every place; only with the leak it learns which."""
+    table = published(people, np.append(others[: M - 1], target), "raw")
+    trace = people.trace(target)
+    known = RegionsAndTruth().of(trace, people.epochs.n, None)
+    plain = OnlyRegions().of(trace, people.epochs.n, None)
+    assert (known.regions, known.certain.size) == (plain.regions, 0)
+    auxiliary = Auxiliary(people.select(others[M:]))
+    weights = {}
+    for leak in (False, True):
+        one = KnockKnockAsCoded(**SMALL, leak=leak, rule=False)
+        decision = one.fit(table.release.facts, known, auxiliary, seed=1).decision
+        true = np.isin(decision.cells, trace)
+        weights[leak] = np.abs(decision.weights[true]).sum() / np.abs(decision.weights).sum()
+    assert weights[True] > weights[False]
+
+
+def test_uniform_marginals_know_nothing_but_the_mean(people, others, rng):
+    release = published(people, others[:200], "laplace(eps=2)").release
+    found = ZeroKnowledgeAsCoded(marginals="uniform").estimated(release, rng)
+    assert np.ptp(found.space) == np.ptp(found.time) == 0
+    true = people.counts(others[:200]).sum() / 200
+    assert found.mean_visits == pytest.approx(true, rel=0.5)
+
+
+def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others):
+    cells = people.trace(target)
+    known, group = KnownVisits(cells), np.append(others[: M - 1], target)
+    for rows, inside in ((group, 1), (others[:M], 0)):
+        table = published(people, rows, "raw")
+        last = people.trace(rows[-1])
+        beyond = np.isin(cells, last).astype(int)
+        assert np.array_equal(
+            table.release.counts.reshape(-1)[cells] - others_of(table)[cells], beyond
+        )
+        for thresholds in (1, 2):
+            fitted = InformedTest(thresholds).fit(table.release.facts, known, Auxiliary(), seed=0)
+            answer = fitted.score_publication(Publication((table,)))
+            assert answer.score == beyond.sum()
+            assert answer.says_in or not inside
