@@ -442,14 +442,15 @@ _ALL = (
     ),
     _left_open(
         "as-coded",
-        "How far do all of these together explain the published accuracies under noise?",
+        "How far does each of these, and all together, explain the accuracies under noise?",
         _by_eps(
             lambda eps: Mechanism((EightBitLaplace(eps),)),
             (0.5, 1.0, 5.0, 10.0),
             (
-                *(KK, f"{KK}(threshold=roc)", ZK, _UNIFORM, replace(_UNIFORM, threshold="roc")),
-                replace(_UNIFORM, noise="reused"),
-                replace(_UNIFORM, noise="reused", threshold="roc"),
+                *(KK, f"{KK}(threshold=roc)", ZK, f"{ZK}(threshold=roc)", _UNIFORM),
+                ZeroKnowledgeAsCoded(noise="reused"),
+                f"{ZK}(fit=per-target-in)",
+                replace(_UNIFORM, threshold="roc", noise="reused", fit_on="per-target-in"),
             ),
         ),
     ),

@@ -13,9 +13,11 @@ import polars as pl
 from whosthere._version import __version__
 from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
+from whosthere.display import counted
 from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.claims import CLAIMS, OURS, Status, judged, judged_data
+from whosthere.paper.claims import CLAIMS, FEWEST, OURS, Status, judged, judged_data
+from whosthere.paper.datasets import PRESETS
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, named
 from whosthere.paper.results import Numbers, beside_published, by_target, summarised
 
@@ -32,7 +34,8 @@ FIGURES_FOLDER = "figures"
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
 _INTERVALS = (
     "Held: each number lies where it should, at 95 % (the interval has 5 % on either side). Not "
-    "held: one does not, at 95 % for all numbers of the claim together."
+    "held: one does not, at 95 % for all numbers of the claim together. Numbers that the paper "
+    "measured are bounds with two of their own standard errors."
 )
 # Differences beyond so many standard errors are set in bold.
 _NOTABLE = 2.0
@@ -63,6 +66,13 @@ class StudyResult:
     ours: tuple[tuple[str, Judgement], ...]
     description: Description
     folder: Path
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to know before the claims are read; mostly nothing."""
+        n = Numbers(self.targets).n_targets
+        few = f"{counted(n, 'target')} can decide nothing of what attacks are claimed to find: "
+        return [f"{few}at least {FEWEST} are needed."] if n < FEWEST else []
 
     def to_json(self) -> dict[str, Any]:
         """Return the claims and the numbers as a JSON object."""
@@ -112,7 +122,8 @@ def write_outcome(
         )
         for name, plan in plans.items()
     }
-    targets = by_target(measured, dataset, description.users)
+    of_targets = {name: (rows, plans[name]["targets"]) for name, rows in measured.items()}
+    targets = by_target(of_targets, dataset, description.users)
     numbers = Numbers(targets)
     found = StudyResult(
         summarised(targets),
@@ -161,9 +172,10 @@ def _page(
     parts = [
         f"# The paper's study on {_plain(dataset.name)}",
         _about(dataset, found.description),
-        *_claims("Claims of the paper", found.judgements),
+        *_claims("Claims of the paper", found.judgements, where=_where(dataset)),
+        *found.cautions,
         _INTERVALS,
-        *_claims("Claims of ours", found.ours),
+        *_claims("Claims of ours", found.ours, where=_where(dataset)),
         *_sizes(finished),
         *_published(found.results, dataset),
         *_measured(found.results, finished, figures),
@@ -185,17 +197,27 @@ def _about(dataset: Dataset, found: Description) -> str:
     )
 
 
-def _claims(title: str, judgements: Sequence[tuple[str, Judgement]]) -> list[str]:
+def _where(dataset: Dataset) -> str:
+    """Return on what a claim does not hold, where that is not the paper's own data."""
+    return f"on {'a simulated city' if dataset.name in PRESETS else 'these data'}"
+
+
+def _claims(title: str, judgements: Sequence[tuple[str, Judgement]], *, where: str) -> list[str]:
     if not judgements:
         return []
     found = [one.status for _, one in judgements]
     said = ", ".join(f"{found.count(status)} {status.value}" for status in Status)
     heads = ("about", "claim", "", "numbers that decided, with intervals")
-    bold = {Status.NOT_HELD: "**not held**"}
-    rows = [
-        (series, one.claim, bold.get(one.status, one.status.value), one.test)
-        for series, one in judgements
-    ]
+    words = {Status.NOT_HELD: f"**not held** {where}"}
+
+    def became(one: Judgement) -> str:
+        status = words.get(one.status, one.status.value)
+        if one.status is Status.HELD or not one.explained_by:
+            return status
+        shown = ", ".join(f"`{name}`" for name in one.explained_by)
+        return f"{status}; what the authors' code adds explains it: {shown}"
+
+    rows = [(series, one.claim, became(one), one.test) for series, one in judgements]
     return [f"## {title}", f"{said}.", _table(heads, rows)]
 
 
