@@ -13,13 +13,12 @@ from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
 from whosthere.errors import InputError
 from whosthere.game.optimum import others_of
+from whosthere.paper import study_attacks
 from whosthere.paper.study_attacks import (
     ForkedSampler,
     InformedTest,
-    KnockKnockAsCoded,
     PooledL1,
     RegionsAndTruth,
-    ZeroKnowledgeAsCoded,
 )
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import Publication, publish_table
@@ -51,8 +50,8 @@ def published(people, rows, spec, seed=0):
 
 @pytest.mark.parametrize(
     ("usual", "study"),
-    [(KnockKnock(**SMALL), KnockKnockAsCoded(**SMALL)),
-     (ZeroKnowledge(**SMALL), ZeroKnowledgeAsCoded(**SMALL))],
+    [(KnockKnock(**SMALL), study_attacks.KnockKnock(**SMALL)),
+     (ZeroKnowledge(**SMALL), study_attacks.ZeroKnowledge(**SMALL))],
     ids=["knock-knock", "zero-knowledge"],
 )  # fmt: skip
 def test_with_nothing_chosen_they_are_the_usual_attacks(people, target, others, usual, study):
@@ -107,7 +106,7 @@ def test_the_leak_gives_the_true_visits_away(people, target, others):
     auxiliary = Auxiliary(people.select(others[M:]))
     weights = {}
     for leak in (False, True):
-        one = KnockKnockAsCoded(**SMALL, leak=leak, rule=False)
+        one = study_attacks.KnockKnock(**SMALL, leak=leak, rule=False)
         decision = one.fit(table.release.facts, known, auxiliary, seed=1).decision
         true = np.isin(decision.cells, trace)
         weights[leak] = np.abs(decision.weights[true]).sum() / np.abs(decision.weights).sum()
@@ -116,7 +115,7 @@ def test_the_leak_gives_the_true_visits_away(people, target, others):
 
 def test_uniform_marginals_know_nothing_but_the_mean(people, others, rng):
     release = published(people, others[:200], "laplace(eps=2)").release
-    found = ZeroKnowledgeAsCoded(marginals="uniform").estimated(release, rng)
+    found = study_attacks.ZeroKnowledge(marginals="uniform").estimated(release, rng)
     assert np.ptp(found.space) == np.ptp(found.time) == 0
     true = people.counts(others[:200]).sum() / 200
     assert found.mean_visits == pytest.approx(true, rel=0.5)

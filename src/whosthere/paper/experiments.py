@@ -15,12 +15,7 @@ from whosthere.adversary.knowledge import knowledge_rule
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
-from whosthere.paper.study_attacks import (
-    InformedTest,
-    KnockKnockAsCoded,
-    RegionsAndTruth,
-    ZeroKnowledgeAsCoded,
-)
+from whosthere.paper import study_attacks as own
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.rounding import Suppress
@@ -30,16 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.groups import Sampling
     from whosthere.adversary.knowledge import KnowledgeRule
     from whosthere.paper.datasets import Dataset
 
 KK, ZK, LR = "knock-knock", "zero-knowledge", "likelihood-ratio"
 _THREE = (KK, ZK, LR)
 _PAIRED_AND_APART = (KK, f"{KK}(sampling=independent)", ZK, f"{ZK}(sampling=independent)", LR)
+_INFORMED = (own.InformedTest(1), own.InformedTest(2), LR)
+_ONCE = ", fit=per-target"
 _KNOWING_THE_NOISE = (KK, f"{ZK}(marginals=mechanism)", LR)
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
 _GROUP_SIZES = (100, 500, 1000, 2000, 3000)
+_SOME = (0.5, 1.0, 3.0)
 NOISY_GROUP_SIZES = (100, 250, 500, 1000)
 MADE_UP = (1_250, 2_500, 5_000, 10_000, 20_000)
 _NOISE_AND_SUPPRESSION = "laplace(eps=1, unit=event) | suppress(k=1)"
@@ -190,6 +187,11 @@ def _bounded(unit: str, eps: float) -> str:
 _user_day = partial(_bounded, "user-day")
 
 
+def _in_8_bits(eps: float) -> Mechanism:
+    """Return noise for one visit, as the authors' code adds it."""
+    return Mechanism((EightBitLaplace(eps),))
+
+
 def _suppression(k: int) -> str:
     return f"suppress(k={k})" if k else "raw"
 
@@ -225,7 +227,7 @@ _FOUR: Mapping[str, str | Mechanism] = {
     "event eps 1": _event(1),
     "user-day eps 5": _user_day(5),
 }
-_UNIFORM = ZeroKnowledgeAsCoded(marginals="uniform")
+_UNIFORM = own.ZeroKnowledge(marginals="uniform")
 _TOPS = {"top-1": "top=1, ", "top-2": "top=2, ", "top-3": "top=3, ", "all": ""}
 _KNOWN = {"0.1": "share(0.1)", "0.25": "share(0.25)", "0.5": "share(0.5)", "0.75": "share(0.75)",
           "1.0": "all"}  # fmt: skip
@@ -296,14 +298,6 @@ _IN_PAPER = (
         ),
     ),
 )
-
-
-def _with_noise(sampling: Sampling) -> tuple[Attack, Attack]:
-    """Return zero-knowledge that learns from groups with noise of their own, and with shared."""
-    fresh = ZeroKnowledgeAsCoded(sampling=sampling)
-    return fresh, replace(fresh, noise="reused")
-
-
 _left_open = partial(_experiment, in_paper=False)
 _ALL = (
     *_IN_PAPER,
@@ -351,10 +345,10 @@ _ALL = (
         "eight-bit",
         "Does it matter that the authors' noise has 8 bits?",
         _by_eps(_event, name="-stated"),
-        _by_eps(lambda eps: Mechanism((EightBitLaplace(eps),)), name="-noise"),
+        _by_eps(_in_8_bits, name="-noise"),
         _compared(
             *_PAIRED_AND_APART,
-            at={"event eps 0.4 in 8 bits": Mechanism((EightBitLaplace(0.4),))},
+            at={"event eps 0.4 in 8 bits": _in_8_bits(0.4)},
             name="-pairs",
         ),
         _compared(
@@ -389,8 +383,7 @@ _ALL = (
         "corrections",
         "Do the corrections of the marginals make zero-knowledge work?",
         _compared(
-            *(ZK, f"{ZK}(marginals=empirical)", f"{ZK}(marginals=mechanism)", _UNIFORM),
-            at=_FOUR,
+            *(ZK, f"{ZK}(marginals=empirical)", f"{ZK}(marginals=mechanism)", _UNIFORM), at=_FOUR
         ),
     ),
     _left_open(
@@ -407,11 +400,8 @@ _ALL = (
         "informed",
         "How far do tests with one and two thresholds get, knowing everybody else?",
         *(
-            _by_eps(law, (0.5, 1.0, 3.0), (InformedTest(1), InformedTest(2), LR), name=f"-{name}")
-            for name, law in {
-                "laplace": _event,
-                "gaussian": lambda eps: f"gaussian(eps={eps:g}, delta=1e-6, unit=event)",
-            }.items()
+            _by_eps(f"{law}, unit=event)".format, _SOME, _INFORMED, name=f"-{law.split('(')[0]}")
+            for law in ("laplace(eps={:g}", "gaussian(eps={:g}, delta=1e-6")
         ),
     ),
     # What the authors' code does and the text does not say, each by itself.
@@ -422,34 +412,30 @@ _ALL = (
             "",
             "known_regions",
             tuple(
-                Point(value, "raw", knowledge=RegionsAndTruth(top))
-                for value, top in (("top-1", 1), ("top-2", 2), ("top-3", 3), ("all", None))
+                Point(value, "raw", knowledge=own.RegionsAndTruth(top))
+                for value, top in zip(_TOPS, (1, 2, 3, None), strict=True)
             ),
-            (KK, KnockKnockAsCoded(leak=True)),
+            (KK, own.KnockKnock(leak=True)),
         ),
     ),
     _left_open(
         "reused-noise",
         "What if four groups to learn from share each draw of noise?",
         _compared(
-            *_with_noise("paired"),
-            *_with_noise("independent"),
-            at={
-                "event eps 0.4 in 8 bits": Mechanism((EightBitLaplace(0.4),)),
-                "event eps 1": _event(1),
-            },
+            *(ZK, own.ZeroKnowledge(noise="reused"), f"{ZK}(sampling=independent)"),
+            own.ZeroKnowledge(sampling="independent", noise="reused"),
+            at={"event eps 0.4 in 8 bits": _in_8_bits(0.4), "event eps 1": _event(1)},
         ),
     ),
     _left_open(
         "as-coded",
         "How far does each of these, and all together, explain the accuracies under noise?",
         _by_eps(
-            lambda eps: Mechanism((EightBitLaplace(eps),)),
-            (0.5, 1.0, 5.0, 10.0),
+            _in_8_bits,
+            BUDGETS[1:],
             (
                 *(KK, f"{KK}(threshold=roc)", ZK, f"{ZK}(threshold=roc)", _UNIFORM),
-                ZeroKnowledgeAsCoded(noise="reused"),
-                f"{ZK}(fit=per-target-in)",
+                *(own.ZeroKnowledge(noise="reused"), f"{ZK}(fit=per-target-in)"),
                 replace(_UNIFORM, threshold="roc", noise="reused", fit_on="per-target-in"),
             ),
         ),
@@ -461,10 +447,7 @@ _ALL = (
             "",
             "mechanism",
             (Point("raw", "raw"), Point("raw, m = 2000", "raw", 2000)),
-            (
-                *(KK, ZK, f"{ZK}(reference=5000)", f"{ZK}(reference=5000, fit=per-target)"),
-                f"{ZK}(reference=5000, fit=per-target-in)",
-            ),
+            (KK, ZK, *(f"{ZK}(reference=5000{fit})" for fit in ("", _ONCE, f"{_ONCE}-in"))),
         ),
     ),
 )

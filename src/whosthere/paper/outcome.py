@@ -169,13 +169,14 @@ def _draw(
 def _page(
     found: StudyResult, dataset: Dataset, finished: Mapping[str, Finished], figures: Sequence[str]
 ) -> str:
+    where = f"on {'a simulated city' if dataset.name in PRESETS else 'these data'}"
     parts = [
         f"# The paper's study on {_plain(dataset.name)}",
         _about(dataset, found.description),
-        *_claims("Claims of the paper", found.judgements, where=_where(dataset)),
+        *_claims("Claims of the paper", found.judgements, where),
         *found.cautions,
         _INTERVALS,
-        *_claims("Claims of ours", found.ours, where=_where(dataset)),
+        *_claims("Claims of ours", found.ours, where),
         *_sizes(finished),
         *_published(found.results, dataset),
         *_measured(found.results, finished, figures),
@@ -197,27 +198,19 @@ def _about(dataset: Dataset, found: Description) -> str:
     )
 
 
-def _where(dataset: Dataset) -> str:
-    """Return on what a claim does not hold, where that is not the paper's own data."""
-    return f"on {'a simulated city' if dataset.name in PRESETS else 'these data'}"
-
-
-def _claims(title: str, judgements: Sequence[tuple[str, Judgement]], *, where: str) -> list[str]:
+def _claims(title: str, judgements: Sequence[tuple[str, Judgement]], where: str) -> list[str]:
     if not judgements:
         return []
     found = [one.status for _, one in judgements]
     said = ", ".join(f"{found.count(status)} {status.value}" for status in Status)
     heads = ("about", "claim", "", "numbers that decided, with intervals")
     words = {Status.NOT_HELD: f"**not held** {where}"}
-
-    def became(one: Judgement) -> str:
+    rows = []
+    for series, one in judgements:
         status = words.get(one.status, one.status.value)
-        if one.status is Status.HELD or not one.explained_by:
-            return status
-        shown = ", ".join(f"`{name}`" for name in one.explained_by)
-        return f"{status}; what the authors' code adds explains it: {shown}"
-
-    rows = [(series, one.claim, became(one), one.test) for series, one in judgements]
+        if one.explained_by and one.status is not Status.HELD:
+            status += f"; it comes from the authors' code: {', '.join(one.explained_by)}"
+        rows.append((series, one.claim, status, one.test))
     return [f"## {title}", f"{said}.", _table(heads, rows)]
 
 

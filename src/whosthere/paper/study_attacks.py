@@ -1,20 +1,20 @@
 """Attacks that only a study needs: what the authors' code does and the text does not say.
 
-Each is one of the usual attacks with something more to choose, so that it has the same name, the
-same random numbers and the same groups to learn from. No specs name them. The last two belong to
-an attacker who knows everybody else, as Liu, Shilov, Guépin and de Montjoye (2024, arXiv
-2412.20456) describe in words.
+Each is a usual attack with something more to choose, and the same random numbers. No specs name
+them. The last one is that of an attacker who knows everybody else, after what the abstract of Liu,
+Shilov, Guépin and de Montjoye (2024, arXiv 2412.20456) says; its formulas were not at hand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.adversary.attacks import Answer, Attack, KnockKnock, TrainedAttack, ZeroKnowledge
+from whosthere.adversary import attacks
+from whosthere.adversary.attacks import Answer, Attack, TrainedAttack
 from whosthere.adversary.attacks.base import needed
 from whosthere.adversary.attacks.trained import Learned, sampler_over
 from whosthere.adversary.classifiers import ExactL1, moments
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.attacks import Auxiliary
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
@@ -39,17 +38,15 @@ if TYPE_CHECKING:
     from whosthere.privacy.publish import Publication
     from whosthere.privacy.release import Release
 
-NoiseOf: TypeAlias = Literal["fresh", "reused"]
 # Processes of the authors' scripts that share the state of the random numbers.
 _WORKERS = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForkedSampler(GroupSampler):
-    """Adds each draw of noise to as many groups as there are forked workers.
+    """Adds each draw of noise to four groups, as forked workers do that share their random state.
 
-    These share the state of their random numbers. So 400 groups have 100 draws of noise, and all
-    groups that tune the threshold have noise that was learned from as well.
+    Groups that tune the threshold have noise that was learned from, too.
     """
 
     seed: int = 0
@@ -62,37 +59,28 @@ class ForkedSampler(GroupSampler):
         return (drawn[i % len(drawn)] for i in range(n))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PooledL1(ExactL1):
     """Standardises by groups to learn from and groups to tune on together."""
 
-    also: CountMatrix | None = None
+    also: CountMatrix
 
     def moments(self, counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        both = [one for one in (counts, self.also) if one is not None]
-        sums = [kernels.cell_sums(one) for one in both]
-        total, squares = (sum(parts[1:], start=parts[0]) for parts in zip(*sums, strict=True))
-        return moments(sum(one.shape[0] for one in both), total, squares)
+        sums = zip(*map(kernels.cell_sums, (counts, self.also)), strict=True)
+        return moments(counts.shape[0] + self.also.shape[0], *(one + other for one, other in sums))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _AsCoded(TrainedAttack):
     """Learns as the authors' code does.
 
-    Parameters
-    ----------
-    leak
-        Whether the groups to tune on hold the target's true visits, whatever is known, and counts
-        are standardised over these groups as well. It needs `RegionsAndTruth`.
-    noise
-        Whether every group or pair to learn from has noise of its own.
+    With a leak, the groups to tune on hold the target's true visits, whatever is known (it needs
+    `RegionsAndTruth`), and counts are standardised over these groups as well.
     """
 
-    leak: bool = specs.parameter(
-        specs.YES_NO, "whether true visits reach the standardisation", default=False
-    )
-    noise: NoiseOf = specs.parameter(
-        specs.OneOf(("fresh", "reused")), "whether noise is drawn for every group", default="fresh"
+    leak: bool = specs.parameter(specs.YES_NO, "whether true visits leak", default=False)
+    noise: Literal["fresh", "reused"] = specs.parameter(
+        specs.OneOf(("fresh", "reused")), "whether every group has its own", default="fresh"
     )
 
     def learn(
@@ -115,20 +103,17 @@ class _AsCoded(TrainedAttack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnockKnockAsCoded(_AsCoded, KnockKnock):
+class KnockKnock(_AsCoded, attacks.KnockKnock):
     """Knock-knock with what the authors' code adds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroKnowledgeAsCoded(_AsCoded, ZeroKnowledge):
-    """Zero-knowledge with what the authors' code adds, and with marginals that know nothing.
-
-    Uniform marginals are what a search for the power finds that starts, and stops, at 0.
-    """
+class ZeroKnowledge(_AsCoded, attacks.ZeroKnowledge):
+    """The same for zero-knowledge. Uniform marginals are what a power of 0 gives."""
 
     marginals: Any = specs.parameter(
         specs.OneOf(("paper", "mechanism", "empirical", "uniform")),
-        "how the release's marginals are estimated",
+        "how marginals are estimated",
         default="paper",
     )
 
@@ -143,7 +128,7 @@ class ZeroKnowledgeAsCoded(_AsCoded, ZeroKnowledge):
 
 @dataclass(frozen=True, eq=False)
 class KnownRegionsAndTruth(KnownRegions):
-    """Places, and for `leak` the visits that nobody is supposed to know."""
+    """Places, and the visits that leak."""
 
     truth: NDArray[np.int32] | None = None
 
@@ -173,13 +158,7 @@ class InformedTest(Attack):
     name: ClassVar[str] = "informed"
     summary: ClassVar[str] = "knows everybody else who is in the release"
 
-    def _fit(
-        self,
-        facts: Facts,  # noqa: ARG002 - nothing but the visits is needed
-        knowledge: Knowledge | None,
-        auxiliary: Auxiliary,  # noqa: ARG002
-        seed: int,  # noqa: ARG002
-    ) -> FittedInformedTest:
+    def _fit(self, _: Facts, knowledge: Knowledge | None, *_more: Any) -> FittedInformedTest:  # noqa: ANN401
         return FittedInformedTest(needed(knowledge).certain, self.thresholds)
 
 
