@@ -27,7 +27,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import whosthere as wt
 from whosthere.auditing.options import AuditOptions
@@ -328,7 +327,7 @@ def run(job: tuple[str, str, int]) -> dict[str, object]:
     row = {"fault": fault, "mechanism": mechanism, "seed": seed}
     planted = FAULTS[fault][1]() if fault in FAULTS else nullcontext()
     # As in the workers of an audit.
-    with planted, threadpool_limits(1), one_thread():
+    with planted, one_thread():
         if fault == TIMED:
             return row | {"share": round(share_of_checks(mechanism, seed), 4)}
         seen, failed = alarm(mechanism, seed)

@@ -1,8 +1,8 @@
-"""Arrays that are values: made once, never written to again."""
+"""Arrays that are values, made once and never written to again; and short names of their types."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+Floats: TypeAlias = "NDArray[np.float64]"
+Floats32: TypeAlias = "NDArray[np.float32]"
+Ints32: TypeAlias = "NDArray[np.int32]"
+Ints64: TypeAlias = "NDArray[np.int64]"
+Words: TypeAlias = "NDArray[np.uint64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
 
 
 def frozen(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:

@@ -19,7 +19,7 @@ from whosthere.adversary import attacks as attacks_room
 from whosthere.adversary.attacks import Answer, Auxiliary
 from whosthere.adversary.knowledge import Knowledge, KnownVisits
 from whosthere.adversary.targets import read_target
-from whosthere.auditing.acceptance import acceptance, not_audited
+from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.loading import load_audit
 from whosthere.auditing.manifest import fingerprint
@@ -343,7 +343,8 @@ def publish(
     audit
         The result of an audit, or its folder. The release is refused unless this audit accepted
         exactly this mechanism and group size on these traces, and says by which audit it was
-        accepted. Without it, and without a seed, there is a warning.
+        accepted. Without it, and without a seed, there is a warning. A folder is judged
+        again from its scores.
     """
     everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
     chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
@@ -351,7 +352,8 @@ def publish(
     audited = None
     if audit is not None:
         with _as_file(traces) as (path, _):
-            audited = acceptance(_finished(audit), chosen, group_size, everybody, fingerprint(path))
+            found = audit if isinstance(audit, AuditResult) else judged_again(audit)
+            audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
         everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
     )

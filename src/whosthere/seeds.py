@@ -37,5 +37,8 @@ def digest(array: NDArray[np.integer]) -> str:
 def _sequence(seed: int, key: tuple[Key, ...]) -> np.random.SeedSequence:
     # Numbers of numpy write themselves in another way than Python's own.
     plain = tuple(part if isinstance(part, str) else int(part) for part in key)
-    words = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
-    return np.random.SeedSequence([int(seed), *np.frombuffer(words, dtype="<u4").tolist()])
+    of_key = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+    # As numpy itself puts numbers into words, which takes it twice as long.
+    n_words = max(-(-int(seed).bit_length() // 32), 1)
+    words = int(seed).to_bytes(4 * n_words, "little") + of_key
+    return np.random.SeedSequence(np.frombuffer(words, dtype="<u4"))

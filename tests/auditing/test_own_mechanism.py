@@ -123,6 +123,19 @@ def test_names_that_mean_something_else_are_refused(name):
         own("suppress(k=1)", name="mine")
 
 
+def test_a_function_that_cannot_be_called_is_refused_at_once():
+    with pytest.raises(SpecError, match=r"three arguments.*Declare it as function\(counts, m, rng"):
+        own(lambda counts: counts, name="mine")
+
+
+def test_a_mask_is_not_lost(traces):
+    def hides(counts, m, rng):
+        return np.ma.masked_less(counts, 3)
+
+    with pytest.raises(InputError, match="returned a masked table"):
+        wt.publish(traces, own(hides), group_size=M, seed=1)
+
+
 def test_a_bare_function_is_refused_with_the_way_to_wrap_it():
     with pytest.raises(SpecError, match=r"Wrap it: wt.mechanisms.own\("):
         AuditOptions.of(mechanisms=[shift], group_sizes=M)

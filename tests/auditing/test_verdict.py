@@ -614,9 +614,12 @@ class TestUseless:
         assert "0.002 (floor 0.1)" in verdict.reasons[0]
         assert "safe, but useless" in verdict.headline
 
-    def test_without_floors_nothing_is_useless(self):
+    def test_without_floors_only_nothing_at_all_is_useless(self):
         policy = Policy("no floors", {"auc": 0.6}, keep={})
-        assert not only([self.accepted, *left(cells=0.0, pattern=(0, 0, 0))], policy).useless
+        assert not only([self.accepted, *left(cells=0.001, pattern=(0, 0, 0))], policy).useless
+        verdict = only([self.accepted, *left(cells=0.0, pattern=(0, 0, 0))], policy)
+        assert (verdict.decision, verdict.useless) == ("accept", True)
+        assert verdict.reasons[0] == "Safe, but useless: no count above 0 is published."
 
     def test_the_first_line_shows_what_is_left(self):
         verdict = only([self.accepted, *left(pattern=(0.84, 0.8, 0.9))])

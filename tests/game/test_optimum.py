@@ -10,10 +10,10 @@ import pytest
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Group, Traces
-from whosthere.game.optimum import Candidates, log_ratios, optimal_score
+from whosthere.game.optimum import Candidates, log_ratios, optimal_scores
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import PublishedTable
+from whosthere.privacy.publish import Publication, PublishedTable
 from whosthere.privacy.release import Release
 
 REGIONS = Regions(["a", "b"])
@@ -49,13 +49,14 @@ def score(mechanism, published, members, *others):
     people = Group.all_of(traces_of(range(len(PEOPLE))))
     group = Group(people.everybody, np.asarray(members))
     facts = Facts(REGIONS, EPOCHS, M, mechanism)
-    tables = [
+    tables = tuple(
         PublishedTable(
             Release(np.asarray(one, np.int32).reshape(2, 2), facts), group, group, group.counts()
         )
         for one in (published, *others)
-    ]
-    return optimal_score(tables, [Candidates(people, people)] * len(tables))
+    )
+    (found,) = optimal_scores([Publication(tables)], [[Candidates(people, people)] * len(tables)])
+    return found
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -137,7 +138,8 @@ def test_only_what_would_be_counted_matters():
     release = Release(np.array([[2, 1], [0, 1]], np.int32), Facts(REGIONS, EPOCHS, M, mechanism))
     table = PublishedTable(release, group, group, group.counts())
     nothing = replace(people.everybody, indptr=np.zeros(9, int), cells=np.zeros(0, np.int32))
-    found = optimal_score([table], [Candidates(people, Group.all_of(nothing))])
+    candidates = [Candidates(people, Group.all_of(nothing))]
+    (found,) = optimal_scores([Publication((table,))], [candidates])
     others = group.counts().reshape(-1) - np.isin(np.arange(4), PEOPLE[4])
     ratios = log_ratios(mechanism, release.counts.reshape(-1), others.astype(np.int32), M)
     # The target and four of the unknown leave no trace.

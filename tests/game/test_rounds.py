@@ -799,8 +799,22 @@ class PairRounds(TargetRounds):
         for player in super().players(contests):
             yield replace(player, fitted=player.fitted | {self.other: FittedFingerprint()})
 
-    def optimum(self, i, drawn):
-        return super().optimum(i, drawn) | {self.other: 7.0}
+    def optima(self, drawn):
+        return {i: best | {self.other: 7.0} for i, best in super().optima(drawn).items()}
+
+
+@pytest.mark.parametrize(
+    "spec", ["raw", "laplace(eps=1, unit=event)", "laplace(eps=5, unit=user-day, max_visits=2)"]
+)
+def test_scores_do_not_depend_on_how_many_rounds_are_drawn_at_a_time(city, spec, monkeypatch):
+    plan = plan_of(city, mechanisms=spec, targets=1, attacks="likelihood-ratio")
+    together = scored(city, plan, only(plan))
+    monkeypatch.setattr(scoring, "_MOST_IN_BLOCK", 0)
+    assert without_times(scored(city, plan, only(plan))) == without_times(together)
+    scene = scene_of(city, plan, only(plan))
+    rounds = {i: scene.test(i) for i in range(6)}
+    one_by_one = [scene.optima({i: drawn})[i] for i, drawn in rounds.items()]
+    assert list(scene.optima(rounds).values()) == one_by_one
 
 
 class TestOtherGames:

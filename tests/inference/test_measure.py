@@ -14,6 +14,7 @@ from whosthere.data.cities import simulate
 from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task
 from whosthere.game.scoring import tests_and_controls as scores_by_kind
+from whosthere.inference import measure as measure_module
 from whosthere.inference.looks import Look
 from whosthere.inference.measure import control_holds, measure, per_target
 from whosthere.inference.metrics import eps_ceiling
@@ -29,6 +30,7 @@ from whosthere.inference.vocabulary import (
     SHARED_AUC,
     UTILITY,
 )
+from whosthere.kernels import threads
 from whosthere.privacy.guarantees import guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 
@@ -108,6 +110,19 @@ def two_attacks():
         controls += scores(attack, noise if attack == "perfect" else same, control=True)
     tests += scores(CEILING, perfect)
     return measured(tests, controls)
+
+
+def test_threads_of_libraries_do_not_wait_busily(monkeypatch):
+    """They took five times as long as the measuring itself."""
+    alone = []
+    part = measure_module._by_setting_and_attack
+    monkeypatch.setattr(
+        measure_module,
+        "_by_setting_and_attack",
+        lambda rows: [alone.append(threads._alone.get()), part(rows)][1],
+    )
+    measured(scores("same", same))
+    assert all(alone)
 
 
 class TestWhatIsMeasured:

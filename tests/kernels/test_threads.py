@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from whosthere.kernels import threads
 
@@ -23,6 +24,11 @@ def test_threads_are_used_unless_there_is_to_be_one(monkeypatch):
     with threads.one_thread():
         assert threads.in_parts(lambda *ends: ends, 3) == [(0, 3)]
     assert len(threads.in_parts(lambda *ends: ends, 3)) == 3
+
+
+def test_libraries_keep_to_one_thread_too():
+    with threadpool_limits(2), threads.one_thread():
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):

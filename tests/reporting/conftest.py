@@ -113,6 +113,8 @@ def _audit(
             "people_looked_at": 40,
             "targets_chosen": choice.to_json(),
             "cautions": [],
+            "looks": [],
+            "machine": {},
             "traces": "ab" * 32,
             "data": {
                 "people": 2000,

@@ -193,9 +193,34 @@ def test_wrong_usage_is_refused(whosthere, folder, typed, files):
     code, out, err = whosthere(*typed.split())
     assert code == 2
     assert out == ""
-    assert "Usage: whosthere" in err
-    assert "Traceback" not in err
+    assert err.startswith("error: ")
+    assert err.endswith("--help\n")
     assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("audit -o run", "error: missing argument 'TRACES|RECORDS'. See: whosthere audit --help"),
+        ("audit x --bogus 1 -o run", "error: no such option: --bogus"),
+        ("audit x --targets many -o run", "error: invalid value for '--targets': "),
+        ("nothing", "error: no such command 'nothing'. See: whosthere --help"),
+        ("--nothing", "error: no such option: --nothing. See: whosthere --help"),
+    ],
+)
+def test_wrong_usage_is_one_message_like_any_other(whosthere, typed, said):
+    code, out, err = whosthere(*typed.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(said)
+
+
+def test_folders_in_place_of_traces_are_named(whosthere, folder):
+    (folder / "old").mkdir()
+    (folder / "old" / "manifest.json").write_text("{}")
+    code, _, err = whosthere("audit", "old", "-m", "20", "-M", "raw", "-o", "run")
+    assert (code, "error: old: is the folder of an audit. Name the traces" in err) == (2, True)
+    code, _, err = whosthere("recommend", "old", "-m", "20")
+    assert (code, "is a folder, not a traces file. If it holds records, run" in err) == (2, True)
 
 
 @pytest.mark.slow

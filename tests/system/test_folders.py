@@ -100,6 +100,18 @@ def test_linked_folders_are_read_once(folder, records, read):
     assert traces.ledger.records_read == 48
 
 
+def test_what_links_lead_to_again_is_read_once(folder, records, read):
+    records(a_csv=day(1), u1__b_csv=day(2))
+    (folder / "records" / "all").symlink_to(folder / "records")
+    (folder / "records" / "again.csv").symlink_to("u1/b.csv")
+    (folder / "records" / "latest").symlink_to("u1")
+    traces, _ = read()
+    assert traces.ledger.records_read == 48
+    # Files are named as they stand, and not after a link that comes first.
+    traces, _ = read("--force", "--user-from-path")
+    assert set(traces.users) == {"a", "u1"}
+
+
 def test_files_without_rows_are_listed(records, read):
     records(a_csv=day(1), b_csv=HEADER)
     assert "Note: 1 of 2 files have no rows: b.csv." in read()[1]
@@ -172,6 +184,8 @@ def broken(records, folder):
         g_csv=day(4).replace("Z", ""),
         h_csv=HEADER + "u1,20240501,a\n",
         i_csv=day(5).replace(",a", ",z"),
+        k_csv=HEADER + "u1,03/04/2024 10:00,a\n",
+        l_csv=HEADER + "u1,03/05/2024 10:00,a\n",
     )
     (folder / "records" / "j.csv").symlink_to("gone.csv")
     (folder / "regions.csv").write_text("region,lon,lat\na,9,45\nb,9.1,45\n")
@@ -188,6 +202,8 @@ PROBLEMS = (
     "h.csv, column 'time': the times are numbers",
     "i.csv, line 2: region 'z' is not in the regions table, and so in 11 more rows.",
     "j.csv: is a link that leads nowhere",
+    "k.csv: the date '03/04/2024 10:00' can be read with the day or with the month first",
+    "l.csv: the date '03/04/2024 10:00' can be read with the day or with the month first",
 )
 
 

@@ -172,7 +172,7 @@ class Trials:
         assert "Traceback" not in err, (arguments, err)
         if code == 2:
             listed = "--check" in arguments and "Problem: " in out
-            assert listed or err.startswith(("error: ", "Usage: ")), (arguments, err)
+            assert listed or err.startswith("error: "), (arguments, err)
         self.codes[code] += 1
         new = {path.name for path in set(self.folder.iterdir()) - before}
         assert not any(name.endswith(".part") for name in new), (arguments, new)

@@ -8,6 +8,7 @@ import typer
 from whosthere.adversary.attacks import ATTACKS, attack
 from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.cli import options
 from whosthere.cli.main import app
 from whosthere.cli.options import with_options
 
@@ -74,3 +75,18 @@ def test_choices_are_listed(listed):
 def test_messages_name_options_where_python_has_parameters(command, named, shown):
     context = typer.Context(typer.main.get_command(app).commands[command])
     assert with_options(named, context) == shown
+
+
+def test_what_is_said_of_options_is_about_options_that_there_are():
+    told = dict(options._TOLD)
+    everywhere = told.pop("all")
+    parameters = {
+        name: {one.name: one for one in command.params}
+        for name, command in typer.main.get_command(app).commands.items()
+    }
+    for name, own in told.items():
+        assert own.keys() <= parameters[name].keys()
+        for option, about in own.items():
+            assert parameters[name][option].help == about.get("help")
+    for option in everywhere:
+        assert any(option in own for own in parameters.values())

@@ -35,7 +35,7 @@ from scipy.linalg import eigh
 
 from whosthere import kernels
 from whosthere.adversary.count_tables import CountTables, count_tables
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Floats32, Ints32, own
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from whosthere.kernels.lines import Scales
     from whosthere.privacy.mechanism import Mechanism
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Components: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
+    Components: TypeAlias = tuple[Floats32, Floats32]
     Base: TypeAlias = tuple[Floats, Floats, Floats]
 
 # One person is not taken for more than one standard deviation, however empty a cell is.
@@ -78,7 +77,7 @@ class Completion:
     """
 
     tables: CountTables
-    completed: NDArray[np.float32]
+    completed: Floats32
     precision: Floats
     weight: Floats
     scales: Scales
@@ -93,8 +92,8 @@ class Completion:
         return np.where(beyond, np.sqrt(np.exp(log_rates) + self.scales.noise), within)
 
     def residuals(
-        self, symbols: NDArray[np.int32], base: Base, moved: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], Floats, Floats]:
+        self, symbols: Ints32, base: Base, moved: Floats32
+    ) -> tuple[Floats32, Floats, Floats]:
         """Return by how many deviations completed counts lie above base rates.
 
         With their variances at the base rates, if there is nothing but chance, added up by row and
@@ -112,7 +111,7 @@ class Completion:
             self.scales,
         )
 
-    def relative_deviations(self, base: Base) -> NDArray[np.float32]:
+    def relative_deviations(self, base: Base) -> Floats32:
         """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
         return kernels.relative_deviations(*base, self.precision, self.scales)
 
@@ -144,9 +143,7 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     )
 
 
-def find_components(
-    symbols: NDArray[np.int32], base: Base, completion: Completion, rounds: int
-) -> Components:
+def find_components(symbols: Ints32, base: Base, completion: Completion, rounds: int) -> Components:
     """Return what rates differ by from base rates, in deviations, as two factors.
 
     `base` are their logarithms by row, by column and by cell. Hidden counts are completed by the
@@ -169,7 +166,7 @@ def find_components(
     return found
 
 
-def log_share(extra: NDArray[np.float32], relative: NDArray[np.floating]) -> NDArray[np.float32]:
+def log_share(extra: Floats32, relative: NDArray[np.floating]) -> Floats32:
     """Return the logarithm of how many times larger rates are with components than without.
 
     `extra` is what the components add, in deviations, and `relative` deviations over base rates.
@@ -179,7 +176,7 @@ def log_share(extra: NDArray[np.float32], relative: NDArray[np.floating]) -> NDA
     return np.asarray(np.log(np.maximum(share, _LEAST_SHARE, out=share), out=share))
 
 
-def _leading(matrix: NDArray[np.float32], edge: float, variance: float) -> Components:
+def _leading(matrix: Floats32, edge: float, variance: float) -> Components:
     """Return the part of a matrix that stands out of noise, as two factors.
 
     The singular values are roots of the eigenvalues of the matrix times itself. Single precision

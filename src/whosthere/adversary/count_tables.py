@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 from whosthere import kernels
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Ints32, Ints64, own
 from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
@@ -65,37 +65,33 @@ class CountTables:
 
     first: float
     step: float
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    mean: Floats
+    variance: Floats
     empty_mean: float
     empty_variance: float
-    information: NDArray[np.float64]
-    bin_of_symbol: NDArray[np.int32]
-    log_ratio: NDArray[np.float64]
-    log_chance: NDArray[np.float64]
+    information: Floats
+    bin_of_symbol: Ints32
+    log_ratio: Floats
+    log_chance: Floats
     alphabet: Alphabet
 
-    def log_ratio_of(
-        self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
         one_each = np.arange(symbols.size), np.zeros((symbols.size, 1))
         found = kernels.log_ratios_at_nodes(symbols, log_rates, *one_each, *self.of_ratios)
         return np.asarray(found[:, 0])
 
     @cached_property
-    def of_chances(self) -> tuple[NDArray[np.float64], Scales]:
+    def of_chances(self) -> tuple[Floats, Scales]:
         """What kernels look log chances of symbols up by."""
         return np.ascontiguousarray(self.log_chance.T), self.scales
 
     @cached_property
-    def of_ratios(self) -> tuple[NDArray[np.float64], Scales]:
+    def of_ratios(self) -> tuple[Floats, Scales]:
         """What kernels look log ratios of symbols up by."""
         return np.ascontiguousarray(self.log_ratio.T), self.scales
 
-    def information_on_levels(
-        self, symbols: NDArray[np.int32], log_rates: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def information_on_levels(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return what lines tell about the logarithm of a factor of all their rates (Fisher's).
 
         Both have the shape (n_lines, n_cells). Negative symbols are left out.
@@ -122,7 +118,7 @@ class CountTables:
         return self.first + (self.mean.size - 1) * self.step
 
     @property
-    def rates(self) -> NDArray[np.float64]:
+    def rates(self) -> Floats:
         """Rates in the tables, shape (n_rates,)."""
         return np.asarray(np.exp(self.first + self.step * np.arange(self.mean.size)))
 
@@ -200,7 +196,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     )
 
 
-def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[np.int64]:
+def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> Ints64:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
     reach = sum(step.window[1] for step in mechanism.steps)
     widest = max((step.scale for step in mechanism.steps), default=0.0)
@@ -209,6 +205,6 @@ def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> NDArray[n
     return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)
 
 
-def _poisson(n: NDArray[np.int64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+def _poisson(n: Ints64, rates: Floats) -> Floats:
     """Chance of n people in a cell, all that there can be, shape (n_rates, n.size)."""
     return np.asarray(softmax(n * np.log(rates)[:, None] - gammaln(n + 1.0), axis=1))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.count_tables import CountTables
     from whosthere.adversary.rates import Rates
+    from whosthere.arrays import Floats, Ints32, Ints64
 
-    Floats = NDArray[np.float64]
 
 # Levels of a line are integrated over by so many nodes, from so many deviations below its mean to
 # as many above it: first a look at where they lie, then the integral.
@@ -63,7 +63,7 @@ class Lines:
     a level has the mean `centre` and the deviation `spread`, over all lines.
     """
 
-    symbols: NDArray[np.int32]
+    symbols: Ints32
     rates: Rates
     tables: CountTables
     axis: int
@@ -72,11 +72,7 @@ class Lines:
 
     @classmethod
     def of(
-        cls,
-        symbols: NDArray[np.int32],
-        rates: Rates,
-        tables: CountTables,
-        axis: int | None = None,
+        cls, symbols: Ints32, rates: Rates, tables: CountTables, axis: int | None = None
     ) -> Lines:
         """Fit the law of lines to published symbols, shape (n_regions, n_epochs).
 
@@ -99,15 +95,13 @@ class Lines:
         )
         return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
 
-    def place(self, cells: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def place(self, cells: NDArray[np.integer]) -> tuple[Ints64, Ints64]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
         n_epochs = self.symbols.shape[1 - self.axis]
         region, epoch = region_and_epoch(np.asarray(cells, np.int64), n_epochs)
         return (region, epoch) if self.axis == 0 else (epoch, region)
 
-    def levels(
-        self, lines: NDArray[np.int64], hidden: tuple[NDArray[np.int64], ...] | None = None
-    ) -> Levels:
+    def levels(self, lines: Ints64, hidden: tuple[Ints64, ...] | None = None) -> Levels:
         """Return the levels of lines that somebody visited, given their published counts.
 
         Counts of `hidden` cells are not looked at: which of the lines each is in, and where.

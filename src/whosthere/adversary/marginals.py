@@ -16,13 +16,11 @@ import numpy as np
 
 from whosthere.adversary.count_tables import filled, stand_in
 from whosthere.adversary.synthetic import Activity, Exponential, SamePeople, UnicityModel
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Ints32, frozen
 from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
 
     from whosthere.privacy.release import Release
 
@@ -48,8 +46,8 @@ class Marginals:
     and in each epoch, shape (n_epochs,).
     """
 
-    space: NDArray[np.float64]
-    time: NDArray[np.float64]
+    space: Floats
+    time: Floats
     mean_visits: float
 
     def __post_init__(self) -> None:
@@ -165,7 +163,7 @@ class _Imitation:
         traces = self.model.with_mean(mean).generate(self.release.group_size, rng, evenly=True)
         return self.published(self.mechanism.bound(traces, rng).counts())
 
-    def published(self, counts: NDArray[np.int32]) -> float:
+    def published(self, counts: Ints32) -> float:
         """Return the total per person that is published of true counts, on average if known."""
         m = self.release.group_size
         if self.expected is not None:
@@ -175,7 +173,7 @@ class _Imitation:
         return float(filled(replace(self.release, values=values)).sum()) / m
 
 
-def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_compressed(marginal: Floats) -> Floats:
     """Return log(1 + x / least) of each probability x, normalised, to undo suppression.
 
     `least` is the smallest probability above 0; there must be one. What is 0 stays 0: nothing
@@ -187,7 +185,7 @@ def log_compressed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(compressed / compressed.sum())
 
 
-def power_transformed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+def power_transformed(marginal: Floats) -> Floats:
     """Raise each probability to one power p >= 1 and normalise, to undo noise.
 
     The power is the one at which the variance of the probabilities is that of n uniform draws
@@ -212,22 +210,22 @@ def power_transformed(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
     return _powers(logs, high)
 
 
-def _logs(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+def _logs(marginal: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(marginal)
 
 
-def _powers(logs: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+def _powers(logs: Floats, power: float) -> Floats:
     """Return exp(power * logs), normalised; no power is too large for it."""
     values = np.exp(power * (logs - logs.max()))
     return np.asarray(values / values.sum())
 
 
-def _variance(logs: NDArray[np.float64], power: float) -> float:
+def _variance(logs: Floats, power: float) -> float:
     return float(_powers(logs, power).var())
 
 
-_CORRECTIONS: Mapping[Correction, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_CORRECTIONS: Mapping[Correction, Callable[[Floats], Floats]] = {
     Correction.NONE: lambda marginal: marginal,
     Correction.COMPRESS: log_compressed,
     Correction.STRETCH: power_transformed,

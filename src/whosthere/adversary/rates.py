@@ -12,7 +12,7 @@ from whosthere import kernels
 from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Rates:
     shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
     """
 
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    shape: NDArray[np.float64]
-    left: NDArray[np.float32]
-    right: NDArray[np.float32]
+    rows: Floats
+    columns: Floats
+    shape: Floats
+    left: Floats32
+    right: Floats32
     completion: Completion
 
     @property
@@ -55,7 +55,7 @@ class Rates:
         """How many components there are beyond the base rates."""
         return int(self.left.shape[1])
 
-    def log_rates(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_rates(self, cells: NDArray[np.integer]) -> Floats:
         """Return the logarithm of the rate of each given cell."""
         region, epoch = region_and_epoch(cells, self.columns.size)
         base = self.rows[region] + self.columns[epoch]
@@ -66,13 +66,11 @@ class Rates:
         extra = (self.left[region] * self.right[epoch]).sum(axis=1)
         return self._with_components(base, extra)
 
-    def factors(self, axis: int) -> NDArray[np.float64]:
+    def factors(self, axis: int) -> Floats:
         """Return the logarithms of the factors of regions (0) or of epochs (1)."""
         return self.rows if axis == 0 else self.columns
 
-    def log_rates_of_lines(
-        self, lines: NDArray[np.int64] | slice, axis: int
-    ) -> NDArray[np.float64]:
+    def log_rates_of_lines(self, lines: Ints64 | slice, axis: int) -> Floats:
         """Return logarithms of the rates of all cells of regions (0) or epochs (1), a row each."""
         sides = (self.rows, self.left, self.shape), (self.columns, self.right, self.shape.T)
         (own, left, shape), (along, right, _) = sides if axis == 0 else sides[::-1]
@@ -83,13 +81,11 @@ class Rates:
             return np.asarray(base)
         return self._with_components(base, left[lines] @ right.T)
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> Floats:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
         return np.asarray(np.exp(self.log_rates_of_lines(slice(None), 0)))
 
-    def _with_components(
-        self, base: NDArray[np.float64], extra: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
+    def _with_components(self, base: Floats, extra: Floats32) -> Floats:
         """Return logarithms of rates, given those of base rates and what components add."""
         return np.asarray(base + log_share(extra, self.completion.deviations(base) / np.exp(base)))
 
@@ -103,15 +99,13 @@ class Rates:
             return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
         return float(self.dense().sum())
 
-    def time_marginal(self) -> NDArray[np.float64]:
+    def time_marginal(self) -> Floats:
         """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
         by_epoch = np.exp(self.columns) if self._is_plain else self.dense().sum(axis=0)
         return np.asarray(by_epoch / by_epoch.sum())
 
 
-def fit_rates(
-    release: Release, shape: NDArray[np.float64] = FLAT, *, low_rank: bool = True
-) -> Rates:
+def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) -> Rates:
     """Fit rates to a release, through its mechanism.
 
     A cell's base rate is a factor of its region times one of its epoch (times `shape`, given as
@@ -139,7 +133,7 @@ def fit_rates(
     return Rates(*base, *find_components(symbols, base, completed, rounds), completed)
 
 
-def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> NDArray[np.float64]:
+def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> Floats:
     """Return sums less what empty cells give, as likely as they can be told from noise.
 
     The noise in a sum is known: that of empty cells, and about normal. What the sums vary by
@@ -160,7 +154,7 @@ def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> NDAr
     return np.asarray(np.maximum(excess, _LEAST_EXCESS))
 
 
-def reference_shape(reference: Traces) -> NDArray[np.float64]:
+def reference_shape(reference: Traces) -> Floats:
     """Return how far cells differ from region times epoch among real people, as logarithms.
 
     A cell's own count is trusted as far as the counts vary beyond chance: it is drawn towards

@@ -12,13 +12,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from whosthere import kernels
-from whosthere.arrays import frozen, own
+from whosthere.arrays import Floats, Ints32, Ints64, frozen, own
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError, quote, suggestion
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.kernels.unicity import People
@@ -44,7 +42,7 @@ class Activity(ABC):
             raise InputError(f"a mean of {self.mean:g} visits", fix="Give a finite number from 0")
 
     @abstractmethod
-    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def at(self, shares: Floats) -> Ints64:
         """Return the visits of a person whom such shares of all people visit less than.
 
         Shares from 0 to just below 1; whole numbers from 0 of the same shape, which never fall
@@ -56,7 +54,7 @@ class Activity(ABC):
 class Exponential(Activity):
     """Exponential visits: what is assumed where nothing but the mean is known."""
 
-    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def at(self, shares: Floats) -> Ints64:
         return np.rint(-self.mean * np.log1p(-shares)).astype(np.int64)
 
 
@@ -64,7 +62,7 @@ class Exponential(Activity):
 class Constant(Activity):
     """The same number of visits for everybody."""
 
-    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def at(self, shares: Floats) -> Ints64:
         return np.floor(self.mean + shares).astype(np.int64)
 
 
@@ -83,7 +81,7 @@ class Lognormal(Activity):
         if not 0 <= self.sigma <= 5:
             raise InputError(f"a log-normal spread of {self.sigma:g}", fix="Give it within 0 to 5")
 
-    def at(self, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def at(self, shares: Floats) -> Ints64:
         if self.mean == 0:
             return np.zeros(shares.shape, dtype=np.int64)
         location = math.log(self.mean) - self.sigma**2 / 2
@@ -135,8 +133,8 @@ class UnicityModel:
         What the cells mean.
     """
 
-    space: NDArray[np.float64]
-    time: NDArray[np.float64]
+    space: Floats
+    time: Floats
     activity: Activity
     regions: Regions
     epochs: Epochs
@@ -195,7 +193,7 @@ class SamePeople:
         self._n_drawn = np.zeros(n, np.int64)
         self._bounds, self._cells = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
 
-    def counts(self, mean: float) -> NDArray[np.int32]:
+    def counts(self, mean: float) -> Ints32:
         """Count people with this mean in each cell, shape (n_regions, n_epochs)."""
         n_visits = self._visits(mean)
         if (n_visits > self._n_drawn).any():
@@ -210,11 +208,11 @@ class SamePeople:
         kernels.add_first_visits(self._bounds, self._cells, n_visits, counts)
         return counts[:-1].reshape(n_regions, n_epochs)
 
-    def _visits(self, mean: float) -> NDArray[np.int64]:
+    def _visits(self, mean: float) -> Ints64:
         return replace(self._model.activity, mean=mean).at(self._shares)
 
 
-def _even_shares(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _even_shares(n: int, rng: np.random.Generator) -> Floats:
     """Return one random number within each n-th of the range from 0 to 1, shape (n,)."""
     return (np.arange(n) + rng.random(n)) / n
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from whosthere.auditing.judging import judge
+from whosthere.auditing.loading import load_audit
 from whosthere.auditing.reasons import listed
-from whosthere.errors import InputError
+from whosthere.auditing.store import RunFolder
+from whosthere.display import counted
+from whosthere.errors import FileError, InputError
 from whosthere.game.own_code import own_code
+from whosthere.game.scoring import by_setting
+from whosthere.inference.looks import Look
+from whosthere.inference.measure import control_holds, measure
 from whosthere.privacy.release import Audited
 
 if TYPE_CHECKING:
+    import os
+
     from whosthere.auditing.result import AuditResult
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
@@ -46,12 +59,11 @@ def acceptance(
     if audit.plan["first_epoch"]:
         problem = "is an audit of a part of the time, and all of it would be published"
         raise refuse(problem, "Audit all of the time, or read only the records of that part")
-    published = {"mechanism": str(mechanism), "group_size": group_size}
-    schemes = {one["setting"]: one for one in audit.manifest["settings"]}
-    verdicts = [one for one in audit.verdicts if published.items() <= schemes[one.setting].items()]
     what, code = f"{mechanism}, m={group_size}", audit.plan.get("code", {})
+    # Beside what is known of people, a setting is what is published.
+    verdicts = [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{what}, ")]
     if not verdicts or own_code(mechanism) != code.get(str(mechanism)):
-        tried = listed([f"{one['mechanism']}, m={one['group_size']}" for one in schemes.values()])
+        tried = listed([one.setting for one in audit.verdicts] or ["nothing"])
         raise refuse(f"did not try {what}, but {tried}", "Publish what was accepted, or audit this")
     for one in verdicts:
         if one.decision != "accept":
@@ -68,6 +80,35 @@ def acceptance(
         attacker_knows=listed([one.knows or "nobody says" for one in verdicts]),
         released=datetime.now(UTC).date().isoformat(),
     )
+
+
+def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
+    """Read a finished audit, with verdicts that follow once more from the scores of its tasks.
+
+    So nothing is published by findings or verdicts that were changed by hand. The policy is as the
+    folder has it; its limits are written into the release.
+    """
+    found = load_audit(folder)
+    plan, settings = found.plan, [one["setting"] for one in found.manifest["settings"]]
+    tables = RunFolder(Path(folder)).read_tasks(plan["targets"])
+    missing = found.n_tasks - len(tables)
+    if missing > found.failed_tasks:
+        fix = "Repeat the command of the audit, which does them again"
+        raise FileError(f"lacks the scores of {counted(missing, 'task')}", where=folder, fix=fix)
+    tests, controls = by_setting(settings, tables)
+    look, n_limits = Look(max(len(found.manifest["looks"]), 1)), len(found.policy.limits)
+    measured = measure(tests, controls, seed=plan["seed"], n_limits=n_limits, look=look)
+    attacked = tests.group_by("setting").agg(pl.col("target").n_unique()).iter_rows()
+    verdicts = judge(
+        measured,
+        found.policy,
+        trusted=control_holds(measured),
+        incomplete={setting for setting, people in attacked if people < found.n_targets},
+        knows={str(one.setting): one.knows for one in found.verdicts if one.knows},
+        choice=found.choice,
+        look=look,
+    )
+    return replace(found, findings=tuple(measured), verdicts=tuple(verdicts))
 
 
 def not_audited(group_size: int | None, traces: Traces) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from whosthere.game.scoring import Scored
 from whosthere.inference.vocabulary import CEILING
@@ -66,7 +65,7 @@ def estimate_cost(
     begun, used = time.perf_counter(), time.process_time()
     schemes = list(tasks_under)
     tried: dict[int, float] = {}
-    with threadpool_limits(1), one_thread():
+    with one_thread():
         for i in _ends_first(len(schemes)):
             task = next(one for one in tasks if one.scheme == schemes[i])
             # Whatever must be compiled or loaded slows down the first try alone.
@@ -95,7 +94,7 @@ def _try(rounds: Rounds) -> float:
     made = time.process_time()
     seconds = made - begun
     drawn = rounds.test(0)
-    rounds.optimum(0, drawn)
+    rounds.optima({0: drawn})
     for check in rounds.checks():
         check.see(drawn)
     last = time.process_time()

@@ -20,15 +20,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
-from whosthere.data.epochs import format_length
-from whosthere.data.regions import MOST_OUTLINES
+from whosthere.data.epochs import Epochs, format_length
+from whosthere.data.regions import MOST_OUTLINES, Regions
 from whosthere.game.leaks import (
     REGIONS,
     add_up,
     others_to_look_at,
     rarely_visited,
 )
-from whosthere.game.plan import Contest
+from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
 from whosthere.game.target import TARGET_GAME
 from whosthere.inference.measure import per_target
@@ -39,16 +39,12 @@ from whosthere.privacy.scheme import Layout
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Bools, Ints32
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.work import Job, Workers
-    from whosthere.data.epochs import Epochs
-    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Plan, Setting
     from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
     from whosthere.progress import Move
@@ -114,7 +110,7 @@ class FollowUp:
     others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
-    hidden: Mapping[str, NDArray[np.bool_]]
+    hidden: Mapping[str, Bools]
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
@@ -263,7 +259,7 @@ def merged_regions(leaky: Sequence[int], regions: Regions) -> tuple[int, ...]:
             [leaky[i ^ 1 if i ^ 1 < len(leaky) else i - 1] for i in range(len(leaky))]
         )
     links = coo_array((np.ones(len(leaky)), (leaky, partner)), shape=(n, n))
-    new: NDArray[np.int32] = connected_components(links, directed=False)[1]
+    new: Ints32 = connected_components(links, directed=False)[1]
     return tuple(new.tolist())
 
 

@@ -28,7 +28,7 @@ from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
 from whosthere.inference.finding import Finding
-from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import (
     CEILING,
@@ -44,7 +44,7 @@ from whosthere.inference.vocabulary import (
     STRONGEST,
     UTILITY,
 )
-from whosthere.privacy.guarantees import guarantee_for_all
+from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
     from whosthere.game.together import Together
-    from whosthere.inference.looks import Look
-    from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.privacy.scheme import TableScheme
 
 _WHY_UNTRUSTED = {

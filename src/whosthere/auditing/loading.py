@@ -31,7 +31,8 @@ _IN_EVERY_AUDIT = {
     "scores": [name for name in SCHEMA if name not in {*OF_CHECKS, "control"}],
     "targets": ["setting", "attack", "target", "visits", "uniqueness", "releases", "auc"],
 }
-_PARTS = {"begun": str, "versions": dict, "machine": dict, "settings": list, "cautions": list}
+_PARTS = {"begun": str, "traces": str, "versions": dict, "plan": dict, "looks": list}
+_PARTS |= {"machine": dict, "settings": list, "cautions": list}
 _IN_SOME = {
     # Audits of earlier versions have no outlines.
     "regions": [name for name in REGIONS if name != "outline"],
@@ -93,9 +94,13 @@ def _manifest(found: dict[str, Any]) -> dict[str, Any]:
     if found["format"] != FORMAT_VERSION:
         raise ValueError(found["format"])
     # Whatever could not be read later is found out now.
-    if not all(isinstance(found.get(part, kind()), kind) for part, kind in _PARTS.items()):
+    if not all(isinstance(found[part], kind) for part, kind in _PARTS.items()):
         raise TypeError(found)
     n_tasks(found)
+    "".join(one["setting"] for one in found["settings"])
+    plan = found["plan"]
+    sum((plan["seed"], plan["first_epoch"], *plan["targets"]))
+    plan.get("code", {}).get("")
     int(found["people_looked_at"])
     Together.read(found["together"])
     if found["targets_chosen"] is not None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
+from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError, PastRelease
 from whosthere.adversary.attacks.base import View
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.errors import EmptyError, GroupError, InputError
-from whosthere.game.plan import Plan, TargetChoice
+from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
@@ -22,10 +22,8 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from whosthere.adversary.attacks import Attack
     from whosthere.auditing.options import AuditOptions
     from whosthere.data.traces import Traces
-    from whosthere.game.plan import Contest, Setting
 
 
 _APPLIES = {True: "likelihood-ratio", False: "zero-knowledge"}

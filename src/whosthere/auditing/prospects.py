@@ -17,7 +17,7 @@ import polars as pl
 from whosthere.auditing.judging import judge
 from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
-from whosthere.inference.looks import FIRST_LOOK
+from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import measure
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
@@ -25,12 +25,10 @@ from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from whosthere.adversary.attacks import Attack
+    from whosthere.arrays import Bools, Floats
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
-    from whosthere.inference.looks import Look
 
 # How far scores with the target are from those without, in deviations. An attack that is never
 # wrong is not the clearest case: a sample in which all are alike may have missed those who differ.
@@ -146,7 +144,7 @@ def _how_often(
     label = np.arange(releases) % 2 == 0
     rng = np.random.default_rng(0)
 
-    def leads_to_it(strength: float, noise: NDArray[np.float64]) -> bool:
+    def leads_to_it(strength: float, noise: Floats) -> bool:
         rows = _rows(strength * label + noise, label, threshold=strength / 2)
         n_limits = len(policy.limits)
         found = measure(
@@ -165,9 +163,7 @@ def _how_often(
     )
 
 
-def _rows(
-    scores: NDArray[np.float64], label: NDArray[np.bool_], *, threshold: float
-) -> pl.DataFrame:
+def _rows(scores: Floats, label: Bools, *, threshold: float) -> pl.DataFrame:
     n_targets, releases = scores.shape
     return pl.DataFrame(
         {

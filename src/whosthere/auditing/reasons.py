@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtri
 
 from whosthere.display import counted
-from whosthere.inference.looks import ERROR
+from whosthere.inference.looks import ERROR, Look
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES
 from whosthere.privacy.guarantees import HARDLY_ANY
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.policy import Floor, Limit
     from whosthere.inference.finding import Finding
-    from whosthere.inference.looks import Look
 
 _FPR = 0.01
 _MOST_TARGETS = 100_000
@@ -151,12 +150,16 @@ def looks_before(look: Look) -> list[str]:
 
 
 def below_floors(left: Mapping[str, float], floors: Iterable[Floor]) -> str:
-    """Say which floors are not reached; empty if all are, or nobody knows."""
-    return " and ".join(
+    """Say which floors are not reached; empty if all are, or nobody knows.
+
+    Nothing at all is too little by any policy.
+    """
+    below = " and ".join(
         f"the {METRICS[one.metric].words} is {left[one.metric]:.3f} (floor {one.least:g})"
         for one in floors
         if left.get(one.metric, 1.0) < one.least
     )
+    return below or ("no count above 0 is published" if left.get("cells_kept") == 0 else "")
 
 
 def guaranteed(found: Mapping[str, float], who: str | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
+from whosthere.auditing.loading import is_audit
 from whosthere.auditing.store import KEPT
 from whosthere.data.files import existing, read_metadata
 from whosthere.data.reading.partition import RegionIds
@@ -50,6 +51,9 @@ def traces_file(
     """
     several = [given] if isinstance(given, str | os.PathLike) else given
     paths = [path for one in several for path in _matching(str(one))]
+    for path in filter(is_audit, paths):
+        fix = f"Name the traces or records that it was made from, or its {KEPT} if it has one"
+        raise FileError("is the folder of an audit", where=path, fix=fix)
     for path in filter(_is_ours, paths):
         if len(paths) > 1:
             raise FileError("is no file of records", where=path, fix="Name traces alone")

@@ -19,7 +19,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
-from whosthere.game.rounds import Population
+from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.inference.measure import per_target
 from whosthere.inference.scores import OF_CHECKS
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.options import AuditOptions
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Task
     from whosthere.game.scoring import Scored
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantees import GuaranteeForAll

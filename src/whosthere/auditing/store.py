@@ -12,6 +12,8 @@ import platform
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -163,19 +165,23 @@ class RunFolder:
         """Keep a finished task, whole or not at all, with what was done of it before."""
         before = self.scored(plan, task)
         if before != NOTHING and not before.covers(Scored.wanted(plan, task)):
-            scores = _joined(self._read_task(plan, task), scores, plan, task.scheme)
+            scores = _joined(_read_task(self._task_file(plan, task)), scores, plan, task.scheme)
         about = {"scored": Scored.of(scores).to_json()}
         write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
 
     def collect(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Read the finished tasks: the scores of test releases, and those of the control."""
         done = self.finished(plan)
-        return tests_and_controls(plan, {task: self._read_task(plan, task) for task in done})
+        return tests_and_controls(
+            plan, {task: _read_task(self._task_file(plan, task)) for task in done}
+        )
 
-    def _read_task(self, plan: Plan, task: Task) -> pl.DataFrame:
-        path = self._task_file(plan, task)
-        with _named(path):
-            return read_table(path, kind=KIND)[0]
+    def read_tasks(self, targets: Sequence[int]) -> list[pl.DataFrame]:
+        """Read the kept tasks of a plan of which only the targets are known, in their order."""
+        files = (self.path / "tasks").glob("target-*-scheme-*.parquet")
+        numbered = sorted((int(one.name.split("-")[1]), one) for one in files)
+        kept = {row: [path for _, path in some] for row, some in groupby(numbered, itemgetter(0))}
+        return [_read_task(path) for row in targets for path in kept.get(row, ())]
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""
@@ -228,6 +234,11 @@ for publication:
 These must not leave the house. Whoever has the traces can tell whose rows they are:
 {stay}
 """
+
+
+def _read_task(path: Path) -> pl.DataFrame:
+    with _named(path):
+        return read_table(path, kind=KIND)[0]
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -25,13 +24,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
-from threadpoolctl import ThreadpoolController
 
 from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, MissingExtraError
 from whosthere.game.leaks import leaks_of
-from whosthere.game.rounds import Population
+from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread, usable_processors
 
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Task
 
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -221,7 +218,7 @@ def local_workers(n: int | None = None) -> Workers:
 def work_on(job: Job, task: Task) -> Outcome:
     """Do a task in this process; an error is reported, not raised."""
     try:
-        with _libraries(len(sys.modules)).limit(limits=1), one_thread():
+        with one_thread():
             if versions() != job.versions:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
             people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
@@ -231,12 +228,6 @@ def work_on(job: Job, task: Task) -> Outcome:
             return Outcome(task, leaks_of(people, job.plan, task, others))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())
-
-
-@lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - asked for as a key
-    """Find the libraries that start threads: again once more modules are loaded, and so others."""
-    return ThreadpoolController()
 
 
 @lru_cache(maxsize=1)

@@ -12,21 +12,10 @@ import typer
 from whosthere.auditing.choices import AuditChoices
 from whosthere.cli import console
 from whosthere.cli.options import (
-    CLUSTER,
-    DETAILS,
-    DRY_RUN,
-    EXPLAIN,
-    JSON,
     NOT_GOOD_ENOUGH,
-    POLICY,
     SOMETHING_FAILED,
-    WORKERS,
     chosen_workers,
-    judging,
     known_failure,
-    published,
-    results,
-    running,
     takes,
 )
 from whosthere.cli.screen import show_audit
@@ -49,51 +38,21 @@ _FAILS_ON = {
 
 @takes(AuditChoices)
 def audit(
-    traces: list[Path] = typer.Argument(
-        metavar="TRACES|RECORDS",
-        help="From `whosthere ingest`; or records about which nothing has to be asked: files or a "
-        "folder in which columns and time zone are clear and regions are named.",
-    ),
+    traces: list[Path],
     *,
-    group_size: list[int] | None = published(
-        None, "--group-size", "-m", metavar="N", help="People in a release. Can be repeated."
-    ),
-    plan: Path | None = published(
-        None,
-        metavar="FILE",
-        help="TOML file of options (see docs/how-to/audit.md). Options given here override it.",
-    ),
-    policy: Path | None = POLICY,
-    fail_on: str | None = judging(
-        None,
-        metavar="DECISION",
-        help="End with exit code 3 if a protection is rejected (reject), or if one is not accepted "
-        "(cannot-tell).",
-    ),
-    what_if: bool = judging(
-        True,
-        help="Try what larger regions and longer epochs would change for the riskiest settings "
-        "that are not accepted.",
-    ),
-    out: Path = results(
-        ...,
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="Folder for all results. If it holds an unfinished audit, the audit resumes.",
-    ),
-    details: bool = DETAILS,
-    explain: bool = EXPLAIN,
-    json: bool = JSON,
-    workers: int | None = WORKERS,
-    cluster: str | None = CLUSTER,
-    extend: bool = running(
-        False,
-        "--extend",
-        help="Add targets or releases to the audit in FOLDER: repeat its command with larger "
-        "numbers. Nothing is done twice.",
-    ),
-    dry_run: bool = DRY_RUN,
+    group_size: list[int] | None = None,
+    plan: Path | None = None,
+    policy: Path | None = None,
+    fail_on: str | None = None,
+    what_if: bool = True,
+    out: Path,
+    details: bool = False,
+    explain: bool = False,
+    json: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    extend: bool = False,
+    dry_run: bool = False,
     **chosen: Unpack[AuditChoices],
 ) -> None:
     """Measure attacks against protections on your own data, and judge each protection.

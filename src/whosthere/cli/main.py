@@ -16,7 +16,7 @@ from whosthere._version import __version__
 from whosthere.cli import console
 from whosthere.cli.audit import audit
 from whosthere.cli.help import HelpfulCommand, HelpfulGroup
-from whosthere.cli.options import with_options
+from whosthere.cli.options import described, with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
@@ -27,6 +27,8 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What typer raises where a command is not used as it is declared; only a kind of it is public.
+_MISUSE: type[Exception] = typer.BadParameter.__mro__[1]
 SYSTEM_ERROR = 1
 USER_ERROR = 2
 # Ctrl-C and SIGTERM end a command alike, each with the exit code that shells give to its signal.
@@ -73,7 +75,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for group, commands in _COMMANDS.items():
     for command in commands:
-        app.command(command.__name__.rstrip("_"), cls=_Command, rich_help_panel=group)(command)
+        name = command.__name__.rstrip("_")
+        app.command(name, cls=_Command, rich_help_panel=group)(described(command))
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - called by typer
@@ -101,9 +104,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         try:
-            app()
+            sys.exit(app(standalone_mode=False) or 0)
         finally:
             sys.stdout.flush()
+    except _MISUSE as error:
+        _complain_of_misuse(cast("typer.BadParameter", error))
+        sys.exit(USER_ERROR)
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.
         _give_up_output()
@@ -115,6 +121,14 @@ def main() -> None:
     except MemoryError:
         console.complain("there is not enough memory. Use less data, or a larger machine.")
         sys.exit(SYSTEM_ERROR)
+
+
+def _complain_of_misuse(error: typer.BadParameter) -> None:
+    """Say in one line what is wrong with the options and arguments that were given."""
+    said = error.format_message().rstrip(".")
+    command = "whosthere" if error.ctx is None else error.ctx.command_path
+    if said:  # else the help was shown, as nothing was asked for
+        console.complain(f"{said[0].lower()}{said[1:]}. See: {command} --help")
 
 
 def _give_up_output() -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, wraps
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+from typer.models import ParameterInfo
 
-from whosthere.auditing.choices import PUBLISHED, Choice, SearchChoices, choices_of
+from whosthere.auditing.choices import Choice, SearchChoices, choices_of
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from whosthere.auditing.work import Workers
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -26,67 +31,46 @@ NOT_GOOD_ENOUGH = 3
 _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
 
-published = partial(typer.Option, rich_help_panel=PUBLISHED)
-"""An option about what is published; the following are of other groups of the help."""
-judging = partial(typer.Option, rich_help_panel="Judging")
-results = partial(typer.Option, rich_help_panel="Results")
-running = partial(typer.Option, rich_help_panel="Running")
-reading = partial(typer.Option, rich_help_panel="Reading")
+_TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
+    (files("whosthere.cli") / "options.toml").read_text(encoding="utf-8")
+)
 
-TRACES = typer.Argument(metavar="TRACES", help="From `whosthere ingest`.")
-DRY_RUN = running(
-    False, "--dry-run", help="Show what would be done and how long it takes; then stop."
+
+def described(command: _Command) -> _Command:
+    """Give the parameters of a command what ``options.toml`` says of them."""
+    told = _TOLD["all"] | _TOLD.get(command.__name__.rstrip("_"), {})
+    parameters = [
+        one.replace(annotation=Annotated[one.annotation, _info(one.name, told[one.name])])
+        if one.name in told and not isinstance(one.default, ParameterInfo)
+        else one
+        for one in inspect.signature(command, eval_str=True).parameters.values()
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _info(name: str, about: Mapping[str, Any], *default: Any) -> Any:  # noqa: ANN401 - as typer has it
+    said: dict[str, Any] = {"metavar": about.get("metavar"), "help": about.get("help")}
+    if about.get("argument"):
+        return typer.Argument(*default, **said)
+    usual = [f"--{name.replace('_', '-')}", *([about["short"]] if "short" in about else [])]
+    said |= {"rich_help_panel": about["panel"], "min": about.get("min")}
+    return typer.Option(*default, *about.get("flags", usual), **said)
+
+
+results = partial(typer.Option, rich_help_panel="Results")
+reading = partial(typer.Option, rich_help_panel="Reading")
+FORCE, JSON = (_info(name, _TOLD["all"][name], False) for name in ("force", "json"))
+TIMEZONE, TIME_FORMAT, ENCODING = (
+    _info(name, _TOLD["all"][name], None) for name in ("timezone", "time_format", "encoding")
 )
-FORCE = results(False, "--force", help="Replace the output if it exists.")
-JSON = results(False, "--json", help="Print JSON instead of tables.")
-DETAILS = results(
-    False, "--details", help="Show tables, reasons, guarantees and what would help as well."
-)
-EXPLAIN = results(False, "--explain", help="Explain each number that is shown.")
-MECHANISM = published(
-    ...,
-    "--mechanism",
-    "-M",
-    metavar="SPEC",
-    help="What is done to the counts, such as 'suppress(k=1)' or "
-    "'laplace(eps=1, unit=event) | suppress(k=1)'. See: whosthere mechanisms.",
-)
-TIMEZONE = reading(
-    None,
-    "--timezone",
-    "--tz",
-    metavar="ZONE",
-    help="Local time zone, such as Europe/Rome: for times without a zone, and for days.",
-)
-TIME_FORMAT = reading(
-    None,
-    metavar="FORM",
-    help="How times are written: iso, unix, day-first, month-first, or a pattern such as "
-    "'%Y%m%d%H%M'. Detected where only one reading is possible.",
-)
-CLOCK_CHANGE = reading(
-    "refuse",
-    "--clock-change",
-    metavar="HOW",
-    help="Local times that do not exist or exist twice: refuse, drop, earlier or later.",
-)
-ENCODING = reading(
-    None, help="Of text files. UTF-8, UTF-16 with a byte-order mark and Latin-1 are detected."
-)
+CLOCK_CHANGE = _info("at_clock_change", _TOLD["all"]["at_clock_change"], "refuse")
 KNOWLEDGE = typer.Option(
     "all",
     metavar="SPEC",
     help=choices_of(SearchChoices)["knowledge"].help,
     rich_help_panel="Whom the attacker knows",
-)
-POLICY = judging(
-    None,
-    metavar="FILE",
-    help="TOML file with the limits to judge by; default those of docs/how-to/set-limits.md.",
-)
-WORKERS = running(None, min=1, help="Processes to use; default one for each processor.")
-CLUSTER = running(
-    None, metavar="ADDRESS", help="Use a running Dask cluster, such as tcp://10.0.0.1:8786."
 )
 
 

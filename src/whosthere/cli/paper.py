@@ -12,14 +12,8 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import (
-    CLUSTER,
-    DRY_RUN,
-    JSON,
     SOMETHING_FAILED,
-    WORKERS,
     chosen_workers,
-    results,
-    running,
     takes,
 )
 from whosthere.display import duration
@@ -36,31 +30,16 @@ if TYPE_CHECKING:
 
 @takes(StudyChoices)
 def paper(
-    experiments: list[str] | None = typer.Argument(
-        None, metavar="EXPERIMENT...", help="Names from --list, or all."
-    ),
+    experiments: list[str] | None = None,
     *,
-    out: Path | None = results(
-        None,
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="Folder for all results. Experiments that were begun there resume.",
-    ),
-    extend: bool = running(
-        False,
-        "--extend",
-        help="Add targets or releases to the experiments in the folder, at a larger scale; "
-        "nothing is done twice.",
-    ),
-    workers: int | None = WORKERS,
-    cluster: str | None = CLUSTER,
-    figures: bool = results(
-        True, "--figures/--no-figures", help="Draw figures (needs matplotlib)."
-    ),
-    dry_run: bool = DRY_RUN,
-    json: bool = JSON,
-    show_list: bool = results(False, "--list", help="List the experiments and stop."),
+    out: Path | None = None,
+    extend: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    figures: bool = True,
+    dry_run: bool = False,
+    json: bool = False,
+    show_list: bool = False,
     **chosen: Unpack[StudyChoices],
 ) -> None:
     """Repeat the paper's study, and put the numbers beside the published ones.

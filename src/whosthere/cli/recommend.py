@@ -12,22 +12,10 @@ from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
 from whosthere.cli.audit import show_prospects
 from whosthere.cli.options import (
-    CLUSTER,
-    DETAILS,
-    DRY_RUN,
-    EXPLAIN,
-    FORCE,
-    JSON,
     NOT_GOOD_ENOUGH,
-    POLICY,
     SOMETHING_FAILED,
-    TRACES,
-    WORKERS,
     chosen_workers,
-    judging,
     known_failure,
-    published,
-    results,
     takes,
 )
 from whosthere.cli.screen import HEADS, HEADS_OF_UTILITY, WHAT_FINDS_MEANS, Line, show_lines
@@ -41,45 +29,23 @@ if TYPE_CHECKING:
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: Path = TRACES,
+    traces: Path,
     *,
-    group_size: int = published(
-        ..., "--group-size", "-m", metavar="N", help="People in a release."
-    ),
-    family: list[str] | None = published(
-        None,
-        "--family",
-        "-F",
-        metavar="SPEC",
-        help="A mechanism with ? for what is to be found, such as 'suppress(k=?)' or "
-        "'laplace(eps=?, unit=event) | suppress(k=1)'. By default suppression, and Laplace noise "
-        "per event and per user-day. Can be repeated.",
-    ),
-    check_all: bool = judging(
-        False, "--check-all", help="Try all attacks on the best of every family."
-    ),
-    policy: Path | None = POLICY,
-    fail_on: str | None = judging(
-        None, metavar="nothing", help="End with exit code 3 if nothing can be recommended."
-    ),
-    run: Path | None = results(
-        None,
-        metavar="FOLDER",
-        help="Folder for all trials. If it holds an interrupted search, the search resumes.",
-    ),
-    out: Path | None = results(
-        None, "--out", "-o", metavar="FILE", help="Also write everything as JSON."
-    ),
-    report: Path | None = results(
-        None, metavar="FILE", help="Also write a page to read in a browser."
-    ),
-    details: bool = DETAILS,
-    explain: bool = EXPLAIN,
-    json: bool = JSON,
-    force: bool = FORCE,
-    workers: int | None = WORKERS,
-    cluster: str | None = CLUSTER,
-    dry_run: bool = DRY_RUN,
+    group_size: int,
+    family: list[str] | None = None,
+    check_all: bool = False,
+    policy: Path | None = None,
+    fail_on: str | None = None,
+    run: Path | None = None,
+    out: Path | None = None,
+    report: Path | None = None,
+    details: bool = False,
+    explain: bool = False,
+    json: bool = False,
+    force: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    dry_run: bool = False,
     **chosen: Unpack[SearchChoices],
 ) -> None:
     """Find the weakest protection that passes the policy, and show what it costs.

@@ -12,18 +12,7 @@ import typer
 
 from whosthere.cli import console
 from whosthere.cli.options import (
-    CLOCK_CHANGE,
-    ENCODING,
-    FORCE,
-    JSON,
     KNOWLEDGE,
-    MECHANISM,
-    TIME_FORMAT,
-    TIMEZONE,
-    TRACES,
-    published,
-    reading,
-    results,
     with_options,
 )
 from whosthere.display import counted
@@ -34,29 +23,18 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Answer
 
-_OUT = results(..., "--out", "-o", metavar="FILE", help="Where to write: .parquet or .csv.")
-
 
 def release(
     ctx: typer.Context,
-    traces: Path = TRACES,
+    traces: Path,
     *,
-    mechanism: str = MECHANISM,
-    group_size: int | None = published(
-        None, "--group-size", "-m", help="How many users to count, chosen at random; default all."
-    ),
-    seed: int | None = published(
-        None, min=0, help="The same seed gives the same result, bit for bit."
-    ),
-    audit: Path | None = published(
-        None,
-        metavar="RUN",
-        help="Folder of an audit. Refuses anything but a mechanism and group size that it accepted "
-        "on these traces, and writes into the release by which audit and policy.",
-    ),
-    out: Path = _OUT,
-    json: bool = JSON,
-    force: bool = FORCE,
+    mechanism: str,
+    group_size: int | None = None,
+    seed: int | None = None,
+    audit: Path | None = None,
+    out: Path,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Count a group of users per region and epoch, protect the counts, and write them.
 
@@ -67,8 +45,7 @@ def release(
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
     """
-    from whosthere.auditing.acceptance import acceptance, not_audited
-    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
@@ -81,7 +58,7 @@ def release(
     refuse_one_person(everybody, group_size)
     audited = None
     if audit is not None:
-        found = load_audit(audit)
+        found = judged_again(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
     made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
@@ -134,60 +111,32 @@ def say_written(out: Path) -> None:
         console.say(f"Written: {description_path(out)}, its description. Keep both together.")
 
 
-_column = partial(
-    typer.Option, None, rich_help_panel="Columns (guessed from the usual names)", metavar="NAME"
-)
-
-
 def import_(
     ctx: typer.Context,
-    counts: Path = typer.Argument(
-        metavar="TABLE", help="CSV, Parquet or workbook with region, time and count."
-    ),
+    counts: Path,
     *,
-    group_size: int = published(..., "--group-size", "-m", help="How many people were counted."),
-    mechanism: str = MECHANISM,
-    wide: bool | None = reading(
-        None,
-        "--wide/--long",
-        help="One row per region and a column per epoch, named by its time; or a row per region "
-        "and epoch. Detected from the names of the columns.",
-    ),
-    epoch_length: str | None = reading(
-        None, "--epoch", help="Length of an epoch; default the smallest step between times."
-    ),
-    timezone: str | None = TIMEZONE,
-    time_format: str | None = TIME_FORMAT,
-    at_clock_change: str = CLOCK_CHANGE,
-    regions: Path | None = reading(
-        None, metavar="FILE", help="Table of regions: region and, if known, lon and lat."
-    ),
-    markers: list[str] | None = reading(
-        None, "--withheld", help="What stands for a withheld count, such as '<15'. Can be repeated."
-    ),
-    zeros: list[str] | None = reading(
-        None, "--zero", help="What stands for a count of 0, such as '-'. Can be repeated."
-    ),
-    thousands: str | None = reading(
-        None, metavar="MARK", help="Mark between thousands, such as ',' in 1,234."
-    ),
-    sheet: str | None = reading(
-        None, metavar="NAME", help="Of a workbook: the sheet, by name or number; default the first."
-    ),
-    header_row: int | None = reading(
-        None, min=1, help="The row that names the columns, if titles stand above it."
-    ),
-    date: str | None = reading(
-        None, metavar="DAY", help="The day, if the table has times of day only: 2024-05-01."
-    ),
-    encoding: str | None = ENCODING,
-    region_column: str | None = _column(),
-    time_column: str | None = _column(),
-    date_column: str | None = _column(),
-    count_column: str | None = _column(),
-    out: Path = _OUT,
-    json: bool = JSON,
-    force: bool = FORCE,
+    group_size: int,
+    mechanism: str,
+    wide: bool | None = None,
+    epoch_length: str | None = None,
+    timezone: str | None = None,
+    time_format: str | None = None,
+    at_clock_change: str = "refuse",
+    regions: Path | None = None,
+    markers: list[str] | None = None,
+    zeros: list[str] | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
+    date: str | None = None,
+    encoding: str | None = None,
+    region_column: str | None = None,
+    time_column: str | None = None,
+    date_column: str | None = None,
+    count_column: str | None = None,
+    out: Path,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Read a table of counts made by another program as a release.
 
@@ -273,21 +222,16 @@ def _day(text: str) -> date_:
         raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
 
 
-_whom = partial(typer.Option, rich_help_panel="Whom the attacker knows")
-
-
 def target(
-    traces: Path = TRACES,
+    traces: Path,
     *,
-    user: str | None = _whom(
-        None, metavar="ID", help="Which person; by default one chosen at random."
-    ),
-    min_visits: int = _whom(10, min=1, help="Without --user: visits that the person has at least."),
+    user: str | None = None,
+    min_visits: int = 10,
     knowledge: str = KNOWLEDGE,
-    seed: int = _whom(0, min=0, help="Same seed, same choice."),
-    out: Path = results(..., "--out", "-o", metavar="FILE", help="Where to write: .csv."),
-    json: bool = JSON,
-    force: bool = FORCE,
+    seed: int = 0,
+    out: Path,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Write what an attacker is assumed to know of one person, for `whosthere attack`.
 
@@ -332,44 +276,19 @@ def target(
     console.say(f"Written: {out}")
 
 
-_asked = partial(typer.Option, rich_help_panel="What is asked")
-_needed = partial(typer.Option, None, rich_help_panel="What some attacks need besides")
-
-
 def attack(
-    release: Path = typer.Argument(metavar="RELEASE", help="Published counts."),
+    release: Path,
     *,
-    target: Path = _asked(
-        ...,
-        metavar="FILE",
-        help="What is known of the target: region and timestamp (or epoch number) per row, or "
-        "only regions. From `whosthere target`.",
-    ),
-    spec: str = _asked(
-        "likelihood-ratio",
-        "--attack",
-        "-a",
-        metavar="SPEC",
-        help="Who attacks. See: whosthere attacks.",
-    ),
-    reference: Path | None = _needed(
-        metavar="TRACES", help="Real traces of others, without the target."
-    ),
-    friends: Path | None = _needed(metavar="TRACES", help="Real traces of the target's friends."),
-    past_in: list[Path] | None = _needed(
-        metavar="RELEASE", help="A past release with the target. Can be repeated."
-    ),
-    past_out: list[Path] | None = _needed(
-        metavar="RELEASE", help="A past release without the target. Can be repeated."
-    ),
-    guess: str = _asked(
-        "greedy", help="How visits are guessed from regions without times: greedy or random."
-    ),
-    prior: float = _asked(
-        0.5, help="For likelihood-ratio: prior probability that the target is in."
-    ),
-    seed: int = _asked(0, min=0, help="Same seed, same answer."),
-    json: bool = JSON,
+    target: Path,
+    spec: str = "likelihood-ratio",
+    reference: Path | None = None,
+    friends: Path | None = None,
+    past_in: list[Path] | None = None,
+    past_out: list[Path] | None = None,
+    guess: str = "greedy",
+    prior: float = 0.5,
+    seed: int = 0,
+    json: bool = False,
 ) -> None:
     """Ask whether one person is in a release, as an attacker would.
 

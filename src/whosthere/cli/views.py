@@ -8,10 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
 from whosthere.cli import console
-from whosthere.cli.options import EXPLAIN, FORCE, JSON, results
 from whosthere.cli.screen import show_audit
 from whosthere.errors import InputError, RecordsError, listed
 
@@ -24,17 +21,11 @@ if TYPE_CHECKING:
 
 
 def report(
-    run: Path = typer.Argument(metavar="RUN", help="Folder of `whosthere audit --out`."),
+    run: Path,
     *,
-    out: Path | None = results(
-        None,
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="A name ending in .html; default report.html in RUN.",
-    ),
-    json: bool = JSON,
-    force: bool = FORCE,
+    out: Path | None = None,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Write the report of a finished audit: one HTML file that opens offline.
 
@@ -58,17 +49,11 @@ def report(
 
 
 def compare(
-    runs: list[Path] = typer.Argument(metavar="RUN RUN ...", help="Folders of finished audits."),
+    runs: list[Path],
     *,
-    out: Path | None = results(
-        None,
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Also write an HTML page: a name ending in .html.",
-    ),
-    force: bool = FORCE,
-    json: bool = JSON,
+    out: Path | None = None,
+    force: bool = False,
+    json: bool = False,
 ) -> None:
     """Show several audits side by side: before and after, two months, two cities.
 
@@ -104,12 +89,10 @@ def _show_comparison(page: ComparisonPage) -> None:
 
 
 def inspect(
-    file: Path = typer.Argument(
-        metavar="PATH", help="Traces, a release, records, or a folder of an audit."
-    ),
+    file: Path,
     *,
-    explain: bool = EXPLAIN,
-    json: bool = JSON,
+    explain: bool = False,
+    json: bool = False,
 ) -> None:
     """Show what a file holds: traces, a release, or a table of records; or the state of an audit.
 
@@ -312,7 +295,7 @@ _EXAMPLES = (
 )
 
 
-def attacks(*, json: bool = JSON) -> None:
+def attacks(*, json: bool = False) -> None:
     """List the attacks that can be named with --attack, and what --knowledge can be.
 
     Example: `whosthere attacks`
@@ -341,7 +324,7 @@ def attacks(*, json: bool = JSON) -> None:
         console.say(*_EXAMPLES, begin="  ")
 
 
-def mechanisms(*, json: bool = JSON) -> None:
+def mechanisms(*, json: bool = False) -> None:
     """List the protections that can be named with --mechanism, with presets used in practice.
 
     Example: `whosthere mechanisms`

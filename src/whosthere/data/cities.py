@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from whosthere import kernels
-from whosthere.arrays import own
+from whosthere.arrays import Bools, Floats, Ints32, Ints64, own
 from whosthere.data.cells import cell_at
 from whosthere.data.city.models import CITIES, CityModel
 from whosthere.data.city.people import Residents, draw_events, draw_friends, draw_people, joined
@@ -27,8 +27,6 @@ from whosthere.display import Shown
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.regions import Regions
 
@@ -72,11 +70,11 @@ class City(Shown):
     seed: int
     regions: Regions
     epochs: Epochs
-    user: NDArray[np.int32]
-    micros: NDArray[np.int64]
-    region: NDArray[np.int32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
+    user: Ints32
+    micros: Ints64
+    region: Ints32
+    lon: Floats
+    lat: Floats
     people: Residents
 
     def _facts(self) -> dict[str, object]:
@@ -152,7 +150,7 @@ class City(Shown):
         with new_file(friends, force=force) as temporary:
             pl.DataFrame({"user": user, "friend": friend}).write_csv(temporary)
 
-    def _seen(self) -> NDArray[np.bool_]:
+    def _seen(self) -> Bools:
         """Tell who left any record, shape (n_people,)."""
         return np.bincount(self.user, minlength=len(self.people)) > 0
 
@@ -219,7 +217,7 @@ def simulate(
 
 def _live(
     model: CityModel, n_users: int, n_days: int, places: CityPlaces, seed: np.random.SeedSequence
-) -> tuple[Residents, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[Residents, Ints32, Ints64, Ints32]:
     """Draw the people and their records (person, second since the start, region), unsorted."""
     group = max(1, _GROUP_PERSON_DAYS // n_days)
     starts = range(0, n_users, group)

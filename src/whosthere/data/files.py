@@ -160,6 +160,9 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
 
 def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read a Parquet file of our own, which must be of the given kind, with its metadata."""
+    if existing(path).is_dir():
+        fix = _MADE_BY.get(kind, "Name a file")
+        raise FileError(f"is a folder, not a {kind} file", where=path, fix=fix)
     head = None if _is_of_another_format(path) else read_metadata(path)
     if head is None:
         fix = _MADE_BY.get(kind, _AGAIN)

@@ -13,14 +13,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Bools, Ints64
+
 LEAST_PEOPLE = 5
 """A true number about fewer people is not written: it would say what single people did."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 
-def hidden_places(
-    place: NDArray[np.integer], person: NDArray[np.integer], n_places: int
-) -> NDArray[np.bool_]:
+def hidden_places(place: NDArray[np.integer], person: NDArray[np.integer], n_places: int) -> Bools:
     """Tell which of some places are hidden, given who was where, each person once a place.
 
     Those with too few people are. The total over all places is known, so what is hidden follows
@@ -37,7 +37,7 @@ def hidden_places(
     return hidden
 
 
-def class_ends(values: NDArray[np.integer]) -> NDArray[np.int64]:
+def class_ends(values: NDArray[np.integer]) -> Ints64:
     """Return round numbers up to which everybody's numbers, 0 or more, are rounded up.
 
     At least `LEAST_PEOPLE` people lie above each of them, up to the next, where there are as many.
@@ -60,7 +60,7 @@ def class_ends(values: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.array(kept, np.int64)
 
 
-def rounded_up(value: int, ends: NDArray[np.int64]) -> int:
+def rounded_up(value: int, ends: Ints64) -> int:
     """Return the first of the ends of `class_ends` that is not below somebody's number."""
     return int(ends[np.searchsorted(ends, value)])
 
@@ -70,7 +70,7 @@ def in_fives(people: int) -> int:
     return -(-people // LEAST_PEOPLE) * LEAST_PEOPLE
 
 
-def _round_numbers(most: int) -> NDArray[np.int64]:
+def _round_numbers(most: int) -> Ints64:
     """Return round whole numbers from 0 on, the last of them not below `most`."""
     decades = 10.0 ** np.arange(len(str(most)) + 1)
     every = np.unique(np.outer(decades, _ROUND).ravel().astype(np.int64))

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.arrays import frozen, own
+from whosthere.arrays import Floats, Ints32, Ints64, frozen, own
 from whosthere.display import in_one_line
 from whosthere.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 EARTH_RADIUS_KM = 6371.0088
 KM_A_DEGREE = np.pi * EARTH_RADIUS_KM / 180.0
@@ -29,8 +25,8 @@ class Neighbours:
     Shapes (n_vertices + 1,) and (2 * n_edges,): each edge stands with both of its ends.
     """
 
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
+    indptr: Ints32
+    indices: Ints32
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "indptr", frozen(self.indptr, np.int32))
@@ -49,17 +45,17 @@ class Neighbours:
         """How many pairs of vertices are next to one another."""
         return int(self.indices.size) // 2
 
-    def of(self, vertex: int) -> NDArray[np.int32]:
+    def of(self, vertex: int) -> Ints32:
         """Return the neighbours of one vertex."""
         return self.indices[self.indptr[vertex] : self.indptr[vertex + 1]]
 
-    def pairs(self) -> NDArray[np.int32]:
+    def pairs(self) -> Ints32:
         """Return each edge once, the smaller vertex first, in order; shape (n_edges, 2)."""
         vertex = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.indptr))
         once = vertex < self.indices
         return np.column_stack([vertex[once], self.indices[once]])
 
-    def select(self, vertices: NDArray[np.int64]) -> Neighbours:
+    def select(self, vertices: Ints64) -> Neighbours:
         """Return the graph among the given vertices, numbered in the given order.
 
         A vertex that is given twice has all its edges twice.
@@ -73,7 +69,7 @@ class Neighbours:
         return Neighbours(own(part.indptr, np.int32), own(part.indices, np.int32))
 
 
-def project(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
+def project(lon: Floats, lat: Floats) -> Floats:
     """Place longitudes and latitudes (degrees) on a plane, in km, shape (n, 2).
 
     Equirectangular around the points' own middle, which is right for cities and countries;
@@ -88,7 +84,7 @@ def project(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.fl
     )
 
 
-def delaunay(points: NDArray[np.float64]) -> Neighbours:
+def delaunay(points: Floats) -> Neighbours:
     """Join points (shape (n, 2)) that share an edge of the Delaunay triangulation.
 
     Where no triangulation exists the nearest sensible graph is made: points on a line are
@@ -105,7 +101,7 @@ def delaunay(points: NDArray[np.float64]) -> Neighbours:
     return as_graph(np.column_stack((lies_at @ joined @ lies_at.T).nonzero()), n)
 
 
-def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
+def _edges_of_places(places: Floats) -> Ints64:
     """Edges between distinct points, shape (n_edges, 2)."""
     from scipy.spatial import Delaunay, QhullError  # noqa: PLC0415 - slow to import
 
@@ -127,7 +123,7 @@ def _edges_of_places(places: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.concatenate(edges).astype(np.int64)
 
 
-def as_graph(edges: NDArray[np.int64], n: int) -> Neighbours:
+def as_graph(edges: Ints64, n: int) -> Neighbours:
     """Make the graph of n vertices with the given edges, shape (n_edges, 2).
 
     An edge may be given more than once and either way round; loops are dropped.

@@ -12,8 +12,7 @@ from whosthere.data.cells import cell_at, epoch_of
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.data.traces import Traces
 
 LEAST_VISITS = 5
@@ -33,9 +32,9 @@ class Shared:
     are spread then.
     """
 
-    visits: NDArray[np.int64]
-    most: NDArray[np.int32]
-    by_chance: NDArray[np.float64]
+    visits: Ints64
+    most: Ints32
+    by_chance: Floats
 
 
 def shared_visits(traces: Traces, *, seed: int = 0) -> Shared:
@@ -59,7 +58,7 @@ def shared_visits(traces: Traces, *, seed: int = 0) -> Shared:
     )
 
 
-def _asked(traces: Traces, rng: np.random.Generator) -> NDArray[np.int64]:
+def _asked(traces: Traces, rng: np.random.Generator) -> Ints64:
     """Return the rows of the people to compare with everybody, in order."""
     eligible = np.flatnonzero(traces.visits_per_user() >= LEAST_VISITS)
     counts = traces.counts().astype(np.float64)
@@ -68,7 +67,7 @@ def _asked(traces: Traces, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.sort(rng.choice(eligible, n, replace=False)) if n < eligible.size else eligible
 
 
-def _drawn(traces: Traces, cells: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(traces: Traces, cells: Ints32, rng: np.random.Generator) -> Ints64:
     """Return a cell for each given one: the same epoch, a region as all visits are spread then."""
     counts, epochs = traces.counts(), epoch_of(cells, traces.epochs.n)
     order = np.argsort(epochs, kind="stable")
@@ -82,12 +81,7 @@ def _drawn(traces: Traces, cells: NDArray[np.int32], rng: np.random.Generator) -
     return drawn
 
 
-def _most_shared(
-    traces: Traces,
-    person: NDArray[np.int32],
-    cells: NDArray[np.int32],
-    own_row: NDArray[np.int64],
-) -> NDArray[np.int32]:
+def _most_shared(traces: Traces, person: Ints32, cells: Ints32, own_row: Ints64) -> Ints32:
     """Return the most of their cells that one other person visited, shape (n_people,)."""
     order = np.argsort(cells, kind="stable")
     visited, starts = np.unique(cells[order], return_index=True)
@@ -95,7 +89,7 @@ def _most_shared(
     place_of_cell[visited] = np.arange(visited.size, dtype=np.int32)
     starts, visitors = np.append(starts, cells.size), person[order]
 
-    def part(first: int, end: int) -> NDArray[np.int32]:
+    def part(first: int, end: int) -> Ints32:
         return kernels.most_shared(
             traces.indptr, traces.cells, (first, end), place_of_cell, starts, visitors, own_row
         )

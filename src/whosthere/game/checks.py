@@ -23,6 +23,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from whosthere.data.cells import epoch_of
+from whosthere.game.optimum import distinct
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
 
@@ -41,9 +42,7 @@ _FINE = 2.0**20
 _NODES, _WEIGHTS = leggauss(3)
 # Logarithm of a chance so small that no audit sees such a value, however many it looks at.
 _IMPOSSIBLE = -60.0
-# Where so many times as many pairs of counts can occur as there are cells, they are sorted instead.
-_MOST_SPAN = 4
-# Pairs that are kept before they are sorted.
+# Pairs that are kept before they are counted.
 _MANY = 2**20
 # What chance repeats more often than once in exp(this) says nothing if it is repeated.
 _LEAST_SURPRISE = 45.0
@@ -126,7 +125,7 @@ class Checks:
         """
         made = drawn.publication.tables[self._table.place]
         group = made.counted if self._mechanism.bounds_visits else made.group
-        everybody, (at, _) = group.everybody, _visits(group)
+        everybody, at = group.everybody, _visits(group)[0]
         weights = None if everybody.weights is None else everybody.weights[at]
         counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
         return made, counts.astype(np.int32)
@@ -135,7 +134,7 @@ class Checks:
         """Return a number for the people of a group besides the target, in whatever order."""
         if self._repeats_people:
             return None
-        others = group.rows[group.rows != self._target]
+        others = group.rows[: -1 if group.rows[-1] == self._target else None]
         return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
 
     def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
@@ -174,7 +173,8 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
-    (at, people), (left, keepers) = _visits(publication.group), _visits(publication.counted)
+    (at, made_by), (left, kept_by) = _visits(publication.group), _visits(publication.counted)
+    people, keepers = (np.repeat(np.arange(sizes.size), sizes) for sizes in (made_by, kept_by))
     cells = publication.group.everybody.cells[at].astype(np.int64)
     kept = publication.counted.everybody.cells[left].astype(np.int64)
     # Both are sorted by person and cell.
@@ -248,36 +248,33 @@ class _Tally:
 
     def __init__(self) -> None:
         self._parts: list[tuple[NDArray[np.integer], ...]] = []
+        self._size = 0
 
     def add(self, true: NDArray[np.int32], published: NDArray[np.int32]) -> None:
-        """Add what was seen in some cells, counted at once where few pairs can occur."""
-        width = int(published.max(initial=0)) + 1
-        span = (int(true.max(initial=0)) + 1) * width
-        if span > _MOST_SPAN * true.size:
-            self._parts.append((true, published, np.ones(true.size, np.int64)))
-        else:
-            times = np.bincount(true * width + published, minlength=span)
-            seen = np.flatnonzero(times)
-            self._parts.append((seen // width, seen % width, times[seen]))
-        if sum(part[0].size for part in self._parts) > _MANY:
+        """Add what was seen in some cells; pairs are counted when they are many."""
+        self._parts.append((true, published, np.ones(true.size, np.int64)))
+        self._size += true.size
+        if self._size > _MANY:
             self._parts = [self.counted()]
+            self._size = self._parts[0][0].size
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the true and the published count of each pair, and how often it was seen."""
         true, published, times = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         width = np.int64(published.max(initial=0)) + 1
-        distinct, place = np.unique(true * width + published, return_inverse=True)
-        n = np.bincount(place, times, distinct.size).astype(np.int64)
-        return distinct // width, distinct % width, n
+        pairs, place = distinct(true * width + published)
+        n = np.bincount(place, times, pairs.size).astype(np.int64)
+        return pairs // width, pairs % width, n
 
 
 def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each visit of a group stands, and which member made it, shape (n_visits,)."""
+    """Return where each visit of a group stands, and how many visits each member made."""
     indptr = group.everybody.indptr
-    starts, sizes = indptr[group.rows], np.diff(indptr)[group.rows]
-    member = np.repeat(np.arange(group.n_users), sizes)
-    before = np.cumsum(sizes) - sizes
-    return np.arange(member.size) + (starts - before)[member], member
+    starts, ends = indptr[group.rows], indptr[group.rows + 1]
+    sizes = ends - starts
+    so_far = np.cumsum(sizes)
+    # Each visit stands where its member's visits end, less those of the group from there on.
+    return np.repeat(ends - so_far, sizes) + np.arange(so_far[-1]), sizes
 
 
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:

@@ -19,20 +19,17 @@ from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
-from whosthere.game.rounds import Task
+from whosthere.game.rounds import Population, Task
 from whosthere.game.target import TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Population
 
-    Floats = NDArray[np.float64]
 
 PEOPLE_TO_LOOK_AT = 400
 """How many people are looked at, at most: the targets and, as a map needs more, others."""
@@ -98,8 +95,8 @@ class _Axis:
     """
 
     name: str
-    index: NDArray[np.int64]
-    place: NDArray[np.int64]
+    index: Ints64
+    place: Ints64
     dimension: int
     n_epochs: int
 
@@ -114,17 +111,17 @@ class _Axis:
             cls("hour", hours.astype(np.int64), hour_of_epoch, 1, n_epochs),
         )
 
-    def shares(self, counts: NDArray[np.int32] | Floats) -> Floats:
+    def shares(self, counts: Ints32 | Floats) -> Floats:
         """Return which share of counts, shape (n_regions, n_epochs), is in each place."""
         sums = counts.sum(axis=1 - self.dimension, dtype=np.float64)
         by_place = np.bincount(self.place, sums, self.index.size)
         return np.asarray(by_place / max(float(by_place.sum()), 1e-300))
 
-    def places(self, cells: NDArray[np.int32]) -> NDArray[np.int64]:
+    def places(self, cells: Ints32) -> Ints64:
         """Return the place of each of some cells."""
         return self.place[region_and_epoch(cells, self.n_epochs)[self.dimension]]
 
-    def sums(self, cells: NDArray[np.int32], terms: Floats) -> Floats:
+    def sums(self, cells: Ints32, terms: Floats) -> Floats:
         """Add up the terms of some cells in each place; NaN where there are none."""
         place = self.places(cells)
         added = np.bincount(place, terms, self.index.size)
@@ -174,11 +171,12 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
             for place, axis in enumerate(axes):
                 estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
     there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
+    sizes = [rows.size for rows in there.values()]
     table = pl.DataFrame(
         {
             "person": rounds.target,
-            "setting": [str(setting) for (setting, _), rows in there.items() for _ in rows],
-            "axis": [axis.name for (_, axis), rows in there.items() for _ in rows],
+            "setting": np.repeat([str(setting) for setting, _ in there], sizes),
+            "axis": np.repeat([axis.name for _, axis in there], sizes),
             "index": np.concatenate([axis.index[rows] for (_, axis), rows in there.items()]),
             "leak": np.concatenate([leaks[place][rows] for place, rows in there.items()]),
         },
@@ -193,7 +191,7 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     )
 
 
-def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
+def rarely_visited(traces: Traces) -> dict[str, Bools]:
     """Tell which places of each axis are hidden, given where everybody was."""
     people = np.repeat(np.arange(traces.n_users), traces.visits_per_user())
     hidden = {}
@@ -205,7 +203,7 @@ def rarely_visited(traces: Traces) -> dict[str, NDArray[np.bool_]]:
 
 
 def add_up(
-    plan: Plan, found: Mapping[Task, pl.DataFrame], hidden: Mapping[str, NDArray[np.bool_]]
+    plan: Plan, found: Mapping[Task, pl.DataFrame], hidden: Mapping[str, Bools]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add up what leaks of each target under each scheme, as by `leaks_of`, over all people.
 
@@ -237,7 +235,7 @@ def _summed(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: NDArray[np.bool_]) -> pl.DataFrame:
+def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: Bools) -> pl.DataFrame:
     place, n = _place_of(rows, places), rows["person"].n_unique()
     # Estimates as well: from raw counts they are the truth, or close to it.
     shown = pl.Series(~hidden)
@@ -247,6 +245,6 @@ def _averaged(places: pl.DataFrame, rows: pl.DataFrame, hidden: NDArray[np.bool_
     return places
 
 
-def _place_of(rows: pl.DataFrame, places: pl.DataFrame) -> NDArray[np.int64]:
+def _place_of(rows: pl.DataFrame, places: pl.DataFrame) -> Ints64:
     """Return where rows stand among the places, which are in order."""
     return np.searchsorted(places["index"].to_numpy(), rows["index"].to_numpy())

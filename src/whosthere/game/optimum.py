@@ -25,13 +25,13 @@ import numpy as np
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.publish import PublishedTable
+    from whosthere.privacy.publish import Publication, PublishedTable
 
 # The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
 _PROVED = 1e9
@@ -52,42 +52,61 @@ class Candidates:
         return self.counted.everybody.sums(values, self.counted.rows[which])
 
 
-def optimal_score(tables: Sequence[PublishedTable], candidates: Sequence[Candidates]) -> float:
-    """Return the log of the best test's ratio for a publication; above 0 it speaks for the target.
+def optimal_scores(
+    publications: Sequence[Publication], candidates: Iterable[Sequence[Candidates]]
+) -> Iterator[float]:
+    """Yield the log of the best test's ratio for publications by the same scheme.
 
-    Given who is in, tables are independent of one another, and their ratios add up. The last member
-    of the group, which all tables share, is the one whom the attacker does not know. Others of the
-    group may be among the candidates, which are given for each table.
+    Above 0 it speaks for the target. Given who is in, tables are independent of one another, and
+    their ratios add up. The last member of the group, which all tables share, is the one whom the
+    attacker does not know. Others of the group may be among the candidates, which are given for
+    each table of each publication.
     """
+    by_table = zip(*(one.tables for one in publications), strict=True)
+    by_publication = zip(*(_ratios_of_releases(made) for made in by_table), strict=True)
+    for one, some, ratios in zip(publications, candidates, by_publication, strict=True):
+        yield _optimal_score(one.tables, some, ratios)
+
+
+def _optimal_score(
+    tables: Sequence[PublishedTable],
+    candidates: Sequence[Candidates],
+    ratios: Sequence[NDArray[np.float64]],
+) -> float:
+    """Return the score of one publication, from the ratios of the cells of each of its tables."""
     members, people = tables[0].group.rows, candidates[0].people
-    rows = people.rows
-    ratios = [_ratios_of_table(table) for table in tables]
-
-    def sums(which: NDArray[np.int64]) -> NDArray[np.float64]:
-        parts = []
-        for table, some, values in zip(tables, candidates, ratios, strict=True):
-            found = some.sums(values, which)
-            # The one who is really in is known by the visits that were really counted.
-            found[rows[which] == members[-1]] = values[table.counted.trace(-1)].sum()
-            parts.append(found)
-        return np.asarray(sum(parts[1:], start=parts[0]))
-
-    (target,) = sums(np.array([rows.size - 1]))
-    if np.isneginf(target):
-        return RULED_OUT
+    target_is_in = members[-1] == people.rows[-1]
+    for table, some, values in zip(tables, candidates, ratios, strict=True):
+        counted = table.counted if target_is_in else some.counted
+        if np.isneginf(values[counted.trace(-1)]).any():
+            return RULED_OUT
     known = np.zeros(people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
-    pool = sums(np.flatnonzero(~known[rows[:-1]]))
+    known[people.rows[-1]] = False
+    which = np.flatnonzero(~known[people.rows])
+    is_last = people.rows[which] == members[-1]
+    sums = np.zeros(which.size)
+    for table, some, values in zip(tables, candidates, ratios, strict=True):
+        found = some.sums(values, which)
+        # The one who is really in is known by the visits that were really counted.
+        found[is_last] = values[table.counted.trace(-1)].sum()
+        sums += found
+    target, pool = sums[-1], sums[:-1]
     most = pool.max(initial=-np.inf)
     if np.isneginf(most):
         return _PROVED
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
-def _ratios_of_table(table: PublishedTable) -> NDArray[np.float64]:
-    """Return how much likelier each cell is with one person more than with the others alone."""
-    symbols, facts = table.release.symbols.reshape(-1), table.release.facts
-    return log_ratios(facts.mechanism, symbols, others_of(table), facts.most_count)
+def _ratios_of_releases(tables: Sequence[PublishedTable]) -> NDArray[np.float64]:
+    """Return how much likelier cells are with one person more than with the others alone.
+
+    The shape is (n_releases, n_cells).
+    """
+    others = np.stack([others_of(table) for table in tables])
+    symbols = np.stack([table.release.symbols.reshape(-1) for table in tables])
+    facts = tables[0].release.facts
+    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
 
 
 def others_of(table: PublishedTable) -> NDArray[np.int32]:
@@ -100,14 +119,14 @@ def others_of(table: PublishedTable) -> NDArray[np.int32]:
 def log_ratios(
     mechanism: Mechanism, symbols: NDArray[np.int32], others: NDArray[np.int32], m: int
 ) -> NDArray[np.float64]:
-    """Return log P(published | others + 1) - log P(published | others) by cell, shape (n_cells,).
+    """Return log P(published | others + 1) - log P(published | others), in the shape of both.
 
     Minus infinity where one person more cannot have been there.
     """
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
     pair = symbols.astype(np.int64) * width + others
-    values, place = _distinct(pair)
+    values, place = distinct(pair)
     symbol, n = np.divmod(values, width)
     a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
@@ -119,11 +138,12 @@ def log_ratios(
     return np.asarray(by_pair[place])
 
 
-def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
     """Return the distinct ones of numbers from 0 on, sorted, and where among them each one is."""
     span = int(numbers.max(initial=0)) + 1
     if span > _MOST_SPAN * numbers.size:
-        return np.unique(numbers, return_inverse=True)
+        values, place = np.unique(numbers, return_inverse=True)
+        return values, place.reshape(numbers.shape)
     seen = np.zeros(span, np.bool_)
     seen[numbers] = True
     values = np.flatnonzero(seen)

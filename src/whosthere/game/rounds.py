@@ -162,8 +162,8 @@ class Rounds(ABC):
         """Prepare those of some attacks that apply to anybody who is asked, one after the other."""
 
     @abstractmethod
-    def optimum(self, i: int, drawn: GameRound) -> Mapping[int, float | None]:
-        """Return what the best test of the game says about test round number i, by row.
+    def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
+        """Return what the best test of the game says about test rounds, by number and row.
 
         None where a mechanism without a law leaves nobody able to tell.
         """

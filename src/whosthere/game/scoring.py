@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
+# Cells and copied visits of the rounds that are scored together.
+_MOST_IN_BLOCK = 2**20
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -91,19 +94,21 @@ def score_task(
     with_law: list[dict[str, Any]] = []
     checks = rounds.checks()
     kept = []
-    for i in numbers:
-        at_work = [one for one in players if i in one.numbers[done.by(one.attack) :]]
-        is_new, is_compared = i in numbers[done.by(CEILING) :], i in numbers[:RELEASES_FOR_UTILITY]
-        if not (at_work or is_new or is_compared):
-            continue
-        drawn = rounds.test(i)
-        if is_compared:
-            kept += [_left_to_publish(table) for table in drawn.publication.tables]
-        rows += _scores(at_work, drawn, i)
-        if is_new:
-            seen = [one.see(drawn) for one in checks]
-            about = next((one for one in seen if one.fault), seen[0])._asdict()
-            for person, best in rounds.optimum(i, drawn).items():
+    compared, new = numbers[:RELEASES_FOR_UTILITY], numbers[done.by(CEILING) :]
+    of_players = [one.numbers[done.by(one.attack) :] for one in players]
+    to_draw = [i for i in numbers if any(i in some for some in (compared, new, *of_players))]
+    for block in _blocks(rounds, to_draw):
+        optima = rounds.optima({i: drawn for i, drawn in block.items() if i in new})
+        for i, drawn in block.items():
+            if i in compared:
+                kept += [_left_to_publish(table) for table in drawn.publication.tables]
+            at_work = (one for one, own in zip(players, of_players, strict=True) if i in own)
+            rows += _scores(at_work, drawn, i)
+            about: dict[str, Any] = {}
+            if i in new:
+                seen = [one.see(drawn) for one in checks]
+                about = next((one for one in seen if one.fault), seen[0])._asdict()
+            for person, best in optima.get(i, {}).items():
                 row = _row(drawn, i, person, CEILING, best) | about
                 made = [row | {"setting": setting} for setting in settings]
                 with_law = with_law or made
@@ -119,6 +124,23 @@ def score_task(
     people = {person: rounds.about(person) for person in {row["target"] for row in rows}}
     of_task = _means(kept)
     return pl.DataFrame([row | people[row["target"]] | of_task for row in rows], schema=SCHEMA)
+
+
+def _blocks(rounds: Rounds, numbers: Iterable[int]) -> Iterator[dict[int, GameRound]]:
+    """Draw test rounds, as many at a time as memory easily holds."""
+    block: dict[int, GameRound] = {}
+    size = 0
+    for i in numbers:
+        block[i] = drawn = rounds.test(i)
+        for table in drawn.publication.tables:
+            # What bounding left of people's visits is a copy.
+            visits = 0 if table.counted is table.group else table.counted.everybody.n_visits
+            size += table.counts.size + visits
+        if size > _MOST_IN_BLOCK:
+            yield block
+            block, size = {}, 0
+    if block:
+        yield block
 
 
 def _left_to_publish(table: PublishedTable) -> dict[str, float | None]:
@@ -201,10 +223,15 @@ def tests_and_controls(
 
     The order in which tasks were done leaves no trace. Tasks without scores are left out.
     """
-    rows = pl.concat(
-        [pl.DataFrame(schema=SCHEMA), *(scores[task] for task in plan.tasks if task in scores)]
-    )
-    order = {str(setting): i for i, setting in enumerate(plan.settings)}
+    return by_setting(map(str, plan.settings), [scores[one] for one in plan.tasks if one in scores])
+
+
+def by_setting(
+    settings: Iterable[str], tables: Iterable[pl.DataFrame]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the same of the tables of tasks, which come in the order of the plan."""
+    rows = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
+    order = {setting: i for i, setting in enumerate(settings)}
     place = pl.col("setting").replace_strict(order, return_dtype=pl.Int32)
     # Within a setting the order of the tasks stays: target by target, release by release.
     rows = rows.sort(place, maintain_order=True)

@@ -16,14 +16,14 @@ from whosthere.arrays import own
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
-from whosthere.game.optimum import Candidates, optimal_score
+from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -115,9 +115,10 @@ class TargetRounds(Rounds):
             rows = np.append(rng.choice(people, m - 1, replace=False), put_in)
         else:
             rows = rng.choice(people, m, replace=False)
-        noise = self.rng(f"{role} noise", *scheme.key, i)
-        # Making random numbers takes time, and most mechanisms drop no visits.
-        bounding = noise
+        # Making random numbers takes time, and not every mechanism asks for some.
+        noise = bounding = rng
+        if any(mechanism.random_steps for mechanism in scheme.mechanisms):
+            noise = self.rng(f"{role} noise", *scheme.key, i)
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
         made = []
@@ -146,11 +147,12 @@ class TargetRounds(Rounds):
                 continue
             yield Player(contest, {self.target: fitted})
 
-    def optimum(self, i: int, drawn: GameRound) -> dict[int, float | None]:
+    def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
         if not self.task.scheme.has_law:
-            return {self.target: None}
-        candidates = [table.candidates(i) for table in self.tables]
-        return {self.target: optimal_score(drawn.publication.tables, candidates)}
+            return {i: {self.target: None} for i in drawn}
+        candidates = ([table.candidates(i) for table in self.tables] for i in drawn)
+        best = optimal_scores([one.publication for one in drawn.values()], candidates)
+        return {i: {self.target: score} for i, score in zip(drawn, best, strict=True)}
 
     def checks(self) -> tuple[Checks, ...]:
         return tuple(map(Checks, self.tables))
@@ -187,7 +189,7 @@ class TargetTable:
         """Everybody in the tested time, over the cells of the table."""
         return self.people.tested
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)

@@ -19,6 +19,8 @@ from whosthere.inference.metrics import Estimate, auc, least_share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Bools, Floats
+
 FALSE_ALARMS = 0.01
 """The share of sound audits whose control fails by chance."""
 ROLES = (
@@ -32,11 +34,7 @@ MOMENTS = ("mean", "spread", "skewness", "kurtosis")
 
 
 def control_auc(
-    scores: NDArray[np.float64],
-    stand_in: NDArray[np.bool_],
-    targets: NDArray[np.integer],
-    *,
-    n_controls: int = 1,
+    scores: Floats, stand_in: Bools, targets: NDArray[np.integer], *, n_controls: int = 1
 ) -> Estimate:
     """Return the mean AUC over targets of releases with a stand-in against releases without.
 
@@ -58,11 +56,7 @@ def control_auc(
 
 
 def above_ceiling(
-    attack: NDArray[np.float64],
-    best: NDArray[np.float64],
-    rng: np.random.Generator,
-    *,
-    n_controls: int = 1,
+    attack: Floats, best: Floats, rng: np.random.Generator, *, n_controls: int = 1
 ) -> Estimate:
     """Return how much larger the AUC of an attack is than that of the best test, at least.
 
@@ -87,7 +81,7 @@ def above_ceiling(
     return Estimate((won - lost) / len(attack), (2 * least - 1) * share, 1.0)
 
 
-def law_control(sums: NDArray[np.float64], *, n_controls: int = 1) -> Estimate:
+def law_control(sums: Floats, *, n_controls: int = 1) -> Estimate:
     """Return how far published values lie from where their law puts them, where that is worst.
 
     The value is the mean of a Legendre polynomial over the places of the values in their laws, and
@@ -108,12 +102,12 @@ def law_control(sums: NDArray[np.float64], *, n_controls: int = 1) -> Estimate:
     return Estimate(value, value - allowed, value + allowed, note)
 
 
-def impossible_values(sums: NDArray[np.float64]) -> int:
+def impossible_values(sums: Floats) -> int:
     """Return how many published values have no chance by the law, of sums as in `law_control`."""
     return int(sums.reshape(len(ROLES), -1)[0, 1])
 
 
-def _variance_of_chance(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+def _variance_of_chance(scores: Floats, labels: Bools) -> float:
     """Return the variance of the AUC over all permutations of the labels."""
     n, n_in = scores.size, int(labels.sum())
     _, ties = np.unique(scores, return_counts=True)

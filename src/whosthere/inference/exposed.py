@@ -19,17 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, owens_t
 
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, frozen
 from whosthere.display import counted
-from whosthere.inference.looks import FIRST_ERRORS
+from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.metrics import TAIL, Estimate, least_people, least_share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from whosthere.inference.looks import Errors
-
-    Floats = NDArray[np.float64]
 
 _TRUE_AUCS = frozen([0.0, *ndtr(np.arange(-1.6, 2.85, 0.1)), 1.0], np.float64)
 _SHARES = frozen(np.sin(np.linspace(0, np.pi / 2, 61)) ** 2, np.float64)

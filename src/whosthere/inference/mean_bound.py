@@ -16,7 +16,8 @@ from scipy.optimize import brentq
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from whosthere.arrays import Floats
+
 
 # Where the integral of `_chance_below` is evaluated, in hyperbolic sines of deviations.
 _PLACES = np.arange(0.0, 16.0, 0.2)

@@ -18,7 +18,7 @@ from whosthere.inference.control import (
     law_control,
 )
 from whosthere.inference.finding import Finding
-from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors
+from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.scores import (
     RELEASES_FOR_UTILITY,
     RULED_OUT,
@@ -37,17 +37,17 @@ from whosthere.inference.vocabulary import (
     SHARED_AUC,
     UTILITY,
 )
+from whosthere.kernels.threads import one_thread
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from whosthere.inference.looks import Look
+    from whosthere.arrays import Bools, Floats, Ints32
     from whosthere.inference.metrics import Estimate
 
 
+@one_thread()
 def measure(
     tests: pl.DataFrame,
     controls: pl.DataFrame,
@@ -208,24 +208,24 @@ class _Measured:
     errors: Errors = FIRST_ERRORS
 
     @cached_property
-    def labels(self) -> NDArray[np.bool_]:
+    def labels(self) -> Bools:
         return self.rows["label"].to_numpy()
 
     @cached_property
-    def targets(self) -> NDArray[np.int32]:
+    def targets(self) -> Ints32:
         return self.rows["target"].to_numpy()
 
     @cached_property
-    def calibrated(self) -> NDArray[np.float64]:
+    def calibrated(self) -> Floats:
         return comparable_scores(self.rows)
 
     @cached_property
-    def aucs(self) -> NDArray[np.float64]:
+    def aucs(self) -> Floats:
         """AUC of each target, by ascending row."""
         return metrics.auc_by_target(self.rows["score"].to_numpy(), self.labels, self.targets)[1]
 
     @cached_property
-    def accuracies(self) -> NDArray[np.float64]:
+    def accuracies(self) -> Floats:
         """Share of right decisions at the attacker's threshold, by target in ascending order."""
         says_in = (self.rows["score"] > self.rows["threshold"]).to_numpy()
         return metrics.accuracy_by_target(says_in, self.labels, self.targets)[1]
@@ -237,7 +237,7 @@ class _Measured:
         n_out = np.unique_counts(self.targets[~self.labels]).counts
         return int(n_in.min()), int(n_out.min())
 
-    def per_target(self, column: str) -> NDArray[np.float64]:
+    def per_target(self, column: str) -> Floats:
         """Return what is the same for all releases of a target, by ascending row."""
         firsts = self.rows.group_by("target").agg(pl.col(column).first()).sort("target")
         return firsts[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
@@ -277,7 +277,7 @@ class _Measured:
         most = metrics.eps_ceiling(n_in, n_out)
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
 
-    def mean(self, values: NDArray[np.float64]) -> Estimate:
+    def mean(self, values: Floats) -> Estimate:
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:

@@ -17,17 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
 
-from whosthere.arrays import frozen
+from whosthere.arrays import Floats, Ints64, frozen
 from whosthere.errors import InputError
-from whosthere.inference.looks import FIRST_ERRORS
+from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.mean_bound import lower_bound, upper_bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from whosthere.inference.looks import Errors
-
-    Floats = NDArray[np.float64]
 
 TAIL = (1 - 0.95) / 2
 """The chance of error on each side of the intervals that are shown, which are 95 % ones."""
@@ -65,7 +62,7 @@ def auc(scores: ArrayLike, labels: ArrayLike) -> float:
 
 def auc_by_target(
     scores: ArrayLike, labels: ArrayLike, targets: ArrayLike
-) -> tuple[NDArray[np.int64], Floats]:
+) -> tuple[Ints64, Floats]:
     """Return the distinct targets in ascending order, and the AUC over the releases of each.
 
     Both have the shape (n_targets,); `targets` holds a whole number for each release.
@@ -126,7 +123,7 @@ def mean_over_groups(values: ArrayLike) -> Estimate:
 
 def accuracy_by_target(
     decisions: ArrayLike, labels: ArrayLike, targets: ArrayLike
-) -> tuple[NDArray[np.int64], Floats]:
+) -> tuple[Ints64, Floats]:
     """Return the distinct targets in ascending order, and how often the attacker is right on each.
 
     Both have the shape (n_targets,). `decisions` tells for each release whether the attacker says

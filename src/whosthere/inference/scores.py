@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from whosthere.arrays import Floats
 
 SCHEMA = {
     "setting": pl.String(),
@@ -72,7 +71,7 @@ def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
     return joined.filter(pl.col("release") <= pl.col("last")).drop("last")
 
 
-def comparable_scores(rows: pl.DataFrame) -> NDArray[np.float64]:
+def comparable_scores(rows: pl.DataFrame) -> Floats:
     """Return scores on the scale of the attacker's own null, which makes targets comparable.
 
     Where an attack has none, its scores are counted from its threshold.

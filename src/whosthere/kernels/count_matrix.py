@@ -17,6 +17,8 @@ from whosthere.kernels.compiling import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Floats, Floats32, Ints32, Ints64
+
 # The sum of squares of so many bytes fits into 32 bits.
 _MOST_BYTES = (2**32 - 1) // 255**2
 
@@ -29,9 +31,9 @@ class CountMatrix(NamedTuple):
 
     base: NDArray[np.unsignedinteger]
     copies: int
-    bounds: NDArray[np.int64]
-    changed: NDArray[np.int32]
-    changes: NDArray[np.int32]
+    bounds: Ints64
+    changed: Ints32
+    changes: Ints32
 
     @classmethod
     def single(cls, by_cell: NDArray[np.unsignedinteger]) -> Self:
@@ -58,7 +60,7 @@ class CountMatrix(NamedTuple):
 
 
 @kernel()
-def cell_sums(counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cell_sums(counts: CountMatrix) -> tuple[Floats, Floats]:
     """Return the sum and the sum of squares of each cell, exactly for counts."""
     base = counts.base
     p, n = base.shape
@@ -92,11 +94,8 @@ def cell_sums(counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 @kernel(fastmath=True)
 def standardised_sums(
-    counts: CountMatrix,
-    weights: NDArray[np.float64],
-    mean: NDArray[np.float32],
-    scale: NDArray[np.float32],
-) -> NDArray[np.float32]:
+    counts: CountMatrix, weights: Floats, mean: Floats32, scale: Floats32
+) -> Floats32:
     """Return the weighted sums of counts less their cell's mean, over its scale; (n_cells,)."""
     base, copies = counts.base, counts.copies
     p, n = base.shape
@@ -139,11 +138,7 @@ def standardised_sums(
 
 @kernel()
 def standardised_cells(
-    counts: CountMatrix,
-    cells: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    rows: NDArray[np.floating],
+    counts: CountMatrix, cells: Ints64, mean: Floats, scale: Floats, rows: NDArray[np.floating]
 ) -> None:
     """Fill in the counts of some cells less their means, over their scales: (n_cells, n_groups)."""
     base, copies = counts.base, counts.copies

@@ -15,7 +15,9 @@ from whosthere.kernels.compiling import kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Keys = NDArray[np.float64] | NDArray[np.uint64] | NDArray[np.int32]
+    from whosthere.arrays import Floats, Ints32, Words
+
+    Keys = Floats | Words | Ints32
 
 
 @kernel()

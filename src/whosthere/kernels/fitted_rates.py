@@ -16,8 +16,7 @@ import numpy as np
 from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats, Floats32, Ints32
     from whosthere.kernels.lines import Scales
 
 # No update moves a rate by more than this, on a logarithmic scale.
@@ -30,13 +29,8 @@ _BELOW = 8.0
 
 @kernel()
 def fit_rank_one(
-    row_excess: NDArray[np.float64],
-    column_excess: NDArray[np.float64],
-    table: NDArray[np.float64],
-    first: float,
-    step: float,
-    rounds: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    row_excess: Floats, column_excess: Floats, table: Floats, first: float, step: float, rounds: int
+) -> tuple[Floats, Floats]:
     """Find rows x and columns y so that expected sums meet the given ones.
 
     The rate of cell (s, t) is ``exp(x[s] + y[t])``. ``table[i]`` is what a cell of rate
@@ -62,9 +56,7 @@ def fit_rank_one(
 
 
 @part()
-def _first_guess(
-    row_excess: NDArray[np.float64], column_excess: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _first_guess(row_excess: Floats, column_excess: Floats) -> tuple[Floats, Floats]:
     """Return the logarithms of rows and columns where nothing is lost or added."""
     x, y, total = np.empty(row_excess.size), np.empty(column_excess.size), 0.0
     for s in range(x.size):
@@ -76,7 +68,7 @@ def _first_guess(
 
 
 @part()
-def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+def _range(values: Floats) -> tuple[float, float]:
     """Return the smallest and the largest value."""
     low = high = values[0]
     for i in range(values.size):
@@ -85,9 +77,7 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 @part()
-def _extended(
-    table: NDArray[np.float64], first: float, step: float, below: int, size: int
-) -> NDArray[np.float64]:
+def _extended(table: Floats, first: float, step: float, below: int, size: int) -> Floats:
     """Return a table from `below` steps before its first entry on, with `size` entries."""
     last = table.size - 1
     beyond = table[last] - np.exp(first + last * step)
@@ -105,12 +95,7 @@ def _extended(
 
 @part()
 def _solve(
-    own: NDArray[np.float64],
-    others: NDArray[np.float64],
-    wanted: NDArray[np.float64],
-    expected: NDArray[np.float64],
-    start: float,
-    step: float,
+    own: Floats, others: Floats, wanted: Floats, expected: Floats, start: float, step: float
 ) -> float:
     """Move each of `own` to where its expected sum is the wanted one; return the longest move."""
     lowest, highest = _range(others)
@@ -150,14 +135,14 @@ def _solve(
 
 @kernel()
 def fit_shaped(
-    row_excess: NDArray[np.float64],
-    column_excess: NDArray[np.float64],
-    shape: NDArray[np.float64],
-    table: NDArray[np.float64],
+    row_excess: Floats,
+    column_excess: Floats,
+    shape: Floats,
+    table: Floats,
     first: float,
     step: float,
     rounds: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Find rows x and columns y where cells differ from row times column by a known `shape`.
 
     The rate of cell (s, t) is ``exp(x[s] + y[t] + shape[s, t])``; all else is as for
@@ -184,12 +169,7 @@ def fit_shaped(
 
 @part()
 def _log_step(
-    x: float,
-    offsets: NDArray[np.float64],
-    wanted: float,
-    table: NDArray[np.float64],
-    first: float,
-    step: float,
+    x: float, offsets: Floats, wanted: float, table: Floats, first: float, step: float
 ) -> float:
     """Return the change of x that brings the sum of expected counts to the wanted one."""
     last = table.size - 1
@@ -222,16 +202,16 @@ def _log_step(
 
 @kernel()
 def standardised_residuals(
-    symbols: NDArray[np.int32],
-    rows: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    shape: NDArray[np.float64],
-    moved: NDArray[np.float32],
-    completed: NDArray[np.float32],
-    precision: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    symbols: Ints32,
+    rows: Floats,
+    columns: Floats,
+    shape: Floats,
+    moved: Floats32,
+    completed: Floats32,
+    precision: Floats,
+    weight: Floats,
     scales: Scales,
-) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats32, Floats, Floats]:
     """Return (completed count - base rate) * precision, and weights by row and by column.
 
     The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
@@ -286,12 +266,8 @@ def standardised_residuals(
 
 @kernel()
 def relative_deviations(
-    rows: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    shape: NDArray[np.float64],
-    precision: NDArray[np.float64],
-    scales: Scales,
-) -> NDArray[np.float32]:
+    rows: Floats, columns: Floats, shape: Floats, precision: Floats, scales: Scales
+) -> Floats32:
     """Return the deviation of each cell over its base rate, shape (n_rows, n_columns)."""
     first, step = scales.first, scales.step
     shaped = shape.size > 1

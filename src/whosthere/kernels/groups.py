@@ -21,6 +21,8 @@ from whosthere.kernels.stages import Stages, publish_cell, publish_lanes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Ints32, Ints64, Words
+
 # Bytes of all lanes side by side: a line of the processor's cache.
 LINE = 64
 _WORDS = LINE // 8
@@ -31,9 +33,9 @@ _NOISE = np.int64(-1)
 
 
 def publish_groups(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    target: NDArray[np.int32],
+    indptr: Ints64,
+    cells: Ints32,
+    target: Ints32,
     m: int,
     stages: Stages,
     key: np.uint64,
@@ -41,9 +43,9 @@ def publish_groups(
     stop: int,
     lanes: NDArray[np.unsignedinteger],
     published: NDArray[np.unsignedinteger],
-    bounds: NDArray[np.int64],
-    changed: NDArray[np.int32],
-    changes: NDArray[np.int32],
+    bounds: Ints64,
+    changed: Ints32,
+    changes: Ints32,
 ) -> bool:
     """Fill in published counts of groups of m people; return whether all of them fit in.
 
@@ -101,14 +103,14 @@ def publish_groups(
 
 @kernel()
 def _choose(
-    people: NDArray[np.int32],
+    people: Ints32,
     m: int,
     paired: bool,  # noqa: FBT001 - compiled functions have no keyword-only parameters
     key: np.uint64,
     begin: int,
     end: int,
     lanes: NDArray[np.unsignedinteger],
-    last: NDArray[np.int32],
+    last: Ints32,
 ) -> None:
     """Put a one into the lane of each group that a person is in, and note its last person."""
     for group in range(begin, end):
@@ -126,14 +128,7 @@ def _choose(
 
 
 @kernel()
-def _count(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    at: NDArray[np.int64],
-    ones: NDArray[np.uint64],
-    start: int,
-    sums: NDArray[np.uint64],
-) -> None:
+def _count(indptr: Ints64, cells: Ints32, at: Ints64, ones: Words, start: int, sums: Words) -> None:
     """Count the people in some cells from `start` on, in all lanes, which are words here.
 
     Everybody's cells before ``at[person]`` were counted already; it moves on to the first one
@@ -152,13 +147,13 @@ def _count(
 
 @kernel()
 def _replace(
-    joins: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    leaves: NDArray[np.int32],
-    bounds: NDArray[np.int64],
-    changed: NDArray[np.int32],
-    changes: NDArray[np.int32],
+    joins: Ints32,
+    indptr: Ints64,
+    cells: Ints32,
+    leaves: Ints32,
+    bounds: Ints64,
+    changed: Ints32,
+    changes: Ints32,
 ) -> None:
     """Note how true counts change if one person replaces the one who leaves each group.
 
@@ -186,9 +181,9 @@ def _replace(
 def _count_changed(
     counts: NDArray[np.unsignedinteger],
     start: int,
-    bounds: NDArray[np.int64],
-    changed: NDArray[np.int32],
-    changes: NDArray[np.int32],
+    bounds: Ints64,
+    changed: Ints32,
+    changes: Ints32,
 ) -> None:
     """Turn changes in some cells from `start` on into true counts after them."""
     for lane in range(bounds.size - 1):
@@ -205,9 +200,9 @@ def _keep_changes(
     first: int,
     stop: int,
     published: NDArray[np.unsignedinteger],
-    bounds: NDArray[np.int64],
-    changed: NDArray[np.int32],
-    changes: NDArray[np.int32],
+    bounds: Ints64,
+    changed: Ints32,
+    changes: Ints32,
 ) -> None:
     """Turn true counts after a change into changes of published ones; keep those that are any."""
     begin, kept = bounds[0], bounds[0]

@@ -14,6 +14,8 @@ from whosthere.kernels.compiling import kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Floats, Ints64
+
 _MOST_STEPS, _MOST_SWEEPS, _MOST_HALVINGS = 100, 500, 40
 # Sweeps that cost less than the products of all pairs of features.
 _DIRECT_SWEEPS = 16
@@ -22,13 +24,7 @@ _MOSTLY = 0.8
 
 
 @part()
-def _loss(
-    margins: NDArray[np.float64],
-    length: float,
-    moved: NDArray[np.float64],
-    signs: NDArray[np.float64],
-    c: float,
-) -> float:
+def _loss(margins: Floats, length: float, moved: Floats, signs: Floats, c: float) -> float:
     """Return c times the sum of log(1 + exp(-sign * margin)) after a move, without overflow."""
     total = 0.0
     for i in range(margins.size):
@@ -39,8 +35,8 @@ def _loss(
 
 @part()
 def _slopes(
-    margins: NDArray[np.float64],
-    signs: NDArray[np.float64],
+    margins: Floats,
+    signs: Floats,
     c: float,
     slope: NDArray[np.floating],
     curvature: NDArray[np.floating],
@@ -53,7 +49,7 @@ def _slopes(
 
 
 @part()
-def _worst_violation(w: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
+def _worst_violation(w: Floats, gradient: Floats) -> float:
     """Return how far the weights are from optimal; 0 at the optimum."""
     worst = 0.0
     for j in range(w.size):
@@ -65,7 +61,7 @@ def _worst_violation(w: NDArray[np.float64], gradient: NDArray[np.float64]) -> f
 
 
 @part()
-def _size(start: NDArray[np.float64], length: float, step: NDArray[np.float64]) -> float:
+def _size(start: Floats, length: float, step: Floats) -> float:
     """Return the sum of the absolute weights after a step."""
     total = 0.0
     for j in range(start.size):
@@ -74,7 +70,7 @@ def _size(start: NDArray[np.float64], length: float, step: NDArray[np.float64]) 
 
 
 @part()
-def _combined(weights: NDArray[np.float64], x: NDArray[np.floating], n: int) -> NDArray[np.float64]:
+def _combined(weights: Floats, x: NDArray[np.floating], n: int) -> Floats:
     """Return the sum of the features by their weights, shape (n,)."""
     total = np.zeros(n)
     for j in range(weights.size):
@@ -86,7 +82,7 @@ def _combined(weights: NDArray[np.float64], x: NDArray[np.floating], n: int) -> 
 
 
 @part()
-def _rows(x: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.floating]:
+def _rows(x: NDArray[np.floating], chosen: Ints64) -> NDArray[np.floating]:
     """Copy the chosen rows."""
     rows = np.empty((chosen.size, x.shape[1]), x.dtype)
     for j in range(chosen.size):
@@ -146,7 +142,7 @@ def _shrunk(weight: float, slope: float, radius: float) -> float:
 @part()
 def _descend(
     x: NDArray[np.floating],
-    w: NDArray[np.float64],
+    w: Floats,
     slope: NDArray[np.floating],
     curvature: NDArray[np.floating],
     tolerance: float,
@@ -184,7 +180,7 @@ def _descend(
 @part(once=True)
 def _descend_by_products(
     x: NDArray[np.floating],
-    w: NDArray[np.float64],
+    w: Floats,
     slope: NDArray[np.floating],
     curvature: NDArray[np.floating],
     tolerance: float,
@@ -214,11 +210,11 @@ def _descend_by_products(
 @part(once=True)
 def _newton_target(
     x: NDArray[np.floating],
-    w: NDArray[np.float64],
+    w: Floats,
     slope: NDArray[np.floating],
     curvature: NDArray[np.floating],
     tolerance: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the weights that minimise the penalised quadratic model, by coordinate descent.
 
     A few sweeps over all features show which ones get a weight; if that is not enough, these
@@ -249,12 +245,8 @@ def _newton_target(
 
 @kernel()
 def minimise(
-    x: NDArray[np.floating],
-    signs: NDArray[np.float64],
-    c: float,
-    w: NDArray[np.float64],
-    tolerance: float,
-) -> NDArray[np.float64]:
+    x: NDArray[np.floating], signs: Floats, c: float, w: Floats, tolerance: float
+) -> Floats:
     """Minimise ``sum |w| + c * loss`` over the weights of a few features, in place.
 
     Newton steps on the smooth part, each shortened until the objective falls enough. Returns the

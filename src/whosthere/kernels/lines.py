@@ -14,7 +14,7 @@ import numpy as np
 from whosthere.kernels.compiling import kernel, part
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from whosthere.arrays import Floats, Ints32, Ints64
 
 _LOG_TWO_PI = float(np.log(2 * np.pi))
 
@@ -22,7 +22,7 @@ _LOG_TWO_PI = float(np.log(2 * np.pi))
 class Scales(NamedTuple):
     """How tables are read."""
 
-    bin_of_symbol: NDArray[np.int32]
+    bin_of_symbol: Ints32
     # Logarithm of the first rate, and the distance of the logarithms.
     first: float
     step: float
@@ -36,12 +36,8 @@ class Scales(NamedTuple):
 
 @kernel()
 def sum_log_chances(
-    symbols: NDArray[np.int32],
-    log_rates: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    log_chance: NDArray[np.float64],
-    scales: Scales,
-) -> NDArray[np.float64]:
+    symbols: Ints32, log_rates: Floats, nodes: Floats, log_chance: Floats, scales: Scales
+) -> Floats:
     """Add up log chances over the cells of each line, at each of its nodes: (n_lines, n_nodes).
 
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
@@ -75,13 +71,13 @@ def sum_log_chances(
 
 @kernel()
 def log_ratios_at_nodes(
-    symbols: NDArray[np.int32],
-    log_rates: NDArray[np.float64],
-    line: NDArray[np.int64],
-    nodes: NDArray[np.float64],
-    log_ratio: NDArray[np.float64],
+    symbols: Ints32,
+    log_rates: Floats,
+    line: Ints64,
+    nodes: Floats,
+    log_ratio: Floats,
     scales: Scales,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log ratio of each cell at the nodes of its line, shape (n_cells, n_nodes).
 
     Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
@@ -111,16 +107,16 @@ def log_ratios_at_nodes(
 
 @kernel()
 def scores_of_draws(
-    symbols: NDArray[np.int32],
-    log_rates: NDArray[np.float64],
-    counted: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    nodes: NDArray[np.float64],
-    log_weight: NDArray[np.float64],
-    log_chance: NDArray[np.float64],
-    log_ratio: NDArray[np.float64],
+    symbols: Ints32,
+    log_rates: Floats,
+    counted: Floats,
+    starts: Ints64,
+    nodes: Floats,
+    log_weight: Floats,
+    log_chance: Floats,
+    log_ratio: Floats,
     scales: Scales,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
 
     Symbols are given line by line, shape (n_draws, n_cells), fitted rates and the chance that the
@@ -167,7 +163,7 @@ def scores_of_draws(
 
 
 @part()
-def _log_sum(logs: NDArray[np.float64]) -> float:
+def _log_sum(logs: Floats) -> float:
     """Return the logarithm of a sum of numbers that are given as logarithms."""
     top, total = logs[0], 0.0
     for log in logs:

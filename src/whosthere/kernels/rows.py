@@ -15,6 +15,8 @@ from whosthere.kernels.drawing import put_smallest_first, random_word
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Bools, Floats, Ints32, Ints64, Words
+
 # Rows and cells are sorted together as keys ``row << 32 | cell``, much faster than one by one.
 _CELL = 0x7FFFFFFF
 _BLOCK = 1 << 22
@@ -24,12 +26,7 @@ _SMALLEST = 1 << 10
 
 
 @kernel()
-def count_cells(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    counts: NDArray[np.int32],
-) -> None:
+def count_cells(indptr: Ints64, cells: Ints32, rows: Ints64, counts: Ints32) -> None:
     """Add one to ``counts[c]`` for every cell c of every given row."""
     for row in rows:
         for i in range(indptr[row], indptr[row + 1]):
@@ -38,12 +35,7 @@ def count_cells(
 
 
 @kernel()
-def sum_cells(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    values: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def sum_cells(indptr: Ints64, cells: Ints32, rows: Ints64, values: Floats) -> Floats:
     """Add up ``values[c]`` over the cells c of each given row, in their order, shape (n_rows,).
 
     Values may be minus infinity, and none plus infinity: a row is left at its first one.
@@ -60,12 +52,7 @@ def sum_cells(
 
 
 @kernel()
-def count_periods(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    period_of_epoch: NDArray[np.int32],
-    counts: NDArray[np.int64],
-) -> None:
+def count_periods(indptr: Ints64, cells: Ints32, period_of_epoch: Ints32, counts: Ints64) -> None:
     """Add one to ``counts[r, p]`` for every cell of every row r whose epoch is of period p.
 
     A cell's epoch is its remainder modulo ``period_of_epoch.size``.
@@ -77,9 +64,7 @@ def count_periods(
 
 
 @kernel()
-def take_rows(
-    indptr: NDArray[np.int64], cells: NDArray[np.int32], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def take_rows(indptr: Ints64, cells: Ints32, rows: Ints64) -> tuple[Ints64, Ints32]:
     """Copy the given rows, in the given order, into new compressed rows."""
     taken_indptr = np.zeros(rows.size + 1, np.int64)
     for j in range(rows.size):
@@ -94,9 +79,7 @@ def take_rows(
 
 
 @kernel()
-def take_marked(
-    indptr: NDArray[np.int64], cells: NDArray[np.int32], keep: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def take_marked(indptr: Ints64, cells: Ints32, keep: Bools) -> tuple[Ints64, Ints32]:
     """Copy the marked cells of all rows into new compressed rows; `keep` is by stored cell."""
     taken_indptr = np.zeros(indptr.size, np.int64)
     for row in range(indptr.size - 1):
@@ -113,9 +96,7 @@ def take_marked(
     return taken_indptr, taken[:-1]
 
 
-def renumber_regions(
-    indptr: NDArray[np.int64], cells: NDArray[np.int32], n_epochs: int, number: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def renumber_regions(indptr: Ints64, cells: Ints32, n_epochs: int, number: Ints32) -> Ints32:
     """Return the cells of all rows, sorted in each, where region r has become ``number[r]``.
 
     A cell is ``region * n_epochs + epoch``. No two regions may become one.
@@ -134,9 +115,7 @@ def renumber_regions(
     return renumbered
 
 
-def group_by_row(
-    row_of: NDArray[np.int32], cell_of: NDArray[np.int32], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def group_by_row(row_of: Ints32, cell_of: Ints32, n_rows: int) -> tuple[Ints64, Ints32]:
     """Turn unordered (row, cell) pairs with repetitions into compressed rows."""
     keys = (row_of.astype(np.int64) << 32) | cell_of
     keys.sort()
@@ -147,7 +126,7 @@ def group_by_row(
 
 
 @kernel()
-def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int64]:
+def split_keys(keys: Ints64, cells: Ints32) -> Ints64:
     """Turn sorted keys ``row << 32 | cell`` with repetitions into compressed rows.
 
     Writes the cells to the beginning of `cells`, which is as long as `keys` or longer. Returns
@@ -173,12 +152,8 @@ def split_keys(keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.
 
 @kernel()
 def merge_rows(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    other_indptr: NDArray[np.int64],
-    other_cells: NDArray[np.int32],
-    merged: NDArray[np.int32],
-) -> NDArray[np.int64]:
+    indptr: Ints64, cells: Ints32, other_indptr: Ints64, other_cells: Ints32, merged: Ints32
+) -> Ints64:
     """Unite two sets of compressed rows, row by row; either may have rows that the other lacks.
 
     Writes the cells to the beginning of `merged`, which has room for the cells of both. Returns
@@ -211,12 +186,8 @@ def merge_rows(
 
 @kernel()
 def sample_within_periods(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    period_of_epoch: NDArray[np.int32],
-    limit: int,
-    key: np.uint64,
-) -> NDArray[np.bool_]:
+    indptr: Ints64, cells: Ints32, period_of_epoch: Ints32, limit: int, key: np.uint64
+) -> Bools:
     """Mark a uniformly random `limit` of each row's cells per period, all where fewer.
 
     A cell's epoch is its remainder modulo ``period_of_epoch.size``. Each stored cell draws a
@@ -270,14 +241,14 @@ def sample_within_periods(
 
 @kernel()
 def most_shared(
-    indptr: NDArray[np.int64],
-    cells: NDArray[np.int32],
+    indptr: Ints64,
+    cells: Ints32,
     rows: tuple[int, int],
-    place_of_cell: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    visitors: NDArray[np.int32],
-    own_row: NDArray[np.int64],
-) -> NDArray[np.int32]:
+    place_of_cell: Ints32,
+    starts: Ints64,
+    visitors: Ints32,
+    own_row: Ints64,
+) -> Ints32:
     """Return the most cells that any one row shares with each of some people, shape (n_people,).
 
     Memory grows with the people asked about, and not with the rows: each row, from the first of
@@ -307,13 +278,13 @@ def most_shared(
     return most
 
 
-def empty_key_table() -> NDArray[np.uint64]:
+def empty_key_table() -> Words:
     """Return a table without keys, shape (a power of two, 3)."""
     return np.zeros((_SMALLEST, _WORDS), np.uint64)
 
 
 @part()
-def _slot_of(table: NDArray[np.uint64], first: np.uint64, second: np.uint64) -> np.uint64:
+def _slot_of(table: Words, first: np.uint64, second: np.uint64) -> np.uint64:
     """Return the row of the table that holds a key, or that it would be put into."""
     mixed = first * np.uint64(0x9E3779B97F4A7C15) + second * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -325,7 +296,7 @@ def _slot_of(table: NDArray[np.uint64], first: np.uint64, second: np.uint64) -> 
 
 
 @part()
-def _twice_as_large(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _twice_as_large(table: Words) -> Words:
     larger = np.zeros((2 * table.shape[0], table.shape[1]), np.uint64)
     for row in range(table.shape[0]):
         if table[row, 2]:
@@ -337,9 +308,7 @@ def _twice_as_large(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @kernel()
-def look_up_keys(
-    table: NDArray[np.uint64], first: NDArray[np.uint64], second: NDArray[np.uint64]
-) -> NDArray[np.int32]:
+def look_up_keys(table: Words, first: Words, second: Words) -> Ints32:
     """Return the number of each key, -1 for those that the table does not hold, shape (n,)."""
     numbers = np.empty(first.size, np.int32)
     for i in range(first.size):
@@ -349,8 +318,8 @@ def look_up_keys(
 
 @kernel()
 def number_keys(
-    table: NDArray[np.uint64], known: int, first: NDArray[np.uint64], second: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
+    table: Words, known: int, first: Words, second: Words
+) -> tuple[Words, Ints32, Ints64]:
     """Give keys numbers from 0 on in order of first appearance, after those that the table holds.
 
     Slower than `look_up_keys` where nothing is new.
@@ -379,12 +348,12 @@ def number_keys(
 
 @kernel()
 def count_fates(
-    users: NDArray[np.int32],
+    users: Ints32,
     fates: NDArray[np.int8],
-    weights: NDArray[np.int64],
+    weights: Ints64,
     furthest: NDArray[np.int8],
-    balance: NDArray[np.int64],
-    records: NDArray[np.int64],
+    balance: Ints64,
+    records: Ints64,
 ) -> None:
     """Note the fate of every record with its user.
 

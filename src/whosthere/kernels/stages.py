@@ -17,6 +17,8 @@ from whosthere.kernels.drawing import random_word
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Bools, Ints32, Ints64, Words
+
 # Cells handled together: all that is known of them, in up to 64 groups, stays in the processor's
 # first cache.
 _CELLS = 16
@@ -31,20 +33,20 @@ class Stages(NamedTuple):
 
     n: int
     # Whether a stage adds anything at all, and the lowest value of its Z, shape (n,).
-    is_random: NDArray[np.bool_]
-    lowest: NDArray[np.int64]
+    is_random: Bools
+    lowest: Ints64
     # Number of the value of Z that the first `guide_bits` random bits decide for, counted from the
     # lowest. Where they leave a choice it is -1 less the number of the first one.
-    guide: NDArray[np.int32]
-    guide_bits: NDArray[np.int64]
-    guide_start: NDArray[np.int64]
+    guide: Ints32
+    guide_bits: Ints64
+    guide_start: Ints64
     # P(Z <= z) times 2^64, for all values of Z except the last.
-    limits: NDArray[np.uint64]
-    limits_start: NDArray[np.int64]
+    limits: Words
+    limits_start: Ints64
     # What a sum becomes, and whether that differs from the sum.
-    results: NDArray[np.int32]
-    results_start: NDArray[np.int64]
-    looks_up: NDArray[np.bool_]
+    results: Ints32
+    results_start: Ints64
+    looks_up: Bools
 
 
 def publish_lanes(
@@ -118,9 +120,7 @@ def _publish_by_chance(
 
 
 @part()
-def _copy_counts(
-    counts: NDArray[np.unsignedinteger], width: int, values: NDArray[np.int32]
-) -> None:
+def _copy_counts(counts: NDArray[np.unsignedinteger], width: int, values: Ints32) -> None:
     for c in range(counts.shape[0]):
         given, own = counts[c], values[c * width : (c + 1) * width]
         for lane in range(own.size):
@@ -130,7 +130,7 @@ def _copy_counts(
 @kernel()
 def _publish_surely(
     counts: NDArray[np.unsignedinteger],
-    results: NDArray[np.int32],
+    results: Ints32,
     least: int,
     start: int,
     first: int,
@@ -194,9 +194,9 @@ def _draw(
     key: np.uint64,
     cell: int,
     group: int,
-    words: NDArray[np.uint64],
+    words: Words,
     entries: NDArray[np.uint32],
-    places: NDArray[np.int32],
+    places: Ints32,
 ) -> None:
     """Draw the numbers of the values of Z for `n` counts; `words` and `entries` are for work.
 

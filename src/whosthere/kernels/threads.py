@@ -1,13 +1,17 @@
-"""Threads for compiled loops, which let go of the interpreter's lock."""
+"""Threads: of compiled loops, which let go of the interpreter's lock, and of libraries."""
 
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,12 +22,23 @@ _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep to one thread, where other processes use the other processors."""
+    """Keep to one thread, where others use the other processors or there is little to do at once.
+
+    A library that starts threads for small matrices lets them wait busily, for longer than the work
+    takes.
+    """
     token = _alone.set(True)
     try:
-        yield
+        with _libraries(len(sys.modules)).limit(limits=1):
+            yield
     finally:
         _alone.reset(token)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - asked for as a key
+    """Find the libraries that start threads: again once more modules are loaded, and so others."""
+    return ThreadpoolController()
 
 
 def in_parts(work: Callable[[int, int], _Result], n: int) -> list[_Result]:

@@ -19,7 +19,7 @@ from whosthere.kernels.drawing import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from whosthere.arrays import Floats, Ints32, Ints64, Words
 
 # Up to so many visits are sorted one by one.
 _FEW_VISITS = 24
@@ -44,17 +44,17 @@ class People(NamedTuple):
     neighbours of each region, `indptr` and `indices`, are read only where they are connected.
     """
 
-    space: NDArray[np.float64]
-    time: NDArray[np.float64]
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
+    space: Floats
+    time: Floats
+    indptr: Ints32
+    indices: Ints32
     connected: bool
     n_rois: int
 
 
 def draw_traces(
-    people: People, n_visits: NDArray[np.int64], key: np.uint64, *, in_order: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    people: People, n_visits: Ints64, key: np.uint64, *, in_order: bool
+) -> tuple[Ints64, Ints32]:
     """Draw a trace of as many visits as each entry of `n_visits` says, as compressed rows.
 
     A trace belongs to the key and its own number. The first visits of a trace do not depend on how
@@ -72,12 +72,7 @@ def draw_traces(
 
 
 @kernel()
-def add_first_visits(
-    bounds: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    n_visits: NDArray[np.int64],
-    counts: NDArray[np.int32],
-) -> None:
+def add_first_visits(bounds: Ints64, cells: Ints32, n_visits: Ints64, counts: Ints32) -> None:
     """Add one to ``counts[c]`` for every cell c among the first visits of each row."""
     for row in range(n_visits.size):
         for i in range(bounds[row], min(bounds[row] + n_visits[row], bounds[row + 1])):
@@ -88,20 +83,20 @@ class _Work(NamedTuple):
     """What all traces share, and memory to work in."""
 
     # Cumulated weights, and the first index that a random number may stand for, by its beginning.
-    space: NDArray[np.float64]
-    time: NDArray[np.float64]
-    space_guide: NDArray[np.int32]
-    time_guide: NDArray[np.int32]
+    space: Floats
+    time: Floats
+    space_guide: Ints32
+    time_guide: Ints32
     # Number of the last trace that reached each region, so that it need not be cleared.
-    reached: NDArray[np.int32]
+    reached: Ints32
     # A bit for each epoch of a person's regions, whole words for each; none set between traces.
-    marks: NDArray[np.uint64]
+    marks: Words
     # A person's regions as they were chosen, their cumulated weights, and the regions next to them.
-    rois: NDArray[np.int32]
-    own: NDArray[np.float64]
-    frontier: NDArray[np.int32]
+    rois: Ints32
+    own: Floats
+    frontier: Ints32
     # The numbers of a person's regions, for sorting them.
-    order: NDArray[np.int32]
+    order: Ints32
 
     @classmethod
     def of(cls, people: People) -> Self:
@@ -123,11 +118,11 @@ class _Work(NamedTuple):
         )
 
 
-def _guide(cumulated: NDArray[np.float64]) -> NDArray[np.int32]:
+def _guide(cumulated: Floats) -> Ints32:
     """Return the first index that random numbers of each leading part may stand for."""
     n = _ENTRIES_PER_WEIGHT * cumulated.size
     first = np.searchsorted(cumulated, np.arange(n) / n * cumulated[-1], side="right")
-    guide: NDArray[np.int32] = np.minimum(first, cumulated.size - 1).astype(np.int32)
+    guide: Ints32 = np.minimum(first, cumulated.size - 1).astype(np.int32)
     return guide
 
 
@@ -135,11 +130,11 @@ def _guide(cumulated: NDArray[np.float64]) -> NDArray[np.int32]:
 def _draw_all(
     people: People,
     work: _Work,
-    n_visits: NDArray[np.int64],
+    n_visits: Ints64,
     key: np.uint64,
     in_order: bool,  # noqa: FBT001 - compiled functions have no keyword-only parameters
-    bounds: NDArray[np.int64],
-    cells: NDArray[np.int32],
+    bounds: Ints64,
+    cells: Ints32,
 ) -> int:
     """Fill in bounds and cells of all traces; return where the cells end."""
     n_epochs = people.time.size
@@ -171,7 +166,7 @@ def _draw_visits(
     key: np.uint64,
     trace: int,
     n_visits: int,
-    cells: NDArray[np.int32],
+    cells: Ints32,
     begin: int,
 ) -> int:
     """Fill in the cells of one person's visits from `begin` on, and mark their epochs by region.
@@ -195,7 +190,7 @@ def _draw_visits(
 
 
 @part()
-def _sort_distinct(cells: NDArray[np.int32], begin: int, n: int, nowhere: int) -> int:
+def _sort_distinct(cells: Ints32, begin: int, n: int, nowhere: int) -> int:
     """Sort `n` cells from `begin` on and drop those that stand for none; return where they end."""
     end = begin
     for i in range(begin, begin + n):
@@ -211,7 +206,7 @@ def _sort_distinct(cells: NDArray[np.int32], begin: int, n: int, nowhere: int) -
 
 
 @part()
-def _take_marks(work: _Work, n_rois: int, n_epochs: int, cells: NDArray[np.int32], end: int) -> int:
+def _take_marks(work: _Work, n_rois: int, n_epochs: int, cells: Ints32, end: int) -> int:
     """Write down the marked cells, ascending, from `end` on; return where they end."""
     words, rois, order = _words(n_epochs), work.rois, work.order[:n_rois]
     # Regions in ascending order, which takes no time if they are sorted.
@@ -251,7 +246,7 @@ def _choose_rois(people: People, work: _Work, key: np.uint64, trace: int) -> int
 
 
 @part()
-def _pick(cumulated: NDArray[np.float64], n: int, share: float) -> int:
+def _pick(cumulated: Floats, n: int, share: float) -> int:
     """Return the index at a share of the first `n` cumulated weights, never one without weight."""
     # A product with a number below 1 stays below the total, also after rounding.
     drawn = share * cumulated[n - 1]
@@ -262,7 +257,7 @@ def _pick(cumulated: NDArray[np.float64], n: int, share: float) -> int:
 
 
 @part()
-def _guided(cumulated: NDArray[np.float64], guide: NDArray[np.int32], share: float) -> int:
+def _guided(cumulated: Floats, guide: Ints32, share: float) -> int:
     """Return the same with a guide, which is faster where many are picked."""
     drawn = share * cumulated[-1]
     # Rounding may have moved the guide's entry by one; it never begins too late.
@@ -302,9 +297,7 @@ def _grow(people: People, work: _Work, origin: int, trace: int, key: np.uint64) 
 
 
 @part()
-def _race(
-    weights: NDArray[np.float64], first: int, key: np.uint64, winners: NDArray[np.int32]
-) -> int:
+def _race(weights: Floats, first: int, key: np.uint64, winners: Ints32) -> int:
     """Draw as many distinct indices by weight as there is room for, one after another.
 
     Index `first` is taken before all others. One without weight is never drawn. Exponential clocks

@@ -1,5 +1,7 @@
 """What the paper says, beyond its tables, each put to a test on what was measured.
 
+``claims.toml`` has the words and the numbers.
+
 A claim may be about several means over targets. It is held if each of them lies where it should, at
 95 % for each: as all must, the chance of a wrong "held" does not grow with their number. It is not
 held if any of them lies elsewhere, by intervals that hold for all of them together at 95 %
@@ -10,39 +12,28 @@ too: two of its standard errors are allowed for.
 from __future__ import annotations
 
 import math
+import tomllib
 from enum import Enum
+from importlib.resources import files
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scipy.special import stdtrit
 
-from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.experiments import BUDGETS, KK, LR, MADE_UP, NOISY_GROUP_SIZES, ZK
-from whosthere.paper.results import Place
+from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK
+from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats
     from whosthere.paper.datasets import Dataset
     from whosthere.paper.description import Description
-    from whosthere.paper.results import Numbers
 
 _LEVEL = 0.05
 FEWEST = 10
 """Fewer targets than this decide nothing, however alike they are."""
-# A change by less than this is not taken for one: near 0.5 all curves are flat.
-_SLACK = 0.01
 _BOTH = (KK, ZK)
-_ZK_APART, _KK_APART = (f"{attack}(sampling=independent)" for attack in (ZK, KK))
-_TOPS = ("top-1", "top-2", "top-3", "all")
-# The scale of noise up to which the paper calls it weak.
-_WEAK = {"cdr": 2, "milan": 1}
-# The usual standard error of an AUC in the paper's tables, for those that it gives without one;
-# and of a difference of two.
-_ERROR, _ERROR_OF_TWO = 0.02, 0.03
 
 
 class Status(Enum):
@@ -57,7 +48,7 @@ class Asked(NamedTuple):
     """What a claim is about: a number of every target, whose mean counts."""
 
     of: str
-    values: NDArray[np.float64]
+    values: Floats
 
 
 class Bound(NamedTuple):
@@ -105,7 +96,7 @@ class Judgement(NamedTuple):
     claim: str
     status: Status
     test: str
-    explained_by: tuple[str, ...] = ()
+    explained_by: Sequence[str] = ()
 
 
 def judge(text: str, bounds: Sequence[Bound]) -> Judgement:
@@ -138,7 +129,7 @@ def bounded(
     ]
 
 
-def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+def _interval(values: Floats, level: float) -> tuple[float, float]:
     """Return the t interval of a mean, which misses it with this chance on both sides together.
 
     All that is asked about is a share or a difference of two, so that nothing lies beyond 1. The
@@ -154,13 +145,11 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
 
 Measured: TypeAlias = "Asked | tuple[Place] | tuple[Place, Place]"
 """The AUCs at a place, how much larger they are at one place than at another, or other numbers."""
-Asks: TypeAlias = "Callable[[Numbers, str, Dataset], Iterable[Measured]]"
-"""Given what was measured, a series and the data set: what a claim is about."""
 _WAYS: Mapping[str, Callable[[float], tuple[float, float]]] = {
     "least": lambda number: (number, math.inf),
     "most": lambda number: (-math.inf, number),
     "within": lambda number: (-number, number),
-    "no worse": lambda number: (0.0 - number, math.inf),
+    "no_worse": lambda number: (0.0 - number, math.inf),
 }
 """Where the means of a claim should lie, by its number."""
 
@@ -170,16 +159,22 @@ class Claim(NamedTuple):
 
     `text` is what is claimed, with ``{}`` for the number that decides; `asks` and `way` say which
     means should lie where. If there is a number for some of the paper's data sets, nothing is
-    claimed of others. `error` is the standard error of a number that was measured.
+    claimed of others. `error` is the standard error of a number that was measured. All else is for
+    what is asked.
     """
 
     series: str
     text: str
+    asks: str
     way: str
-    asks: Asks
     number: float | Mapping[str, float]
     error: float = 0.0
-    explained_by: tuple[str, ...] = ()
+    explained_by: Sequence[str] = ()
+    values: Sequence[str] = ()
+    attacks: Sequence[str] = _BOTH
+    pairs: Sequence[Sequence[str]] = ()
+    scale: float = math.inf
+    of_a_day: bool = False
 
     def judged(self, numbers: Numbers, dataset: Dataset) -> Judgement | None:
         """Return what became of the claim; None where it was not made or not measured."""
@@ -187,7 +182,7 @@ class Claim(NamedTuple):
         if number is None:
             return None
         least, most = _WAYS[self.way](number)
-        asked = [self._asked(numbers, one) for one in self.asks(numbers, self.series, dataset)]
+        asked = [self._asked(numbers, one) for one in _ASKS[self.asks](numbers, self, dataset)]
         margin = 2 * self.error
         bounds = bounded(asked, least=least - margin, most=most + margin)
         if not bounds:
@@ -203,246 +198,134 @@ class Claim(NamedTuple):
         return Asked(" less ".join(names), first - others[0] if others else first)
 
 
-def _at(*values: str, attacks: Iterable[str] = _BOTH) -> Asks:
-    return lambda _numbers, series, _dataset: (
-        (Place(series, value, attack),) for value in values for attack in attacks
+def _levels(_: Numbers, claim: Claim, __: Dataset) -> Iterable[Measured]:
+    return (
+        (Place(claim.series, value, attack),) for value in claim.values for attack in claim.attacks
     )
 
 
-def _weak_noise(scale: float, sensitivity: Callable[[Dataset], int]) -> Asks:
+def _weak_noise(numbers: Numbers, claim: Claim, dataset: Dataset) -> Iterable[Measured]:
     """Ask for all budgets at which the scale of the noise is small."""
-    return lambda _numbers, series, dataset: (
-        (Place(series, str(eps), attack),)
-        for eps in BUDGETS
-        if sensitivity(dataset) / eps <= scale + 1e-9
-        for attack in _BOTH
-    )
+    visits, most = dataset.max_visits if claim.of_a_day else 1, claim.scale + 1e-9
+    weak = [eps for eps in numbers.values(claim.series) if visits / float(eps) <= most]
+    return _levels(numbers, claim._replace(values=weak), dataset)
 
 
-def _attacks(*pairs: tuple[str, str], values: Sequence[str] = ()) -> Asks:
+def _attacks(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
     """Compare attacks at the same values, at all of them where none is given."""
-    return lambda numbers, series, _dataset: (
-        (Place(series, value, first), Place(series, value, second))
-        for first, second in pairs
-        for value in values or numbers.values(series)
+    return (
+        (Place(claim.series, value, first), Place(claim.series, value, second))
+        for first, second in claim.pairs
+        for value in claim.values or numbers.values(claim.series)
     )
 
 
-def _steps(*values: str) -> Asks:
-    """Compare each value of a series with the next one, for both attacks."""
-    return lambda numbers, series, _dataset: (
-        (Place(series, before, attack), Place(series, after, attack))
-        for attack in _BOTH
-        for before, after in pairwise(values or numbers.values(series))
+def _steps(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
+    """Compare each value of a series with the next one, for each attack."""
+    return (
+        (Place(claim.series, before, attack), Place(claim.series, after, attack))
+        for attack in claim.attacks
+        for before, after in pairwise(claim.values or numbers.values(claim.series))
     )
 
 
-def _every_two(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
-    places = [Place(series, value, attack) for value in numbers.values(series) for attack in _BOTH]
+def _every_two(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
+    values = numbers.values(claim.series)
+    places = [Place(claim.series, value, attack) for value in values for attack in claim.attacks]
     return combinations(places, 2)
 
 
-def _group_sizes(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
+def _larger_groups(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
     """Compare each size of groups with the next larger one."""
-    measured = [f"{series}-m{m}" for m in NOISY_GROUP_SIZES if numbers.values(f"{series}-m{m}")]
+    sizes = [one.name for one in EXPERIMENTS[claim.series].series if numbers.values(one.name)]
     return (
         (Place(small, eps, ZK), Place(large, eps, ZK))
-        for small, large in pairwise(measured)
+        for small, large in pairwise(sizes)
         for eps in numbers.values(small)
     )
 
 
-def _suppressed_after_noise(_: Numbers, series: str, dataset: Dataset) -> Iterable[Measured]:
-    """Ask how much suppression takes away after noise of eps 1; on Milan, KK did fall."""
-    attacks = _BOTH if dataset.like == "cdr" else (ZK,)
-    return ((Place("dp-event", "1.0", one), Place(series, "1.0", one)) for one in attacks)
+def _suppressed_after_noise(_: Numbers, claim: Claim, __: Dataset) -> Iterable[Measured]:
+    """Compare noise of eps 1 alone with noise and suppression, all visits known."""
+    return (
+        (Place("dp-event", "1.0", attack), Place(claim.series, "1.0", attack))
+        for attack in claim.attacks
+    )
 
 
-def _single_visit(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
+def _single_visit(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
     """Take the targets of whom a single visit is known at a share of 0.1."""
-    rows = numbers.rows(Place(series, "0.1", ZK))
+    rows = numbers.rows(Place(claim.series, "0.1", ZK))
     few = rows.filter(rows["visits"] <= 10)["auc"].to_numpy()
     yield Asked(f"{ZK}, {few.size} targets of whom one visit is known", few)
 
 
-def _pairs_help_zk_more(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
+def _pairs_gain(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
     """Compare what pairs gain both attacks, as a mean over all budgets."""
-    attacks, values = (ZK, _ZK_APART, KK, _KK_APART), numbers.values(series)
+    attacks = [one + how for one in (ZK, KK) for how in ("", "(sampling=independent)")]
+    values = numbers.values(claim.series)
     if values:
-        places = (Place(series, value, attack) for attack in attacks for value in values)
+        places = (Place(claim.series, value, attack) for attack in attacks for value in values)
         found = numbers.aucs(*places)
         zk, zk_apart, kk, kk_apart = found.reshape(4, len(values), found.shape[1]).mean(axis=1)
         gain = zk - zk_apart - (kk - kk_apart)
         yield Asked("gain of zero-knowledge less that of knock-knock", gain)
 
 
-def _most_in_the_middle(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
-    """Compare what pairs gain zero-knowledge at eps 4 with both ends."""
-    places = (Place(series, eps, one) for one in (ZK, _ZK_APART) for eps in ("1", "4", "10"))
-    found = numbers.aucs(*places)
-    low, middle, high = found[:3] - found[3:]
-    yield Asked("gain at eps 4 less that at eps 1", middle - low)
-    yield Asked("gain at eps 4 less that at eps 10", middle - high)
+def _most_in_the_middle(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
+    """Compare how much better the first of two attacks is in the middle with both ends."""
+    low, middle, high = claim.values
+    for end in (low, high):
+        at = (Place(claim.series, eps, a) for eps in (middle, end) for a in claim.pairs[0])
+        one, other, one_there, other_there = numbers.aucs(*at)
+        yield Asked(f"gain at {middle} less that at {end}", one - other - one_there + other_there)
 
 
-def _made_up(series: str, n: int) -> Place:
-    return Place(series, "event eps 1, then k = 1", f"{ZK}(reference={n})")
+def _made_up(claim: Claim) -> list[Place]:
+    [point] = EXPERIMENTS[claim.series].series[0].points
+    return [Place(claim.series, point.value, attack) for attack in MADE_UP.values()]
 
 
-def _more_people(_numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
-    yield _made_up(series, MADE_UP[-1]), _made_up(series, MADE_UP[0])
+def _more_people(_: Numbers, claim: Claim, __: Dataset) -> Iterable[Measured]:
+    fewest, *_others, most = _made_up(claim)
+    yield most, fewest
 
 
-def _diminishing(numbers: Numbers, series: str, _: Dataset) -> Iterable[Measured]:
-    found = numbers.aucs(*(_made_up(series, n) for n in MADE_UP))
+def _diminishing(numbers: Numbers, claim: Claim, _: Dataset) -> Iterable[Measured]:
+    found = numbers.aucs(*_made_up(claim))
     first, last = found[1] - found[0], found[-1] - found[-2]
     yield Asked("first doubling's gain less the last's", first - last)
 
 
-_CLOSE = _attacks((ZK, KK))
-_PAIRED_OR_NOT = _attacks((KK, _KK_APART), (ZK, _ZK_APART))
-_OF_PAPER: Mapping[str, tuple[tuple[Any, ...], ...]] = {
-    "ssc": (
-        ("Raw counts: both attacks reach an AUC of 0.99 (from {}).", "least", _at("0"), 0.985),
-        ("AUCs fall as k grows (no rise by more than {}).", "no worse", _steps(), _SLACK),
-        ("At k = 5 both are below {}.", "most", _at("5"), 0.55),
-        ("ZK is within {} of KK for every k.", "within", _CLOSE, {"cdr": 0.02}),
-        ("ZK is within {} of KK for every k (printed as 0.9).", "within", _CLOSE, {"milan": 0.09}),
-    ),
-    "dp-event": (
-        ("Event-level noise: ZK is within {} of KK for every budget.", "within", _CLOSE, 0.06),
-        *(
-            (
-                f"Event-level noise of scale {scale} or less leaves both at {{}} or more.",
-                *("least", _weak_noise(scale, lambda _: 1), {like: 0.9}),
-            )
-            for like, scale in _WEAK.items()
-        ),
-    ),
-    "dp-user-day": (
-        ("User-day noise: ZK is within {} of KK for every budget.", "within", _CLOSE, 0.06),
-        *(
-            (
-                f"User-day noise of scale {scale} or less leaves both at {{}} or more.",
-                *("least", _weak_noise(scale, lambda dataset: dataset.max_visits), {like: 0.9}),
-            )
-            for like, scale in _WEAK.items()
-        ),
-        (
-            "User-day noise with eps of 1 or less brings both below {}.",
-            *("most", _at("0.1", "0.5", "1.0"), 0.55),
-        ),
-        (
-            "At eps 0.5 neither beats guessing (is above {}; the paper has accuracies of 0.526).",
-            *("most", _at("0.5"), 0.53),
-        ),
-    ),
-    "partial-trace": (
-        (
-            "With all visits known, both are above {} under noise and suppression.",
-            *("least", _at("1.0"), {"cdr": 0.97, "milan": 0.9}, 0.0, ("eight-bit",)),
-        ),
-        ("Suppression after noise hardly matters (by {}).", "most", _suppressed_after_noise, 0.03),
-        (
-            "From a tenth of the visits to all of them, all AUCs lie within {} of one another.",
-            *("within", _every_two, {"cdr": 0.13, "milan": 0.22}, _ERROR_OF_TWO),
-        ),
-        (
-            "ZK reaches {} when a tenth of the visits is known.",
-            *("least", _at("0.1", attacks=[ZK]), {"cdr": 0.84}, _ERROR),
-        ),
-        ("A single known visit is better than guessing.", "least", _single_visit, 0.5),
-    ),
-    "paired-sampling": (
-        (
-            "Pairs always do better than independent groups.",
-            *("least", _PAIRED_OR_NOT, 0.0),
-        ),
-        (
-            "At eps 4, pairs raise ZK by {} (from 0.54 to 0.83).",
-            *("least", _attacks((ZK, _ZK_APART), values=["4"]), {"milan": 0.29}),
-            *(_ERROR_OF_TWO, ("eight-bit", "reused-noise")),
-        ),
-        (
-            "Pairs help ZK most where it is hard, but not hopeless (eps 4, not 1 or 10).",
-            *("least", _most_in_the_middle, 0.0),
-        ),
-        (
-            "Pairs approach the worst case (both are within {} of the ceiling).",
-            *("most", _attacks((CEILING, KK), (CEILING, ZK)), 0.05),
-        ),
-        ("Pairs help ZK more than KK.", "least", _pairs_help_zk_more, 0.0),
-        ("With pairs, ZK is within {} of KK for every budget.", "within", _CLOSE, 0.02),
-    ),
-    "group-size-k0": (
-        (
-            "Raw counts: AUCs fall as groups grow (no rise by more than {}).",
-            *("no worse", _steps(), _SLACK),
-        ),
-    ),
-    "group-size-k1": (
-        (
-            "With k = 1, groups of 100 are harder than groups of 1000.",
-            *("no worse", _steps("1000", "100"), 0.0),
-        ),
-        (
-            "With k = 1, AUCs rise beyond groups of 1000, too (no fall by more than {}).",
-            *("no worse", _steps("3000", "2000", "1000"), {"milan": _SLACK}),
-        ),
-        (
-            "With k = 1, AUCs fall again beyond groups of 1000 (no rise by more than {}).",
-            *("no worse", _steps("1000", "2000", "3000"), {"cdr": _SLACK}),
-        ),
-    ),
-    "group-size-dp": (
-        (
-            "Under event-level noise, ZK's AUCs fall as groups grow (no rise by more than {}).",
-            *("no worse", _group_sizes, _SLACK),
-        ),
-    ),
-    "synthetic-size": (
-        ("More synthetic people raise the AUC.", "least", _more_people, 0.0),
-        ("Their returns diminish.", "least", _diminishing, 0.0),
-    ),
-    "regions-only-random": (
-        (
-            "Places alone, visits guessed at random: both stay below {}.",
-            *("most", _at(*_TOPS), 0.63),
-        ),
-    ),
-    "regions-only-greedy": (
-        (
-            "Places alone, guessed greedily: KK reaches {} with three places or more.",
-            *("least", _at("top-3", "all", attacks=[KK]), 0.6, 0.0, ("greedy-leak",)),
-        ),
-        (
-            "Places alone, guessed greedily: ZK stays below {}.",
-            *("most", _at(*_TOPS, attacks=[ZK]), 0.6),
-        ),
-    ),
-    "corrections": (
-        (
-            "Corrected marginals do better than those of the counts as they are.",
-            *("least", _attacks((ZK, f"{ZK}(marginals=empirical)")), 0.0),
-        ),
-    ),
-    "activity": (
-        (
-            "An exponential law of visits does as well as a lognormal one (within {}).",
-            *("within", _attacks((ZK, f"{ZK}(activity=lognormal:1)")), 0.02),
-        ),
-    ),
+_ASKS: Mapping[str, Callable[[Numbers, Claim, Dataset], Iterable[Measured]]] = {
+    "levels": _levels,
+    "weak noise": _weak_noise,
+    "attacks": _attacks,
+    "steps": _steps,
+    "every two": _every_two,
+    "larger groups": _larger_groups,
+    "a single visit": _single_visit,
+    "what pairs gain": _pairs_gain,
+    "most in the middle": _most_in_the_middle,
+    "suppressed after noise": _suppressed_after_noise,
+    "more synthetic people": _more_people,
+    "returns of synthetic people": _diminishing,
 }
-CLAIMS = tuple(Claim(series, *said) for series, all_said in _OF_PAPER.items() for said in all_said)
+"""Given what was measured, a claim and the data set: what the claim is about."""
+
+
+def _claims(whose: str) -> Iterator[Claim]:
+    source = files("whosthere.paper") / "claims.toml"
+    for told in tomllib.loads(source.read_text(encoding="utf-8"))[whose]:
+        [way] = _WAYS.keys() & told.keys()
+        number = told.pop(way)
+        for series in told.pop("series"):
+            yield Claim(series, way=way, number=number, **told)
+
+
+CLAIMS = tuple(_claims("paper"))
 """What the paper says."""
-OURS = tuple(
-    Claim(
-        series,
-        "The likelihood ratio never does worse than KK or ZK (by more than {}).",
-        *("no worse", _attacks((LR, KK), (LR, ZK)), _SLACK),
-    )
-    for series in ("ssc", "dp-event", "dp-user-day", "partial-trace", "paired-sampling")
-)
+OURS = tuple(_claims("ours"))
 """What is new, and claimed by us: put to the same test."""
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from whosthere.adversary.marginals import log_compressed, power_transformed
-from whosthere.arrays import own
-from whosthere.data.traces import Group
+from whosthere.arrays import Floats, Ints32, Ints64, own
+from whosthere.data.traces import Group, Traces
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
@@ -19,12 +19,8 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from whosthere.data.traces import Traces
     from whosthere.paper.datasets import Dataset
 
-    Floats = NDArray[np.float64]
 
 # Groups that every number is an average over.
 _GROUPS = 20
@@ -75,15 +71,15 @@ class Description:
     stretched_space: Floats
     gain_of_compression: Floats
     gain_of_stretching: Floats
-    activity: NDArray[np.int64]
+    activity: Ints64
     exponential_distance: Floats
     lognormal_distance: Floats
-    target_visits: NDArray[np.int64]
+    target_visits: Ints64
     suppressed: Floats
     space_by_scale: Floats
     time_by_scale: Floats
     convergence: Floats
-    edges: NDArray[np.int32] | None
+    edges: Ints32 | None
     positions: Floats | None
 
     def of_targets(self, targets: Sequence[int]) -> Description:
@@ -154,12 +150,12 @@ def _gains(before: Sequence[Floats], after: Sequence[Floats], truth: Floats) -> 
     return np.asarray(first - second)
 
 
-def _share_suppressed(counts: NDArray[np.int32], k: int) -> float:
+def _share_suppressed(counts: Ints32, k: int) -> float:
     there = counts > 0
     return float((counts[there] <= k).mean()) if there.any() else 1.0
 
 
-def fitted_laws(visits: NDArray[np.int64]) -> tuple[Any, Any]:
+def fitted_laws(visits: Ints64) -> tuple[Any, Any]:
     """Return scipy's exponential and lognormal law that fit the visits of people best."""
     seen = visits[visits > 0].astype(np.float64)
     logs = np.log(seen)
@@ -167,7 +163,7 @@ def fitted_laws(visits: NDArray[np.int64]) -> tuple[Any, Any]:
     return stats.expon(scale=seen.mean()), lognormal
 
 
-def _fits(visits: NDArray[np.int64]) -> tuple[float, float]:
+def _fits(visits: Ints64) -> tuple[float, float]:
     """Return how far the visits of people are from an exponential and from a lognormal law.
 
     Visits are whole and at least 1: either law is taken to be rounded to whole numbers.

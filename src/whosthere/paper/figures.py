@@ -12,18 +12,16 @@ import numpy as np
 
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, fitted_laws
-from whosthere.paper.experiments import KK, LR, MADE_UP, NOISY_GROUP_SIZES, ZK, named
-from whosthere.paper.results import Place
+from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, Description, fitted_laws
+from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named
+from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
 
-    from whosthere.paper.description import Description, Floats
-    from whosthere.paper.experiments import Series
-    from whosthere.paper.results import Numbers
+    from whosthere.arrays import Floats
 
 _PANEL, _SINGLE = (3.6, 2.9), (5.2, 3.1)
 # Width of a letter in a legend, and of the mark before it, in inches.
@@ -45,9 +43,10 @@ _TRUTH, _BEFORE, _AFTER = "#b91c1c", "#9ca3af", COLOURS[0]
 
 def draw(name: str, series: Sequence[Series], numbers: Numbers) -> Picture:
     """Draw what an experiment found."""
-    special = {"group-size-dp": _group_size_dp, "synthetic-size": _synthetic_size}
-    if name in special:
-        return special[name](numbers)
+    if name == "group-size-dp":
+        return _group_size_dp(series, numbers)
+    if name == "synthetic-size":
+        return _synthetic_size(numbers)
     figure, axes = _panels(len(series))
     for axis, one in zip(axes, series, strict=True):
         _curves(axis, one, numbers)
@@ -141,17 +140,17 @@ def _legend(figure: Picture, axes: Sequence[Axes]) -> None:
     )
 
 
-def _group_size_dp(numbers: Numbers) -> Picture:
+def _group_size_dp(series: Sequence[Series], numbers: Numbers) -> Picture:
     """Draw a curve for each size of groups, as the paper does, for the two attacks without aid."""
     figure, axes = _panels(2)
     for axis, attack in zip(axes, (ZK, LR), strict=True):
-        for i, m in enumerate(NOISY_GROUP_SIZES):
-            series = f"group-size-dp-m{m}"
-            values = numbers.values(series)
+        for i, one in enumerate(series):
+            values = numbers.values(one.name)
             if not values:
                 continue
-            means, errors = _means(numbers, series, values, attack)
-            style = _BARS | {"color": COLOURS[i], "marker": MARKERS[i], "label": f"m = {m}"}
+            means, errors = _means(numbers, one.name, values, attack)
+            label = f"m = {one.points[0].group_size}"
+            style = _BARS | {"color": COLOURS[i], "marker": MARKERS[i], "label": label}
             axis.errorbar(range(len(values)), means, yerr=errors, **style)
             axis.set_xticks(range(len(values)), values)
         axis.set_title(_NAMES[attack], fontsize=9)
@@ -165,14 +164,14 @@ def _synthetic_size(numbers: Numbers) -> Picture:
     """Draw the AUC over the number of people that are made up."""
     figure, (axis,) = _panels(1)
     (value, *_) = numbers.values("synthetic-size")
-    pairs = [_means(numbers, "synthetic-size", [value], f"{ZK}(reference={n})") for n in MADE_UP]
+    pairs = [_means(numbers, "synthetic-size", [value], one) for one in MADE_UP.values()]
     means, errors = [mean for (mean,), _ in pairs], [error for _, (error,) in pairs]
     style = _BARS | {"color": COLOURS[1], "marker": MARKERS[1], "label": _NAMES[ZK]}
-    axis.errorbar(MADE_UP, means, yerr=errors, **style)
+    axis.errorbar(list(MADE_UP), means, yerr=errors, **style)
     (level,), _ = _means(numbers, "synthetic-size", [value], LR)
     axis.axhline(level, color=COLOURS[_STYLES[LR]], linewidth=1.2, label=_NAMES[LR])
     axis.set_xscale("log")
-    axis.set_xticks(MADE_UP, [f"{n:,}" for n in MADE_UP])
+    axis.set_xticks(list(MADE_UP), [f"{n:,}" for n in MADE_UP])
     axis.minorticks_off()
     axis.set_xlabel("synthetic people", fontsize=9)
     axis.set_ylabel("mean AUC", fontsize=9)

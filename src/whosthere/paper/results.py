@@ -15,8 +15,7 @@ from whosthere.paper.experiments import EXPERIMENTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats
     from whosthere.paper.datasets import Dataset
 
 
@@ -127,7 +126,7 @@ class Numbers:
         """Return what was found of each target, by number; nothing where nothing was measured."""
         return self._rows.get(tuple(place), self.targets.clear()).sort("target")
 
-    def aucs(self, *places: Place) -> NDArray[np.float64]:
+    def aucs(self, *places: Place) -> Floats:
         """Return the AUCs of the targets that were measured at all places, by their number.
 
         The shape is (n_places, n_targets). A task that failed leaves out a target at some places.

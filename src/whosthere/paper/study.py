@@ -15,24 +15,21 @@ from typing import TYPE_CHECKING, Any, Unpack
 from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
-from whosthere.auditing.work import Workers
+from whosthere.auditing.work import Job, Outcome, Workers
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError
-from whosthere.paper.datasets import find_dataset, is_milan_file, made_traces
+from whosthere.paper.datasets import Dataset, find_dataset, is_milan_file, made_traces
 from whosthere.paper.description import describe
 from whosthere.paper.experiments import ALL, EXPERIMENTS, named_experiments, size_of
-from whosthere.paper.outcome import finished_in, write_outcome
+from whosthere.paper.outcome import StudyResult, finished_in, write_outcome
 from whosthere.reporting.report import REPORT, audit_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from whosthere.auditing.work import Job, Outcome
     from whosthere.game.rounds import Task
     from whosthere.paper.choices import StudyChoices
-    from whosthere.paper.datasets import Dataset
     from whosthere.paper.experiments import Experiment, Size
-    from whosthere.paper.outcome import StudyResult
     from whosthere.progress import Move
 
 _DEFAULT_SEED = 1

@@ -14,13 +14,13 @@ import numpy as np
 
 from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.noise import Laplace, PrivateNoise
-from whosthere.privacy.units import unit_parameter
+from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, parameter
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from whosthere.privacy.units import Guarantee, Unit
+    from whosthere.arrays import Floats, Ints32
 
 _LOWEST, _HIGHEST = -128, 127
 
@@ -56,7 +56,7 @@ class EightBitLaplace(PrivateNoise):
         return Randomness.SYSTEM
 
     @cached_property
-    def _chances(self) -> NDArray[np.float64]:
+    def _chances(self) -> Floats:
         """Chance of each number from the lowest to the highest, shape (256,).
 
         Cut toward 0, n is what lies in [n, n + 1) above 0, and as much below 0 for -n. Numbers that
@@ -69,17 +69,17 @@ class EightBitLaplace(PrivateNoise):
         each = 0.5 * np.exp(-rate * away) * -math.expm1(-rate)
         return np.asarray(np.where(away == 0, 2 * each, each).sum(axis=1))
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ints32:
         cut = np.trunc(rng.laplace(0, self.scale, shape)).astype(np.int64)
         return cut.astype(np.int8).astype(np.int32)
 
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_cdf(self, z: ArrayLike) -> Floats:
         return self.log_between(-np.inf, z)
 
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_sf(self, z: ArrayLike) -> Floats:
         return self.log_between(np.asarray(z, np.float64) + 1, np.inf)
 
-    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> Floats:
         below = np.append(0.0, np.cumsum(self._chances))
         above = np.append(np.cumsum(self._chances[::-1])[::-1], 0.0)
         first, end = np.broadcast_arrays(
@@ -114,19 +114,19 @@ class UnlimitedLaplace(Laplace):
         lowest, highest = super().window
         return lowest + self.lift, highest + self.lift
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ints32:
         return super().draw(shape, rng) + np.int32(self.lift)
 
-    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         return super().draw_securely(shape) + np.int32(self.lift)
 
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_cdf(self, z: ArrayLike) -> Floats:
         return super().log_cdf(np.asarray(z, np.float64) - self.lift)
 
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_sf(self, z: ArrayLike) -> Floats:
         return super().log_sf(np.asarray(z, np.float64) - self.lift)
 
-    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.float64]:
+    def log_between(self, lo: ArrayLike, hi: ArrayLike) -> Floats:
         plain = Laplace(self.eps, self.unit)
         return plain.log_between(
             np.asarray(lo, np.float64) - self.lift, np.asarray(hi, np.float64) - self.lift

@@ -45,7 +45,7 @@ from scipy.special import ndtri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from whosthere.arrays import Bools, Ints32, Ints64, Words
 
     Enclosure = Callable[[Fraction, int], tuple[int, int]]
 
@@ -73,18 +73,16 @@ class Randomness(Enum):
     NONE = "nothing is left to chance"
 
 
-def fair_words(size: int) -> NDArray[np.uint64]:
+def fair_words(size: int) -> Words:
     """Return whole numbers of 64 fair bits that nobody can predict."""
     return np.frombuffer(os.urandom(8 * size), np.uint64)
 
 
-def _fair(size: int) -> NDArray[np.bool_]:
+def _fair(size: int) -> Bools:
     return np.asarray(fair_words(size) >> np.uint64(_WORD - 1), np.bool_)
 
 
-def two_sided_geometric(
-    shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool
-) -> NDArray[np.int32]:
+def two_sided_geometric(shape: tuple[int, ...], rate: Fraction, *, fair_sides: bool) -> Ints32:
     """Draw Z for every cell, where Z or -1 - Z is geometric: P(G >= n) = e^(-rate n), exactly.
 
     Z is below 0 with a chance of one half, if the sides are fair (Laplace noise rounded down), or
@@ -96,7 +94,7 @@ def two_sided_geometric(
     return _on_either_side(magnitude, below).reshape(shape)
 
 
-def floored_normal(shape: tuple[int, ...], sigma: float) -> NDArray[np.int32]:
+def floored_normal(shape: tuple[int, ...], sigma: float) -> Ints32:
     """Draw normal noise of standard deviation `sigma`, exactly this number, rounded down."""
     size = int(np.prod(shape, dtype=np.int64))
     words = fair_words(size)
@@ -111,7 +109,7 @@ def floored_normal(shape: tuple[int, ...], sigma: float) -> NDArray[np.int32]:
     return _on_either_side(size_of, _fair(size)).reshape(shape)
 
 
-def _geometric(size: int, rate: Fraction) -> NDArray[np.int64]:
+def _geometric(size: int, rate: Fraction) -> Ints64:
     total = np.zeros(size, np.int64)
     digit = 0
     while rate * (1 << digit) < _ENOUGH:
@@ -126,7 +124,7 @@ def _geometric(size: int, rate: Fraction) -> NDArray[np.int64]:
     return total
 
 
-def _happens(size: int, x: Fraction, enclose: Enclosure) -> NDArray[np.bool_]:
+def _happens(size: int, x: Fraction, enclose: Enclosure) -> Bools:
     """Draw events whose chance is exactly the one that is enclosed."""
     low, high = enclose(x, _WORD)
     words = fair_words(size)
@@ -163,7 +161,7 @@ def _settle(word: int, lowest: int, sigma: float) -> int:
     return k
 
 
-def _on_either_side(magnitude: NDArray[np.int64], below: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _on_either_side(magnitude: Ints64, below: Bools) -> Ints32:
     """Return -1 - G where the noise is below 0, else G."""
     return np.where(below, -1 - magnitude, magnitude).astype(np.int32)
 

@@ -36,8 +36,9 @@ from whosthere.specs import format_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from whosthere.arrays import Bools, Floats, Ints64
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
@@ -80,7 +81,7 @@ class GameGuarantee:
         """The best AUC of any attacker."""
         return self.curve.auc
 
-    def tpr(self, fpr: ArrayLike) -> NDArray[np.float64]:
+    def tpr(self, fpr: ArrayLike) -> Floats:
         """Return the best true-positive rates of any attacker at given false-positive rates."""
         return self.curve.tpr(fpr)
 
@@ -143,7 +144,7 @@ class GuaranteeForAll:
 
 
 def guarantee_for_all(
-    mechanism: Mechanism, everybody: Traces, asked: NDArray[np.bool_]
+    mechanism: Mechanism, everybody: Traces, asked: Bools
 ) -> GuaranteeForAll | None:
     """Return what the mechanism guarantees to all who may be published; None if nothing.
 
@@ -168,7 +169,7 @@ def guarantee_for_all(
     return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
 
 
-def _most_of_others(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _most_of_others(values: Ints64) -> Ints64:
     """Return for each row the largest of all other rows in each column; 0 if there is none."""
     padded = np.vstack([values, np.zeros((1, values.shape[1]), np.int64)])
     second, first = np.sort(padded, axis=0)[-2:]

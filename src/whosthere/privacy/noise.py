@@ -19,14 +19,14 @@ from scipy.special import log_ndtr
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, gaussian_sigma, walk
+from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, check_positive, parameter
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from whosthere.privacy.trade_off import TradeOff
+    from whosthere.arrays import Floats, Ints32
 
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
@@ -109,7 +109,7 @@ class _TwoSidedGeometric(PrivateNoise):
         above = -math.log1p(math.exp(-1 / self.scale))
         return above - 1 / self.scale, above
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ints32:
         # An exponential variable rounded down is geometric, and drawn much faster than one.
         magnitude = rng.exponential(self.scale, shape).astype(np.int32)
         if self._fair_sides:
@@ -119,7 +119,7 @@ class _TwoSidedGeometric(PrivateNoise):
         # x ^ -1 is -1 - x and x ^ 0 is x: the side costs one pass and no branch.
         return np.bitwise_xor(magnitude, -below.view(np.int8), out=magnitude)
 
-    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         rate = Fraction(repr(self.eps)) / self.unit.most_visits
         return two_sided_geometric(shape, rate, fair_sides=self._fair_sides)
 
@@ -131,16 +131,16 @@ class _TwoSidedGeometric(PrivateNoise):
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
         return walk(1 / self.scale, still, differing)
 
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_cdf(self, z: ArrayLike) -> Floats:
         below, above = self._log_sides
         return _log_tail(below, above, (np.asarray(z, np.float64) + 1) / self.scale)
 
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_sf(self, z: ArrayLike) -> Floats:
         below, above = self._log_sides
         return _log_tail(above, below, -(np.asarray(z, np.float64) + 1) / self.scale)
 
 
-def _log_tail(own: float, other: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_tail(own: float, other: float, steps: Floats) -> Floats:
     """Return the log chance of one side up to some steps beyond 0, given those of both sides."""
     with np.errstate(divide="ignore"):
         beyond = np.log1p(-np.exp(other - np.maximum(steps, 0)))
@@ -193,11 +193,11 @@ class Gaussian(PrivateNoise):
     def scale(self) -> float:
         return gaussian_sigma(self.eps, self.delta, self.unit.l2_sensitivity)
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ints32:
         noise = rng.normal(0, self.scale, shape)
         return np.floor(noise, out=noise).astype(np.int32)
 
-    def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         return floored_normal(shape, self.scale)
 
     @property
@@ -207,8 +207,8 @@ class Gaussian(PrivateNoise):
     def trade_off(self, differing: int) -> NormalShift:
         return NormalShift(math.sqrt(differing) / self.scale)
 
-    def log_cdf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_cdf(self, z: ArrayLike) -> Floats:
         return np.asarray(log_ndtr((np.asarray(z, np.float64) + 1) / self.scale))
 
-    def log_sf(self, z: ArrayLike) -> NDArray[np.float64]:
+    def log_sf(self, z: ArrayLike) -> Floats:
         return np.asarray(log_ndtr(-(np.asarray(z, np.float64) + 1) / self.scale))

@@ -7,6 +7,7 @@ can be published by, imitated and attacked by whoever learns from examples, but 
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
@@ -48,7 +49,11 @@ class OwnStep(Step):
 
     def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:
         rng = np.random.default_rng(draw)
-        made = np.asarray(self.function(values.copy(), within.highest, rng))
+        found = self.function(values.copy(), within.highest, rng)
+        if np.ma.isMaskedArray(found):  # whose mask would be lost
+            fix = "Return 0 for what is masked, or have it withheld by a mechanism (`then`)"
+            self._refuse("a masked table", fix)
+        made = np.asarray(found)
         if made.shape != values.shape:
             problem = f"counts of shape {made.shape} of a table of shape {values.shape}"
             self._refuse(problem, "Return a table of the same shape")
@@ -113,6 +118,13 @@ def own(function: Function, *, name: str | None = None, then: Mechanism | str = 
     called = getattr(function, "__name__", "") if name is None else name
     if not callable(function):
         raise SpecError(f"{function!r} is no function", fix="Give function(counts, m, rng)")
+    try:
+        inspect.signature(function).bind("counts", "m", "rng")
+    except (TypeError, ValueError) as error:  # the latter of some functions in C
+        raise SpecError(
+            f"{called or 'the function'} cannot be called with three arguments ({error})",
+            fix="Declare it as function(counts, m, rng), even if it uses only the counts",
+        ) from None
     if not _NAME.fullmatch(called):
         raise SpecError(
             f"{quote(called)} cannot be the name of a mechanism",

@@ -14,8 +14,7 @@ from whosthere.privacy.step import WITHHELD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Ints32, Ints64
     from whosthere.privacy.release import Release
 
 # A published count comes from a true one near it, if from any: maps and roundings move counts by
@@ -24,7 +23,7 @@ _REACH = 150
 _MOST_FITTING = 4
 
 
-def impossible(values: NDArray[np.int32], mechanism: Mechanism, m: int) -> NDArray[np.int64]:
+def impossible(values: Ints32, mechanism: Mechanism, m: int) -> Ints64:
     """Return the distinct published values that no true count in 0..m can give, sorted.
 
     `WITHHELD` may be among them. Numbers beyond the mechanism's range are left to `Release`. None
@@ -43,7 +42,7 @@ def withholds(mechanism: Mechanism, count: int, m: int) -> bool:
     return bool(np.isfinite(mechanism.log_pmf(WITHHELD, min(count, m), m)))
 
 
-def fitting(values: NDArray[np.int32], m: int, *, hidden: int = 0) -> list[str]:
+def fitting(values: Ints32, m: int, *, hidden: int = 0) -> list[str]:
     """Name a few mechanisms that could have made published values, the plainest first.
 
     `hidden` is a true count that they must be able to withhold, if anything is withheld.
@@ -89,7 +88,7 @@ def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
     return bool(np.isfinite(mechanism.log_pmf(at, true, m)).any())
 
 
-def _candidates(values: NDArray[np.int32], hidden: int) -> Iterator[str]:
+def _candidates(values: Ints32, hidden: int) -> Iterator[str]:
     positive = values[values > 0]
     least = int(positive.min()) if positive.size else 1
     thresholds = [k for k in (hidden, least - 1) if k > 0]

@@ -162,6 +162,9 @@ def publish(
             f"a group of {m} cannot be chosen from {traces.n_users} users",
             fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
         )
+    if audited is not None and seed is not None:
+        problem = "a release with a seed is a trial, so no audit can accept it"
+        raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
     chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
     # Who of them are friends matters to nobody here, and takes time to find.
     group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))

@@ -17,7 +17,7 @@ from whosthere.data.reading.columns import (
     missing,
     parts_of,
 )
-from whosthere.data.reading.source import name_in_file
+from whosthere.data.reading.source import Source, name_in_file
 from whosthere.data.reading.times import (
     DAY_OR_MONTH,
     SAMPLE_ROWS,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date, timedelta
 
-    from whosthere.data.reading.source import Source
     from whosthere.data.regions import Regions
 
 _TOTALS = ("total", "totals", "grandtotal", "sum", "subtotal", "all", "overall", "gesamt", "summe",
@@ -95,7 +94,7 @@ class RowReader:
         *_, clock = parts_of(layout.names["time"], source.columns)
         if self.date is not None and clock == layout.names["time"]:
             raise _useless_date()
-        [form] = find_forms([layout], self.form)
+        [(_, form)] = find_forms([layout], self.form)
         whole = source.whole()
         table = whole.select(layout.chosen).with_row_index("row")
         region = pl.col("region").cast(pl.String)

@@ -15,7 +15,7 @@ import polars as pl
 from whosthere.data.epochs import Epochs, from_micros, zone
 from whosthere.data.reading.columns import Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
-from whosthere.data.reading.source import naming
+from whosthere.data.reading.source import Source, naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
@@ -29,9 +29,7 @@ from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
-
-    from whosthere.data.reading.source import Source
+    from whosthere.arrays import Ints32
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
@@ -222,7 +220,7 @@ class TableReader:
         numbers = text.zip_with(~empty, pl.repeat("0", len(text), eager=True))
         return whole_numbers_of(numbers, self.thousands)
 
-    def _values(self, cells: pl.DataFrame, regions: Regions, epochs: Epochs) -> NDArray[np.int32]:
+    def _values(self, cells: pl.DataFrame, regions: Regions, epochs: Epochs) -> Ints32:
         """Return published values, shape (n_regions, n_epochs), with `WITHHELD` among them."""
         row = cells["region"].replace_strict(regions.index, default=-1, return_dtype=pl.Int64)
         if (row < 0).any():
@@ -290,11 +288,7 @@ def _largest_behind(marker: str) -> int:
 
 
 def _check_mechanism(
-    values: NDArray[np.int32],
-    mechanism: Mechanism,
-    m: int,
-    cells: pl.DataFrame,
-    source: Source,
+    values: Ints32, mechanism: Mechanism, m: int, cells: pl.DataFrame, source: Source
 ) -> None:
     """Refuse counts, or withheld cells, that the claimed mechanism cannot have made."""
     marked = cells.filter("withheld")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.arrays import Floats
+
 # Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
 _MOST_STEPS = 1 << 20
 MOST_EPS = 40.0
@@ -51,7 +53,7 @@ class TradeOff(ABC):
     def auc(self) -> float:
         """The best area under the ROC curve."""
 
-    def tpr(self, fpr: ArrayLike) -> NDArray[np.float64]:
+    def tpr(self, fpr: ArrayLike) -> Floats:
         """Return the best true-positive rates at given false-positive rates, in their shape."""
         rates = np.asarray(fpr, np.float64)
         if not np.all((rates >= 0) & (rates <= 1)):
@@ -63,12 +65,12 @@ class TradeOff(ABC):
         """Return an eps that holds together with a given delta."""
 
     @abstractmethod
-    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delta_at(self, eps: Floats) -> Floats:
         """Return the least delta that holds together with each eps of 0 or more, in their shape."""
 
     @property
     @abstractmethod
-    def bends(self) -> NDArray[np.float64]:
+    def bends(self) -> Floats:
         """The eps from 0 to `MOST_EPS` whose lines make up the curve, or come close to it."""
 
     def chance_of_more(self, eps: float) -> float:
@@ -85,7 +87,7 @@ class TradeOff(ABC):
         return float(min(bounds.min(), 1.0))
 
     @abstractmethod
-    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tpr(self, rates: Floats) -> Floats:
         """Return the best true-positive rates at rates between 0 and 1."""
 
 
@@ -108,15 +110,15 @@ class Budget(TradeOff):
     def eps_at(self, delta: float) -> float:
         return self.eps if delta >= self.delta else math.inf
 
-    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delta_at(self, eps: Floats) -> Floats:
         excess = -np.expm1(np.minimum(eps - self.eps, 0.0))
         return np.asarray(self.delta + (1 - self.delta) * expit(self.eps) * excess)
 
     @property
-    def bends(self) -> NDArray[np.float64]:
+    def bends(self) -> Floats:
         return np.array([min(self.eps, MOST_EPS)])
 
-    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tpr(self, rates: Floats) -> Floats:
         positive = rates > 0
         # Above 0 the line is above 1 in any case, and exp would overflow.
         exponent = np.minimum(np.log(np.where(positive, rates, 1.0)) + self.eps, 0.0)
@@ -138,19 +140,19 @@ class NormalShift(TradeOff):
     def eps_at(self, delta: float) -> float:
         return gaussian_eps(delta, self.mu)
 
-    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delta_at(self, eps: Floats) -> Floats:
         if self.mu in {0.0, math.inf}:
             return np.full(eps.shape, float(self.mu > 0))
         high, low = self.mu / 2 - eps / self.mu, -self.mu / 2 - eps / self.mu
         return np.asarray(np.maximum(ndtr(high) - np.exp(eps + log_ndtr(low)), 0.0))
 
     @property
-    def bends(self) -> NDArray[np.float64]:
+    def bends(self) -> Floats:
         between = _power_of_two(min(self.mu / _LINES_A_DEVIATION, _BETWEEN_LINES))
         largest = min(self.mu**2 / 2 + 9 * self.mu, MOST_EPS)
         return np.arange(0, largest + between, between)
 
-    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tpr(self, rates: Floats) -> Floats:
         inner = (rates > 0) & (rates < 1)
         best = ndtr(ndtri(np.where(inner, rates, 0.5)) + self.mu)
         ends = 1.0 if self.mu == math.inf else rates
@@ -178,14 +180,14 @@ class Walk(TradeOff):
         area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
         return min(max(area, 0.5) + self._slack, self._whole.auc)
 
-    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tpr(self, rates: Floats) -> Floats:
         fpr, tpr = self._curve
         return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
 
     def eps_at(self, delta: float) -> float:  # noqa: ARG002
         return self._whole.eps
 
-    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delta_at(self, eps: Floats) -> Floats:
         sums = np.arange(1, self.n + 1) * self.eps
         beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
         with_person, without = (
@@ -196,7 +198,7 @@ class Walk(TradeOff):
         return np.asarray(np.minimum(delta + self._slack, self._whole.delta_at(eps)))
 
     @property
-    def bends(self) -> NDArray[np.float64]:
+    def bends(self) -> Floats:
         deviation = math.sqrt(self.n) / _LINES_A_DEVIATION
         stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
         largest = min(self.n, math.ceil(MOST_EPS / self.eps))
@@ -212,7 +214,7 @@ class Walk(TradeOff):
         return Budget(self.n * self.eps)
 
     @cached_property
-    def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _curve(self) -> tuple[Floats, Floats]:
         law_in, law_out = _laws(self.eps, self.still, self.n)
         rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
         return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
@@ -224,7 +226,7 @@ def walk(eps: float, still: float, n: int) -> TradeOff:
 
 
 @lru_cache(maxsize=8)
-def _laws(eps: float, still: float, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _laws(eps: float, still: float, n: int) -> tuple[Floats, Floats]:
     """Return the laws of the sum of all steps with the person in and out, shape (2 n + 1,).
 
     By powers of the characteristic function. Its absolute error is about n times 1e-16.
@@ -272,8 +274,8 @@ class PooledCurve:
     """
 
     # Of lines TPR = intercept + slope * FPR, steepest first, the last one TPR = 1.
-    slopes: NDArray[np.float64]
-    intercepts: NDArray[np.float64]
+    slopes: Floats
+    intercepts: Floats
     mean_auc: float
     """The mean of the best areas under the ROC curves of single people."""
 

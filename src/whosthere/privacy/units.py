@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.spec_text import UnreadableError
+from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Ints32, Ints64
     from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
-    from whosthere.spec_text import Written
 
 
 class Unit:
@@ -54,7 +52,7 @@ class Unit:
         """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
-    def period(self, epochs: Epochs) -> NDArray[np.int32] | None:  # noqa: ARG002
+    def period(self, epochs: Epochs) -> Ints32 | None:  # noqa: ARG002
         """Return the period of each epoch within which visits are bounded, from 0, if they are."""
         return None
 
@@ -76,7 +74,7 @@ class Unit:
             "place."
         )
 
-    def contributions(self, traces: Traces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def contributions(self, traces: Traces) -> tuple[Ints64, Ints64]:
         """Return how many units each person has, and how many visits are counted, (n_users,) each.
 
         The second is what `bound` leaves of a person's visits, whichever these are.
@@ -119,7 +117,7 @@ class _Bounded(Unit):
     def most_visits(self) -> int:
         return self.max_visits
 
-    def period(self, epochs: Epochs) -> NDArray[np.int32]:
+    def period(self, epochs: Epochs) -> Ints32:
         return epochs.days if self._per_day else np.zeros(epochs.n, dtype=np.int32)
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:

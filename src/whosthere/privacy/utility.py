@@ -15,7 +15,8 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from whosthere.arrays import Ints32, Ints64
+
 
 UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -69,7 +70,7 @@ class Utility:
         return table(("measure", "value"), rows)
 
 
-def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int = 10) -> Utility:
+def utility(published: Ints32, truth: Ints32, *, top: int = 10) -> Utility:
     """Compare published counts with the true ones.
 
     Parameters
@@ -101,14 +102,14 @@ def utility(published: NDArray[np.int32], truth: NDArray[np.int32], *, top: int 
     )
 
 
-def _correlation(published: NDArray[np.int32], truth: NDArray[np.int32]) -> float | None:
+def _correlation(published: Ints32, truth: Ints32) -> float | None:
     if np.ptp(published) == 0 or np.ptp(truth) == 0:
         return None
     # Rounding can put it just outside.
     return float(np.clip(np.corrcoef(published.ravel(), truth.ravel())[0, 1], -1, 1))
 
 
-def _jensen_shannon(p: NDArray[np.int64], q: NDArray[np.int64]) -> float | None:
+def _jensen_shannon(p: Ints64, q: Ints64) -> float | None:
     from scipy.spatial.distance import jensenshannon  # noqa: PLC0415 - slow to import
 
     if not p.any() or not q.any():
@@ -120,7 +121,7 @@ def _jensen_shannon(p: NDArray[np.int64], q: NDArray[np.int64]) -> float | None:
     return 0.0 if math.isnan(distance) else min(distance, 1.0)
 
 
-def _top_kept(published: NDArray[np.int64], truth: NDArray[np.int64], top: int) -> float | None:
+def _top_kept(published: Ints64, truth: Ints64, top: int) -> float | None:
     if not published.any() or not truth.any():
         return None
     n = min(top, truth.size)

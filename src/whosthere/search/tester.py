@@ -10,18 +10,18 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
 
 from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import check_manifest, note_look, only_one, write_json
-from whosthere.auditing.options import merged
+from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import do_what_is_left
 from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
 from whosthere.errors import InputError
-from whosthere.game.rounds import Population
+from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.inference.vocabulary import CEILING
 from whosthere.search.recommendation import SEARCHER, Candidate
@@ -30,16 +30,13 @@ from whosthere.seeds import derived_seed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
-    from typing import NoReturn
 
     from whosthere.adversary.attacks import Attack
-    from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.work import Job, Workers
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
-    from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
     from whosthere.privacy.mechanism import Family, Mechanism, Member

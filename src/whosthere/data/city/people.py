@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.data.city.places import Choices
+from whosthere.data.city.places import Choices, CityPlaces
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.display import in_one_line
@@ -15,12 +15,10 @@ from whosthere.display import in_one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.data.city.models import CityModel
-    from whosthere.data.city.places import CityPlaces
 
-    _Sessions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+    _Sessions = tuple[Ints64, Ints64, Floats]
 
 _SATURDAY = 5
 _DAY_SECONDS = 24 * 60 * 60
@@ -46,14 +44,14 @@ class Residents:
         Expected number of sessions in an average week.
     """
 
-    home: NDArray[np.int32]
-    work: NDArray[np.int32]
-    favourites: NDArray[np.int32]
-    n_favourites: NDArray[np.int32]
-    roaming: NDArray[np.float64]
-    clock_shift: NDArray[np.float64]
-    first_day_off: NDArray[np.int32]
-    sessions_a_week: NDArray[np.float64]
+    home: Ints32
+    work: Ints32
+    favourites: Ints32
+    n_favourites: Ints32
+    roaming: Floats
+    clock_shift: Floats
+    first_day_off: Ints32
+    sessions_a_week: Floats
 
     def __len__(self) -> int:
         return int(self.home.size)
@@ -98,20 +96,14 @@ def joined(parts: Sequence[Residents]) -> Residents:
     return Residents(**columns)
 
 
-def mean_one(
-    spread: float, shape: int | tuple[int, ...], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def mean_one(spread: float, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Draw log-normal factors with mean 1 and the given deviation of their logarithm."""
     return rng.lognormal(-(spread**2) / 2, spread, shape)
 
 
 def _favourites(
-    model: CityModel,
-    home: NDArray[np.int32],
-    work: NDArray[np.int32],
-    places: CityPlaces,
-    rng: np.random.Generator,
-) -> NDArray[np.int32]:
+    model: CityModel, home: Ints32, work: Ints32, places: CityPlaces, rng: np.random.Generator
+) -> Ints32:
     shape = (home.size, model.most_favourites)
     near_work = (rng.random(shape) < model.near_work) & (work >= 0)[:, None]
     seen_from = np.where(near_work, work[:, None], home[:, None])
@@ -142,16 +134,14 @@ def draw_friends(people: Residents, rng: np.random.Generator) -> Neighbours:
     return as_graph(np.column_stack([someone, other]), len(people))
 
 
-def _pick(
-    start: NDArray[np.int64], stop: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _pick(start: Ints64, stop: Ints64, rng: np.random.Generator) -> Ints64:
     """Draw one number from each range, uniformly; no range may be empty."""
     return start + (rng.random(start.size) * (stop - start)).astype(np.int64)
 
 
 def draw_events(
     model: CityModel, days: int, people: Residents, places: CityPlaces, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[Ints32, Ints64, Ints32]:
     """Let the people live for some days and note what they leave behind, in no given order.
 
     Returns the person, the second since the first midnight, and the region of each record.
@@ -193,7 +183,7 @@ def _sessions(
     return person, day, body_hour
 
 
-def _fill_empty_weeks(number: NDArray[np.int64], rng: np.random.Generator) -> None:
+def _fill_empty_weeks(number: Ints64, rng: np.random.Generator) -> None:
     """Put one session on a random day of each whole week in which a person has none."""
     weeks = number.shape[1] // DAYS_A_WEEK
     by_week = number[:, : weeks * DAYS_A_WEEK].reshape(len(number), weeks, DAYS_A_WEEK)
@@ -207,7 +197,7 @@ def _regions_of_stays(
     people: Residents,
     places: CityPlaces,
     rng: np.random.Generator,
-) -> NDArray[np.int32]:
+) -> Ints32:
     """Return where each session takes place; sessions in one part of a day share a place."""
     person, day, body_hour = sessions
     starts, home, work, home_when_free = np.array(model.day_parts).T
@@ -231,11 +221,11 @@ def _regions_of_stays(
 
 def _elsewhere(
     model: CityModel,
-    person: NDArray[np.int64],
+    person: Ints64,
     people: Residents,
     places: CityPlaces,
     rng: np.random.Generator,
-) -> NDArray[np.int32]:
+) -> Ints32:
     """Return a favourite place of each person or, now and then, one that is new to them."""
     rank = np.arange(1, model.most_favourites + 1)
     weights = np.where(rank <= rank[:, None], rank**-model.favourite_power, 0.0)
@@ -246,8 +236,8 @@ def _elsewhere(
 
 
 def _strayed(
-    model: CityModel, region: NDArray[np.int32], places: CityPlaces, rng: np.random.Generator
-) -> NDArray[np.int32]:
+    model: CityModel, region: Ints32, places: CityPlaces, rng: np.random.Generator
+) -> Ints32:
     strays = np.flatnonzero(rng.random(region.size) < model.stray_share)
     strayed = region.copy()
     choice = rng.integers(places.nearest.shape[1], size=strays.size)
@@ -255,6 +245,6 @@ def _strayed(
     return strayed
 
 
-def _weekday(model: CityModel, day: NDArray[np.int64]) -> NDArray[np.int64]:
+def _weekday(model: CityModel, day: Ints64) -> Ints64:
     """Weekday, 0 = Monday, of days counted from the city's first."""
     return (model.first_day.weekday() + day) % DAYS_A_WEEK

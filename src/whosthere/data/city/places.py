@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.arrays import own
+from whosthere.arrays import Floats, Ints32, own
 from whosthere.data.neighbours import KM_A_DEGREE
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
@@ -28,15 +28,15 @@ _FURTHER_CENTRES = (0.3, 0.8)
 class Choices:
     """Rows of weights, ready to be drawn from: not negative, shape (n_rows, n_columns)."""
 
-    def __init__(self, weights: NDArray[np.float64]) -> None:
+    def __init__(self, weights: Floats) -> None:
         shares = np.cumsum(weights, axis=1)
         shares /= shares[:, -1:]
         # Row i's cumulative shares lie in (i, i + 1], so one sorted array serves all rows.
         shares += np.arange(len(weights))[:, None]
-        self._bounds: NDArray[np.float64] = shares.reshape(-1)
+        self._bounds: Floats = shares.reshape(-1)
         self._last: int = weights.shape[1] - 1
 
-    def draw(self, rows: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, rows: NDArray[np.integer], rng: np.random.Generator) -> Ints32:
         """Draw one column for each of the given rows, by the weights of that row."""
         found = np.searchsorted(self._bounds, rows + rng.random(rows.size), side="right")
         # A draw just below 1 can be rounded up into the next row.
@@ -58,7 +58,7 @@ class CityPlaces:
     homes: Choices
     jobs: Choices
     leisure: Choices
-    nearest: NDArray[np.int32]
+    nearest: Ints32
 
 
 def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> CityPlaces:
@@ -77,7 +77,7 @@ def make_places(model: CityModel, n_regions: int, rng: np.random.Generator) -> C
     apart = _distances(at_km, at_km)
     from_centres = _distances(at_km, centres)
 
-    def attraction(km: float, spread: float) -> NDArray[np.float64]:
+    def attraction(km: float, spread: float) -> Floats:
         return _around(from_centres, km) * rng.lognormal(sigma=spread, size=n_regions)
 
     homes = attraction(model.homes_km, model.homes_spread)
@@ -103,7 +103,7 @@ def check_regions(model: CityModel, n_regions: int) -> None:
         )
 
 
-def _centres(model: CityModel, rng: np.random.Generator) -> NDArray[np.float64]:
+def _centres(model: CityModel, rng: np.random.Generator) -> Floats:
     """Positions in km from the middle, shape (n_centres, 2); the first is the middle."""
     radius = sqrt(model.area_km2 / pi)
     away = radius * rng.uniform(*_FURTHER_CENTRES, size=model.centres)
@@ -112,7 +112,7 @@ def _centres(model: CityModel, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.column_stack([away * np.cos(angle), away * np.sin(angle)])
 
 
-def _grid(model: CityModel, n_regions: int) -> tuple[list[str], NDArray[np.float64], float]:
+def _grid(model: CityModel, n_regions: int) -> tuple[list[str], Floats, float]:
     """Equal squares, row by row from the south-west: ids, middles and half a square's side."""
     side = isqrt(n_regions)
     width = sqrt(model.area_km2) / side
@@ -124,8 +124,8 @@ def _grid(model: CityModel, n_regions: int) -> tuple[list[str], NDArray[np.float
 
 
 def _antennas(
-    model: CityModel, n_regions: int, centres: NDArray[np.float64], rng: np.random.Generator
-) -> tuple[list[str], NDArray[np.float64], float]:
+    model: CityModel, n_regions: int, centres: Floats, rng: np.random.Generator
+) -> tuple[list[str], Floats, float]:
     """Points in a disc, denser around the centres: ids, positions and a half width of zero."""
     radius = sqrt(model.area_km2 / pi)
     side = ceil(sqrt(_SITES_PER_ANTENNA * n_regions * 4 / pi)) + 1
@@ -141,19 +141,19 @@ def _antennas(
     return ids, sites[np.sort(chosen)] + shift, 0.0
 
 
-def _distances(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distances(a: Floats, b: Floats) -> Floats:
     """Distance in km from each point of `a` to each of `b`, shape (len(a), len(b))."""
     return np.hypot(a[:, None, 0] - b[None, :, 0], a[:, None, 1] - b[None, :, 1])
 
 
-def _around(from_centres: NDArray[np.float64], km: float) -> NDArray[np.float64]:
+def _around(from_centres: Floats, km: float) -> Floats:
     """Density at points by their distance from the centres, of which each is half the last."""
     size = 0.5 ** np.arange(from_centres.shape[1])
-    density: NDArray[np.float64] = (np.exp(-from_centres / km) * size).sum(axis=1)
+    density: Floats = (np.exp(-from_centres / km) * size).sum(axis=1)
     return density
 
 
-def _nearest(apart: NDArray[np.float64], most: int) -> NDArray[np.int32]:
+def _nearest(apart: Floats, most: int) -> Ints32:
     if len(apart) == 1:
         return own(np.array([[0]]), np.int32)
     order = np.argsort(apart, axis=1, kind="stable")

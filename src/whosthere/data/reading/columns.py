@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.data.files import from_sheets
-from whosthere.data.reading.source import column, name_in_file, naming
+from whosthere.data.reading.source import column, name_in_file, naming, skipping
 from whosthere.data.reading.times import (
     DAY_OR_MONTH,
     ISO,
@@ -27,7 +27,7 @@ from whosthere.data.reading.times import (
     looks_like_time,
     shape_of,
 )
-from whosthere.errors import RecordsError, listed, quote, suggestion
+from whosthere.errors import InputError, RecordsError, listed, quote, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -399,24 +399,36 @@ def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     return column(name)
 
 
-def find_forms(layouts: Sequence[Layout], given: str | None) -> list[str]:
-    """Return how the times of each table are written: as given, or as its first rows show.
+def find_forms(
+    layouts: Sequence[Layout], given: str | None, skipped: list[InputError] | None = None
+) -> list[tuple[Layout, str]]:
+    """Return tables with how their times are written: as given, or as the first rows show.
 
-    Whether the day or the month comes first is decided by all tables together.
+    Whether the day or the month comes first is decided by all tables together. Those of which it
+    cannot be told are left out and `skipped` where that is a list.
     """
     if given is not None:
-        return [given] * len(layouts)
-    forms = [layout.time_shape() for layout in layouts]
-    unclear = [layout for layout, form in zip(layouts, forms, strict=True) if form == DAY_OR_MONTH]
+        return [(layout, given) for layout in layouts]
+    forms = [(layout, layout.time_shape()) for layout in layouts]
+    unclear = [layout for layout, form in forms if form == DAY_OR_MONTH]
     if not unclear:
         return forms
-    with naming(unclear[0].source.path):
+    try:
         order = decided(
             frame["time"]
             for layout in unclear
             for frame in layout.source.batches([layout.exprs["time"].alias("time")])
         )
-    return [order if form == DAY_OR_MONTH else form for form in forms]
+    except InputError as error:
+        at_fault = [
+            one for one in unclear if str(error.where or "").startswith(str(one.source.path))
+        ]
+        for layout in at_fault or unclear:
+            with skipping(skipped), naming(layout.source.path):
+                raise error from None
+        sound = [one for one in layouts if one not in (at_fault or unclear)]
+        return find_forms(sound, given, skipped)
+    return [(layout, order if form == DAY_OR_MONTH else form) for layout, form in forms]
 
 
 def degrees_of(column: pl.Series) -> pl.Series:

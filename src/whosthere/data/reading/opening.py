@@ -22,7 +22,7 @@ from whosthere.data.reading.times import looks_like_time
 from whosthere.errors import FileError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _TEXTS = tuple(text + packed for packed in ("", ".gz", ".zst") for text in (".csv", ".tsv"))
 _ZIP = ".zip"
@@ -67,7 +67,7 @@ def open_sources(
     is_folder = path.is_dir()
     sources: list[Source] = []
     not_read = []
-    for file in _walk(path) if is_folder else [path]:
+    for file in _once(path) if is_folder else [path]:
         known, hidden = _ending(file.name) is not None, file.name.startswith(_HIDDEN)
         # A folder here is one that may not be read.
         if not is_folder or file.is_dir() or (known and not hidden):
@@ -88,7 +88,18 @@ def open_sources(
     return sources, not_read
 
 
-def _walk(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+def _once(folder: Path) -> Iterable[Path]:
+    """Return the files below a folder in name order; what links lead to again is there once."""
+    top = folder.resolve()
+    found: dict[Path, Path] = {}
+    for file in _walk(folder, frozenset({top})):
+        real = file.resolve() if file.exists() else file
+        if real not in found or top / file.relative_to(folder) == real:
+            found[real] = file
+    return found.values()
+
+
+def _walk(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
     """Yield the files below a folder in name order, also links that lead nowhere."""
     for entry in sorted(folder.iterdir()):
         if not entry.is_dir() or not os.access(entry, os.R_OK):

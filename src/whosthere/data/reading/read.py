@@ -254,8 +254,9 @@ def read_records(
     )
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
-        for layout, form in zip(layouts, find_forms(layouts, time_format), strict=True)
+        for layout, form in find_forms(layouts, time_format, skipped)
     ]
+    layouts = [table.layout for table in tables]
     progress = progress or (lambda *_: None)
     local = timezone or _zone_of_times(layouts) or "UTC"
     window = filters.window(local)

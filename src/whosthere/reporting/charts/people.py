@@ -15,9 +15,9 @@ from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, Log
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from markupsafe import Markup
-    from numpy.typing import NDArray
+
+    from whosthere.arrays import Floats
 
 _BINS = 20
 _SIDE = 320
@@ -90,14 +90,12 @@ class Scatter(Chart):
         else:
             x = _across(xs, field, logarithmic=self.logarithmic)
             y = Linear(0, 1, field.bottom - 5, field.top + 5)
-        points = (_circle(x(across), y(up), said) for across, up, said in self.points)
+        points = (
+            svg.element("circle", cx=x(across), cy=y(up), r=3.5, title=said or None)
+            for across, up, said in self.points
+        )
         marks.append(svg.group(*points, class_="points"))
         return plot(self.title, field, marks, across=(x, self.x_axis), up=(y, self.y_axis))
-
-
-def _circle(x: float, y: float, said: str) -> Markup:
-    title = (svg.element("title", said),) if said else ()
-    return svg.element("circle", *title, cx=x, cy=y, r=3.5)
 
 
 def _across(values: Sequence[float], field: Field, *, logarithmic: bool) -> Linear:
@@ -116,10 +114,10 @@ class Curve(NamedTuple):
     """
 
     key: Key
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    fpr: Floats
+    tpr: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +161,7 @@ def _curve(curve: Curve, x: Linear, y: Linear, least: float) -> Markup:
     )
     name, style = curve.key.words, curve.key.class_
     band = svg.path(upper + lower[::-1], f"band {style}", closed=True)
-    drawn = (svg.element("title", name), band, svg.path(middle, style))
-    return svg.element("g", *drawn, data_attack=name)
+    return svg.element("g", band, svg.path(middle, style), data_attack=name, title=name)
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -217,13 +214,12 @@ class RegionMap(Chart):
 
         drawn = []
         for spot, rings, place in zip(spots, areas, self.places, strict=True):
+            said = {"class_": place.shade, "title": place.title}
             if rings:
-                drawn.append(svg.area((map(at, ring) for ring in rings), place.shade, place.title))
+                drawn.append(svg.area((map(at, ring) for ring in rings), **said))
             else:
-                title, (cx, cy) = svg.element("title", place.title), at(spot)
-                drawn.append(
-                    svg.element("circle", title, cx=cx, cy=cy, r=radius, class_=place.shade)
-                )
+                cx, cy = at(spot)
+                drawn.append(svg.element("circle", cx=cx, cy=cy, r=radius, **said))
         height = high * scale + 40
         if max(wide, high) > 0:
             drawn += _scale_bar(scale / KM_A_DEGREE, height + 6)

@@ -32,18 +32,19 @@ class Chart(ABC):
         """Return the picture as SVG."""
 
 
-def element(name: str, *children: str, **attributes: object) -> Markup:
+def element(name: str, *children: str, title: str | None = None, **attributes: object) -> Markup:
     """Return an element; children are escaped unless they are elements.
 
-    An attribute of None is left out, ``class_`` stands for ``class``, and an underscore for a
-    hyphen.
+    The title is what to say where the pointer rests on it. An attribute of None is left out,
+    ``class_`` stands for ``class``, and an underscore for a hyphen.
     """
+    said = () if title is None else (element("title", title),)
     head = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_shown(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    inner = "".join(escape(child) for child in children)
+    inner = "".join(escape(child) for child in (*said, *children))
     whole = f"<{name}{head}>{inner}</{name}>" if inner else f"<{name}{head}/>"
     return Markup(whole)  # noqa: S704 - escaped above, and names are our own
 
@@ -63,9 +64,8 @@ def picture(height: float, label: str, *children: str) -> Markup:
 
 
 def group(*children: str, class_: str | None = None, title: str | None = None) -> Markup:
-    """Return children together, with what to say where the pointer rests on one of them."""
-    said = () if title is None else (element("title", title),)
-    return element("g", *said, *children, class_=class_)
+    """Return children together."""
+    return element("g", *children, class_=class_, title=title)
 
 
 def text(x: float, y: float, words: str, class_: str, *, anchor: str | None = None) -> Markup:
@@ -88,16 +88,14 @@ def area(rings: Iterable[Iterable[tuple[float, float]]], class_: str, title: str
     """Return an area of several parts; a ring within another one is a hole."""
     drawn = (" ".join(f"{_shown(x)} {_shown(y)}" for x, y in ring) for ring in rings)
     steps = "".join(f"M{ring}Z" for ring in drawn)
-    said = element("title", title)
-    return element("path", said, d=steps, fill_rule="evenodd", class_=class_)
+    return element("path", d=steps, fill_rule="evenodd", class_=class_, title=title)
 
 
 def rect(
     x: float, y: float, width: float, height: float, class_: str, *, title: str | None = None
 ) -> Markup:
-    """Return a rectangle, with what to say where the pointer rests on it."""
-    said = () if title is None else (element("title", title),)
-    return element("rect", *said, x=x, y=y, width=width, height=height, class_=class_)
+    """Return a rectangle."""
+    return element("rect", x=x, y=y, width=width, height=height, class_=class_, title=title)
 
 
 _SHAPES = {

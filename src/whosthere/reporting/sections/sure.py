@@ -13,7 +13,7 @@ from whosthere.display import counted
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
 from whosthere.reporting.charts.people import Curve, RocChart, Scatter
-from whosthere.reporting.charts.svg import Key
+from whosthere.reporting.charts.svg import Chart, Key
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.parts import ATTACK, FOUND, PROTECTION, Head, Lookup, Panel, Table
 from whosthere.reporting.words import shortened, words_of
@@ -22,10 +22,9 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from whosthere.arrays import Bools, Floats, Ints64
     from whosthere.auditing.result import AuditResult
-    from whosthere.reporting.charts.svg import Chart
 
-    Floats = NDArray[np.float64]
 
 RATES = np.union1d(np.linspace(0, 1, 51), np.geomspace(1e-4, 1, 49))
 """The false positive rates that curves are drawn at."""
@@ -103,7 +102,7 @@ def roc_curve(rows: pl.DataFrame, key: Key, *, seed: int) -> Curve:
     return Curve(key, RATES, middle, np.minimum(low, middle), np.maximum(high, middle))
 
 
-def _found(labels: NDArray[np.bool_], weights: NDArray[np.int64], last: NDArray[np.intp]) -> Floats:
+def _found(labels: Bools, weights: Ints64, last: NDArray[np.intp]) -> Floats:
     """Return the share of people found at each rate, of releases with weights, best score first."""
     tp, fp = np.cumsum(weights * labels)[last], np.cumsum(weights * ~labels)[last]
     rates = np.append(0.0, fp / max(int(fp[-1]), 1))
