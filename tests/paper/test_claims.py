@@ -6,10 +6,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.paper.claims import CLAIMS, OURS, Asked, Bound, Status, bounded, judge, judged
+from whosthere.paper.claims import (
+    CLAIMS,
+    OURS,
+    Asked,
+    Bound,
+    Judgement,
+    Status,
+    bounded,
+    judge,
+    judged,
+)
 from whosthere.paper.datasets import LIKE
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK
-from whosthere.paper.results import Numbers, Place, beside_published, published, summarised
+from whosthere.paper.outcome import _templates
+from whosthere.paper.results import (
+    Numbers,
+    Place,
+    beside_published,
+    by_target,
+    published,
+    summarised,
+)
 
 N_TARGETS = 40
 APART = "(sampling=independent)"
@@ -402,3 +420,32 @@ def test_differences_from_published_numbers_are_in_their_own_errors():
     )
     assert summary["mean"] == pytest.approx(one.mean())
     assert summary["standard_error"] == pytest.approx(one.std(ddof=1) / np.sqrt(N_TARGETS))
+
+
+def test_a_target_has_the_same_number_in_every_experiment():
+    """Targets are drawn one after the other: those of a small experiment are the first ones."""
+    dataset = LIKE["milan"]
+
+    def found(name, targets):
+        *_, setting = next(EXPERIMENTS[name].places(dataset, 5000))
+        rows = {"setting": str(setting), "attack": ZK, "target": targets, "visits": targets}
+        return pl.DataFrame(rows | {"releases": 20, "auc": 0.5, "accuracy": 0.5})
+
+    measured = {"ssc": (found("ssc", [3, 7]), [7, 3]), "dp-event": (found("dp-event", [3]), [7, 3])}
+    rows = by_target(measured, dataset, 5000)
+    assert rows.filter(pl.col("visits") == 3)["target"].unique().to_list() == [2]
+    assert rows.filter(pl.col("visits") == 7)["target"].unique().to_list() == [1]
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    (Status.HELD, "| held |"),
+    (Status.CANNOT_TELL, "| cannot tell; it comes from the authors' code: eight-bit |"),
+    (Status.NOT_HELD, "| **not held** on a simulated city; it comes from the authors' code: "),
+])  # fmt: skip
+def test_the_page_says_on_what_a_claim_fails_and_what_explains_it(status, said):
+    templates = _templates()
+    source, *_ = templates.loader.get_source(templates, "page.md.j2")
+    macros = source.partition("# The paper's study")[0]
+    page = templates.from_string(macros + "{{ claims('Claims', found, 'a simulated city') }}")
+    found = [("ssc", Judgement("a", status, "b", ("eight-bit",)))]
+    assert said in page.render(found=found)
