@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from whosthere import kernels
+from whosthere.adversary import marginals
 from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
 from whosthere.adversary.classifiers import ExactL1
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownVisits, OnlyRegions
+from whosthere.adversary.marginals import LEAST_MEAN, estimate_mean
+from whosthere.adversary.synthetic import Constant, UnicityModel
 from whosthere.arrays import own
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
@@ -136,3 +139,18 @@ def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others
             answer = fitted.score_publication(Publication((table,)))
             assert answer.score == beyond.sum()
             assert answer.says_in or not inside
+
+
+@pytest.mark.parametrize("weight", [0.5, 1, 2])
+def test_a_search_for_the_mean_in_five_rounds_ends_where_ours_does(people, others, weight):
+    """So the authors' search, which stops there, does not explain their accuracies under noise."""
+    release = published(people, others[:200], "laplace(eps=1)").release
+    (n_regions, n_epochs), seen = release.counts.shape, release.counts.sum() / 200
+    weights = np.ones(n_regions), np.ones(n_epochs)
+    model = UnicityModel(*weights, Constant(LEAST_MEAN), release.regions, release.epochs)
+    imitated = marginals._Imitation(release, model, np.random.default_rng(0))
+    mean = seen
+    for _ in range(5):
+        mean += weight * (seen - imitated(max(mean, LEAST_MEAN)))
+    settled = estimate_mean(release, model, rng=np.random.default_rng(0))
+    assert mean == pytest.approx(settled, rel=0.1)
