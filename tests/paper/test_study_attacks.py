@@ -9,8 +9,8 @@ from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnow
 from whosthere.adversary.classifiers import ExactL1
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownVisits, OnlyRegions
-from whosthere.adversary.marginals import LEAST_MEAN, estimate_mean
-from whosthere.adversary.synthetic import Constant, UnicityModel
+from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals, estimate_mean
+from whosthere.adversary.synthetic import Constant, Exponential, SamePeople, UnicityModel
 from whosthere.arrays import own
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
@@ -105,7 +105,8 @@ def test_the_leak_gives_the_true_visits_away(people, target, others):
     trace = people.trace(target)
     known = RegionsAndTruth().of(trace, people.epochs.n, None)
     plain = OnlyRegions().of(trace, people.epochs.n, None)
-    assert (known.regions, known.certain.size) == (plain.regions, 0)
+    assert (known.regions, known.certain.size) == (tuple(sorted(plain.regions)), 0)
+    assert RegionsAndTruth(2).of(trace, people.epochs.n, None).regions == known.regions[:2]
     auxiliary = Auxiliary(people.select(others[M:]))
     weights = {}
     for leak in (False, True):
@@ -154,3 +155,17 @@ def test_a_search_for_the_mean_in_five_rounds_ends_where_ours_does(people, other
         mean += weight * (seen - imitated(max(mean, LEAST_MEAN)))
     settled = estimate_mean(release, model, rng=np.random.default_rng(0))
     assert mean == pytest.approx(settled, rel=0.1)
+
+
+def test_a_search_by_cells_that_are_not_0_ends_where_ours_does(people, others):
+    """Nor does it explain those under suppression that their search compares such cells."""
+    release = published(people, others[:200], "suppress(k=1)").release
+    found = estimate_marginals(release, rng=np.random.default_rng(0))
+    model = UnicityModel(
+        found.space, found.time, Exponential(LEAST_MEAN), release.regions, release.epochs
+    )
+    same = SamePeople(model, 200, np.random.default_rng(0))
+    means = np.linspace(0.5, 2, 61) * found.mean_visits
+    cells = [(same.counts(mean) > 1).sum() for mean in means]
+    mean = means[np.argmin(np.abs(np.array(cells) - (release.counts > 0).sum()))]
+    assert mean == pytest.approx(found.mean_visits, rel=0.1)

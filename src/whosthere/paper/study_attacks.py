@@ -22,6 +22,7 @@ from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownRegions, OnlyRegions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_mean
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
+from whosthere.data.cells import region_of
 from whosthere.game.optimum import others_of
 from whosthere.game.rounds import KnowsTheOthers
 
@@ -135,14 +136,14 @@ class KnownRegionsAndTruth(KnownRegions):
 
 @dataclass(frozen=True)
 class RegionsAndTruth(OnlyRegions):
-    """What `OnlyRegions` is to every attack except those that leak."""
+    """Places, the first ones by number; what `OnlyRegions` is to attacks that do not leak."""
 
     name: ClassVar[str] = "regions-and-truth"
     summary: ClassVar[str] = "the regions that were visited; the times leak into tuning"
 
     def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
-        known = KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
-        return KnownRegionsAndTruth(known.regions, known.guess, trace)
+        regions = np.unique(region_of(trace, n_epochs))[: self.top]
+        return KnownRegionsAndTruth(tuple(regions.tolist()), self.guess, trace)
 
 
 @dataclass(frozen=True)
