@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import local_workers
+from whosthere.auditing.work import chosen_workers
 from whosthere.data.cities import simulate
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
@@ -32,7 +32,7 @@ from whosthere.search.search import prepare_search
 
 ALL = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)", "laplace(eps=1, unit=event)"),
-    group_sizes=1000,
+    group_size=1000,
     targets=4,
     releases=20,
     seed=1,
@@ -50,7 +50,7 @@ def audit(traces: Path, out: Path, options: AuditOptions, workers: int) -> dict:
     prepared = prepare_audit(traces, options, out)
     plan = prepared.plan
     begun = time.perf_counter()
-    prepared.run(workers=local_workers(workers))
+    prepared.run(workers=chosen_workers(workers))
     seconds = time.perf_counter() - begun
     scored = len(plan.targets) * sum(
         plan.releases_by(contest.attack) + plan.control_releases for contest in plan.contests
@@ -70,7 +70,7 @@ def crowd(people: int) -> list[dict]:
     traces = simulate("cdr-like", seed=1, users=people).traces()
     m = int(0.47 * traces.n_users)
     options = AuditOptions.of(
-        mechanisms=IN_A_CROWD, group_sizes=m, targets=3, attacks="likelihood-ratio", seed=1
+        mechanisms=IN_A_CROWD, group_size=m, targets=3, attacks="likelihood-ratio", seed=1
     )
     plan = make_plan(options, traces)
     population = Population.of(traces, plan.first_epoch)
@@ -118,8 +118,8 @@ def small_city() -> dict:
             for workers in (1, 2)
         ]
         begun = time.perf_counter()
-        prepared = prepare_search(traces, AuditOptions.of(group_sizes=1000, seed=1))
-        found = prepared.run(workers=local_workers(2))
+        prepared = prepare_search(traces, AuditOptions.of(group_size=1000, seed=1))
+        found = prepared.run(workers=chosen_workers(2))
         seconds = time.perf_counter() - begun
     chosen = found.recommended
     return {

@@ -37,7 +37,6 @@ import whosthere as wt
 from tables import markdown
 from whosthere.adversary import count_tables as law
 from whosthere.adversary import rates
-from whosthere.adversary.attacks.base import needed
 from whosthere.attacks import Answer, Attack, FittedAttack, LikelihoodRatio, NotApplicableError
 
 Score = Callable[[wt.Release, np.ndarray], np.ndarray]
@@ -62,8 +61,8 @@ class NoShrink(Attack):
     name: ClassVar[str] = "no-shrink"
     summary: ClassVar[str] = "the likelihood ratio without drawing noisy sums together"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells = needed(knowledge).certain
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells = knowledge.certain
         tables = law.count_tables(facts.mechanism, facts.group_size)
         quiet = replace(tables, empty_variance=0.0)
 
@@ -88,8 +87,8 @@ class Overdispersed(Attack):
     name: ClassVar[str] = "overdispersed"
     summary: ClassVar[str] = "the likelihood ratio with negative binomial counts"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells = needed(knowledge).certain
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells = knowledge.certain
         tables = wide_tables(facts.mechanism, facts.group_size, self.dispersion)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
@@ -108,8 +107,8 @@ class TrueRates(Attack):
     name: ClassVar[str] = "true-rates"
     summary: ClassVar[str] = "the likelihood ratio with the population's own rates"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells, everybody = needed(knowledge).certain, population(self.path)
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells, everybody = knowledge.certain, population(self.path)
         tables = law.count_tables(facts.mechanism, facts.group_size)
         mean = (everybody.counts().reshape(-1)[cells] - 1.0) / (everybody.n_users - 1)
         log_rates = np.log(np.maximum(mean * (facts.group_size - 1), 1e-3))
@@ -130,8 +129,8 @@ class Covariance(Attack):
         if len(facts.mechanism.steps) != 1 or not facts.mechanism.units:
             raise NotApplicableError("the linear test is for noise alone")
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells, everybody = needed(knowledge).certain, population(self.path)
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells, everybody = knowledge.certain, population(self.path)
         noise = 2 * facts.mechanism.steps[0].scale ** 2
         at = np.full(everybody.n_cells, -1)
         at[cells] = np.arange(cells.size)
@@ -159,8 +158,8 @@ class RawOnly(Attack):
 class Pooled(RawOnly):
     """Rates are drawn towards those of cells that may be alike, as far as these vary alike."""
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells = needed(knowledge).certain
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells = knowledge.certain
         tables = law.count_tables(facts.mechanism, facts.group_size)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
@@ -224,8 +223,8 @@ class Tempered(RawOnly):
     name: ClassVar[str] = "tempered"
     summary: ClassVar[str] = "scores divided by the dispersion of shifted visits"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        cells, n = needed(knowledge).certain, facts.epochs.n
+    def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
+        cells, n = knowledge.certain, facts.epochs.n
         tables = law.count_tables(facts.mechanism, facts.group_size)
         region, epoch = np.divmod(cells, n)
         shifts = np.random.default_rng(seed).integers(1, n, self.shifts)
@@ -249,7 +248,7 @@ def population(path: str) -> wt.Traces:
 
 
 @lru_cache
-def wide_tables(mechanism: wt.Mechanism, m: int, dispersion: float) -> law.CountTables:
+def wide_tables(mechanism: wt.mechanisms.Mechanism, m: int, dispersion: float) -> law.CountTables:
     """Make the tables of negative binomial counts."""
 
     def chances(n: np.ndarray, by_rate: np.ndarray) -> np.ndarray:

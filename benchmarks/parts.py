@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from matplotlib import pyplot as plt
 
 from whosthere import kernels
-from whosthere.adversary.classifiers import ExactL1
+from whosthere.adversary.classifiers import L1
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
@@ -91,7 +91,7 @@ def _parts(release, target, reference: int, groups: int) -> Iterator[tuple[str, 
     sampler = GroupSampler(people, target, m, release.mechanism)
     seconds, made = _timed(lambda: sampler.sample(groups, "paired", rng))
     yield "groups", seconds
-    seconds, decision = _timed(lambda: ExactL1().fit(made.counts, made.labels))
+    seconds, decision = _timed(lambda: L1().fit(made.counts, made.labels))
     yield "solver", seconds
     seconds, _ = _timed(lambda: sampler.sample(100, "independent", rng, cells=decision.cells))
     yield "tuning", seconds

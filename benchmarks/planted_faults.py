@@ -268,7 +268,7 @@ def alarm(mechanism: str, seed: int) -> tuple[bool, list[str]]:
     A single fault is enough for an alarm, so that an audit with one is not run to its end.
     """
     options = AuditOptions.of(
-        mechanisms=mechanism, group_sizes=500, attacks="likelihood-ratio", seed=seed
+        mechanisms=mechanism, group_size=500, attacks="likelihood-ratio", seed=seed
     )
     plan, people = make_plan(options, _city()), Population.of(_city())
     scores = {}

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.cli import console
 from whosthere.cli.screen import show_audit
 from whosthere.reporting.report import audit_report
@@ -36,7 +36,7 @@ def reduced(path: Path) -> None:
 def take_report(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 1560})
     html = ROOT / "build" / "report.html"
-    audit_report(load_audit(RUN)).save(html, force=True)
+    audit_report(load(RUN)).save(html, force=True)
     page.goto(html.as_uri())
     below = page.locator("#verdicts .legend").bounding_box()
     assert below is not None
@@ -51,7 +51,7 @@ def take_terminal(page: Page) -> None:
     )
     console.out = recorder
     with redirect_stdout(io.StringIO()):
-        show_audit(load_audit(RUN))
+        show_audit(load(RUN))
     lines = recorder.export_html(inline_styles=True, theme=MONOKAI).split("\n")
     start = next(i for i, line in enumerate(lines) if "<pre" in line)
     shown = "\n".join(lines[start:])

@@ -26,10 +26,11 @@ import polars as pl
 
 import whosthere as wt
 from whosthere import kernels
-from whosthere.attacks import Auxiliary, KnownVisits, LikelihoodRatio
+from whosthere.attacks import Auxiliary, LikelihoodRatio
 from whosthere.data.traces import Group, Traces
 from whosthere.game.together import together
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
+from whosthere.knowledge import KnownVisits
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
 
@@ -122,7 +123,7 @@ def _by_household(
     city: Traces, target: int, *, n_releases: int
 ) -> list[tuple[int, bool, float, float]]:
     """Score releases of whole households, of which every other holds that of the target."""
-    attack, mechanism = LikelihoodRatio(), wt.Mechanism.parse(MECHANISM)
+    attack, mechanism = LikelihoodRatio(), wt.mechanisms.Mechanism.parse(MECHANISM)
     rows = np.arange(city.n_users).reshape(-1, SIZE)
     own = target // SIZE
     others = np.delete(np.arange(len(rows)), own)

@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.attacks import KnownRegions, KnownVisits, LikelihoodRatio, PastRelease
+from whosthere.attacks import LikelihoodRatio, PastRelease
 from whosthere.auditing.options import AuditOptions, Block
-from whosthere.mechanisms import Laplace, Publication, Suppress
+from whosthere.knowledge import KnownRegions, KnownVisits
+from whosthere.mechanisms import Laplace, Suppress
+from whosthere.results import Publication
 
 M = 40
 QUICK = {"group_size": M, "attacks": "likelihood-ratio", "targets": 3, "releases": 4}
@@ -160,7 +162,7 @@ def test_the_result_is_there_to_look_at(result):
 def test_everything_may_be_given_as_object_or_spec_one_or_many(folder, traces):
     """All ways to ask for the same audit give the same scores."""
     path = folder / "traces.parquet"
-    suppress = wt.Mechanism((Suppress(1),))
+    suppress = wt.mechanisms.Mechanism((Suppress(1),))
     rest = {name: value for name, value in ALONE.items() if name != "attacks"}
     expected = wt.audit(traces, mechanisms="suppress(k=1)", **ALONE)
     for given, mechanisms, attacks in (
@@ -173,7 +175,7 @@ def test_everything_may_be_given_as_object_or_spec_one_or_many(folder, traces):
         assert _scores(found).equals(_scores(expected))
     mixed = wt.audit(
         traces,
-        mechanisms=[suppress, "laplace(eps=1)", wt.Mechanism((Laplace(1),))],
+        mechanisms=[suppress, "laplace(eps=1)", wt.mechanisms.Mechanism((Laplace(1),))],
         **ALONE,
     )
     assert len(mixed.verdicts) == 2
@@ -192,7 +194,7 @@ def test_the_number_of_workers_changes_nothing(folder, result):
 
 def test_options_are_the_base_and_arguments_override_them(traces):
     options = AuditOptions(
-        blocks=(Block(mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio"),),
+        blocks=(Block(mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio"),),
         targets=3,
         releases=4,
     )
@@ -232,7 +234,7 @@ def test_publish(folder, traces):
         wt.publish(given, mechanism, group_size=M, seed=3).release
         for given, mechanism in (
             (traces, "laplace(eps=1)"),
-            (folder / "traces.parquet", wt.Mechanism((Laplace(1),))),
+            (folder / "traces.parquet", wt.mechanisms.Mechanism((Laplace(1),))),
             (str(folder / "traces.parquet"), "Laplace(eps=1.0, unit=event)"),
         )
     ]
@@ -243,7 +245,7 @@ def test_attack(folder, traces, release, tmp_path):
     release.save(tmp_path / "release.parquet")
     cells = traces.trace(3)
     known = KnownVisits(cells)
-    wt.attacks.write_target(known, tmp_path / "known.csv", traces.regions, traces.epochs)
+    wt.knowledge.write_target(known, tmp_path / "known.csv", traces.regions, traces.epochs)
     expected = wt.attack(release, known)
     for published in (release, tmp_path / "release.parquet", str(tmp_path / "release.parquet")):
         for target in (known, cells, cells.tolist(), tuple(cells.tolist()), tmp_path / "known.csv"):

@@ -9,17 +9,17 @@ import pytest
 
 import whosthere as wt
 from whosthere import display, progress
+from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.classifiers import CLASSIFIERS
+from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
-    ATTACKS,
+    Attack,
     Auxiliary,
-    KnownRegions,
-    KnownVisits,
     PastRelease,
     TrainedAttack,
-    attack,
+    View,
 )
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
@@ -27,14 +27,16 @@ from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
-from whosthere.mechanisms import PRESETS, Family, Suppress
+from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
+from whosthere.mechanisms import Family, Mechanism, Suppress
+from whosthere.privacy.mechanism import PRESETS
 
 SECRET = "secret-user-"
 M = 40
 EVIL = "<script>alert('whosthere')</script>"
 # Of these there is nothing to show: bases to derive from, and what is only ever a type.
 BASES = {
-    *("Attack", "FittedAttack", "Knowledge", "KnowledgeRule", "TrainedAttack", "Step", "Unit"),
+    *("Attack", "FittedAttack", "Known", "Knowledge", "TrainedAttack", "Step", "Unit"),
     *(
         "Map",
         "AddedNoise",
@@ -45,6 +47,11 @@ BASES = {
         "TableReader",
     ),
     *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
+    *("AuditFailedError", "NotAuditedWarning", "CityModel", "Classifier", "Value", "Habits"),
+    # Numbers of mechanisms, and sums over many people.
+    *("Alphabet", "Span", "Member", "Guarantee", "GameGuarantee", "Randomness", "TradeOff"),
+    *("Audited", "Imported", "Ledger", "Entry", "FriendEntry", "MeanOverTargets", "Band"),
+    *("StudyResult", "Description", "Judgement", "Status"),
 }
 
 
@@ -95,7 +102,7 @@ def values(city, traces, result, recommendation):
     ]
     auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
     options = AuditOptions.of(
-        mechanisms="suppress(k=1)", group_sizes=M, attacks="likelihood-ratio", targets=3, releases=4
+        mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio", targets=3, releases=4
     )
     plan = make_plan(options, traces)
     task = plan.tasks[0]
@@ -114,16 +121,19 @@ def values(city, traces, result, recommendation):
         "regions": traces.regions,
         "epochs": traces.epochs,
         "publication": made,
+        "published table": made.only,
+        "group": made.group,
         "release": made.release,
         "facts": made.release.facts,
         "ledger": made.release.ledger,
         "utility": wt.utility(made.release.counts, made.truth),
-        "mechanism": wt.Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
+        "mechanism": Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
         "family": Family("suppress(k=?)"),
         "presets": dict(PRESETS),
         "known visits": known,
         "known regions": KnownRegions((3, 5)),
         "auxiliary": auxiliary,
+        "view": View(raw.facts, known, auxiliary),
         "past release": past[0],
         "sampler": sampler_over(traces, raw.facts, known, np.random.default_rng(0)),
         "synthetic people": model.generate(20, np.random.default_rng(0)),
@@ -136,6 +146,11 @@ def values(city, traces, result, recommendation):
         "scores": result.scores,
         "targets": result.targets,
         "policy": result.policy,
+        "limits": (*result.policy.limits, *result.policy.keep),
+        "choice of targets": result.choice,
+        "together": result.together,
+        "what if": result.what_if,
+        "report": wt.report(result),
         "plan": plan,
         "task": task,
         "contest": plan.contests[0],
@@ -144,24 +159,26 @@ def values(city, traces, result, recommendation):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(knowledge_rule("share(0.5)")),
+        "knowledge of a scene": scene.tables[0].knowledge(Knowledge.parse("share(0.5)")),
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
         "recommendation": recommendation,
         "candidate": recommendation.candidates[0],
-        "block": Block(mechanisms="raw", group_sizes=M),
-        "options": wt.AuditOptions.of(mechanisms="raw", group_sizes=M),
+        "block": Block(mechanisms="raw", group_size=M),
+        "options": wt.AuditOptions.of(mechanisms="raw", group_size=M),
         "answer": wt.attack(made.release, known),
     }
-    for kind in KNOWLEDGE_RULES.kinds.values():
-        found[f"knowledge {kind.example}"] = knowledge_rule(kind.example)
+    for name, kind in CLASSIFIERS.kinds.items():
+        found[f"classifier {name}"] = kind.make()
+    for kind in KNOWLEDGE.kinds.values():
+        found[f"knowledge {kind.example}"] = Knowledge.parse(kind.example)
     for name, kind in ATTACKS.kinds.items():
         small = {"groups": 20, "validation_groups": 10}
-        chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else attack(name)
+        chosen = kind.make(**small) if issubclass(kind.make, TrainedAttack) else Attack.parse(name)
         found[f"attack {name}"] = chosen
         found[f"fitted {name}"] = chosen.fit(raw.facts, known, auxiliary, seed=0)
-    once = attack("zero-knowledge(groups=20, validation=10, fit=per-target, rule=no)")
+    once = Attack.parse("zero-knowledge(groups=20, validation=10, fit=per-target, rule=no)")
     found["fitted once"] = once.fit(raw.facts, known, auxiliary, seed=0)
     return {name: value for name, value in found.items() if value is not None}
 
@@ -204,7 +221,7 @@ def test_no_value_shows_who_somebody_is_or_was_where(values, traces):
 
 
 def test_options_do_not_show_whom_to_attack(traces):
-    options = wt.AuditOptions.of(mechanisms="raw", group_sizes=M, users=traces.users[3])
+    options = wt.AuditOptions.of(mechanisms="raw", group_size=M, users=traces.users[3])
     assert not [text for text in _texts(options) if _leaks(text, traces)]
 
 
@@ -213,7 +230,7 @@ def test_every_public_kind_of_value_is_looked_at(values):
     seen = {base.__name__ for value in _flat(values.values()) for base in type(value).__mro__}
     public = {
         found.__name__
-        for module in (wt, wt.attacks, wt.mechanisms)
+        for module in (wt, wt.attacks, wt.knowledge, wt.mechanisms, wt.results)
         for name in dir(module)
         if inspect.isclass(found := getattr(module, name))
     }
@@ -228,7 +245,7 @@ def _every_step():
         "discrete-laplace(eps=1, unit=user, max_visits=3) | "
         "gaussian(eps=1, unit=user-day, max_visits=2)"
     )
-    return wt.Mechanism.parse(text).steps
+    return Mechanism.parse(text).steps
 
 
 def _flat(found):
@@ -261,7 +278,7 @@ def evil_values(city, traces, result, recommendation):
     """Values whose texts hold a script: in a region's id, a mechanism, a name, a reason."""
     regions = wt.Regions([f"{EVIL}{i}" for i in range(len(traces.regions))])
     evil = replace(traces, regions=regions)
-    made = wt.publish(evil, wt.Mechanism((_Evil(1),)), group_size=M, seed=1)
+    made = wt.publish(evil, Mechanism((_Evil(1),)), group_size=M, seed=1)
     verdict = Verdict(EVIL, "accept", (EVIL,), EVIL)
     finding = Finding(EVIL, EVIL, "auc", 0.5, 0.4, 0.6, 3, 4, 4, EVIL)
     candidate = replace(

@@ -1,48 +1,34 @@
-from . import attacks, mechanisms, regions
-from ._version import __version__
-from .auditing.options import AuditOptions, Block
-from .auditing.policy import Policy
-from .auditing.result import AuditResult
-from .data.cities import simulate
-from .data.epochs import Epochs
-from .data.reading.columns import Columns
-from .data.reading.queries import Query
-from .data.reading.read import Filters, read_records
-from .data.regions import Regions
-from .data.traces import Traces
-from .errors import InputError
-from .front import attack, audit, publish, recommend, report, reproduce
-from .privacy.mechanism import Mechanism
-from .privacy.release import Release
-from .privacy.tables import TableReader
-from .privacy.utility import utility
-
-__all__ = [
-    "AuditOptions",
-    "AuditResult",
-    "Block",
-    "Columns",
-    "Epochs",
-    "Filters",
-    "InputError",
-    "Mechanism",
-    "Policy",
-    "Query",
-    "Regions",
-    "Release",
-    "TableReader",
-    "Traces",
-    "__version__",
-    "attack",
-    "attacks",
-    "audit",
-    "mechanisms",
-    "publish",
-    "read_records",
-    "recommend",
-    "regions",
-    "report",
-    "reproduce",
-    "simulate",
-    "utility",
-]
+from . import (
+    attacks as attacks,
+    knowledge as knowledge,
+    mechanisms as mechanisms,
+    regions as regions,
+    results as results,
+)
+from ._version import __version__ as __version__
+from .auditing.loading import load as load
+from .auditing.options import AuditOptions as AuditOptions, Block as Block
+from .auditing.policy import Policy as Policy
+from .auditing.run import AuditFailedError as AuditFailedError
+from .data.cities import simulate as simulate
+from .data.city.models import CityModel as CityModel
+from .data.epochs import Epochs as Epochs
+from .data.reading.columns import Columns as Columns
+from .data.reading.queries import Query as Query
+from .data.reading.read import Filters as Filters, read_records as read_records
+from .data.regions import Regions as Regions
+from .data.traces import Traces as Traces
+from .errors import InputError as InputError
+from .front import (
+    NotAuditedWarning as NotAuditedWarning,
+    attack as attack,
+    audit as audit,
+    publish as publish,
+    recommend as recommend,
+    report as report,
+    reproduce as reproduce,
+    rounds as rounds,
+)
+from .privacy.release import Release as Release
+from .privacy.tables import TableReader as TableReader
+from .privacy.utility import utility as utility

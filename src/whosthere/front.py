@@ -15,22 +15,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 
-from whosthere.adversary import attacks as attacks_room
-from whosthere.adversary.attacks import Answer, Auxiliary
-from whosthere.adversary.knowledge import Knowledge, KnownVisits
+from whosthere.adversary.attacks import Answer, Attack, Auxiliary
+from whosthere.adversary.attacks.base import View
+from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import chosen_options
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.run import prepare_audit
-from whosthere.auditing.work import Workers, local_workers
+from whosthere.auditing.run import AuditFailedError, prepare_audit
+from whosthere.auditing.work import chosen_workers
 from whosthere.data.traces import Traces
+from whosthere.errors import InputError
+from whosthere.game.study import Round, rounds_of
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -47,11 +50,15 @@ from whosthere.reporting.report import (
 )
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
+from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from whosthere.adversary.attacks import Attack, PastRelease
+    from numpy.typing import ArrayLike
+
+    from whosthere.adversary.attacks import PastRelease
+    from whosthere.arrays import Ints32
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
@@ -91,13 +98,12 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 def audit(
     traces: TracesLike,
     *,
-    group_size: int | Sequence[int] | None = None,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
     extend: bool = False,
     policy: PolicyLike = None,
     what_if: bool = True,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[AuditChoices],
 ) -> AuditResult:
     """Measure attacks against protections, and judge each protection.
@@ -117,14 +123,16 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    groups
+        How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
         A plan file, or options, that all other arguments override.
     out
         Folder to keep everything in, report.html included, so that an interrupted audit resumes;
         by default nothing is kept but the result.
     extend
-        Whether `out` may hold the same audit with fewer targets or releases, to which the others
-        are added.
+        Whether `out` may hold the same audit with fewer targets, releases or attacks, to which the
+        others are added.
     policy
         The limits to judge by: a file, a mapping such as ``{"auc": 0.6}``, or a `Policy`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
@@ -135,7 +143,8 @@ def audit(
         Whether to try what larger regions and longer epochs would change for the riskiest settings
         that are not accepted.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
 
     Examples
     --------
@@ -143,7 +152,7 @@ def audit(
     >>> result = wt.audit("traces.parquet", mechanisms="suppress(k=1)", group_size=500)
     >>> result.verdicts
     """
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     with ExitStack() as stack:
         path, read = stack.enter_context(_as_file(traces, out))
@@ -159,7 +168,7 @@ def audit(
         failures: list[str] = []
         result = prepared.run(
             policy=judged_by,
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
@@ -176,10 +185,6 @@ def audit(
     return result
 
 
-class AuditFailedError(RuntimeError):
-    """No task of an audit could be done."""
-
-
 @_takes(SearchChoices)
 def recommend(
     traces: TracesLike,
@@ -188,8 +193,8 @@ def recommend(
     families: str | Sequence[str] = DEFAULT_FAMILIES,
     policy: PolicyLike = None,
     check_all: bool = False,
-    run: AnyPath | None = None,
-    workers: int | Workers | None = None,
+    out: AnyPath | None = None,
+    workers: int | str | None = None,
     **chosen: Unpack[SearchChoices],
 ) -> Recommendation:
     """Find the weakest protection of each family that passes a policy, and what it costs.
@@ -202,7 +207,7 @@ def recommend(
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    run
+    out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
@@ -210,7 +215,7 @@ def recommend(
     reference_size, seed, workers
         As for `audit`.
     """
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     with _as_file(traces) as (path, _), progress(one_bar=True) as move:
         prepared = prepare_search(
@@ -218,9 +223,9 @@ def recommend(
             options,
             families=(families,) if isinstance(families, str) else tuple(families),
             check_all=check_all,
-            run=run,
+            out=out,
         )
-        return prepared.run(policy=judged_by, workers=_workers(workers), on_progress=move)
+        return prepared.run(policy=judged_by, workers=chosen_workers(workers), on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -229,7 +234,7 @@ def reproduce(
     *,
     out: AnyPath,
     extend: bool = False,
-    workers: int | Workers | None = None,
+    workers: int | str | None = None,
     figures: bool = True,
     **chosen: Unpack[StudyChoices],
 ) -> StudyResult:
@@ -251,11 +256,12 @@ def reproduce(
     group_size, min_visits, reference_size, max_visits
         Other numbers than the data set's own; see `whosthere.paper.datasets.Dataset`.
     seed
-        The same seed gives the same scores; 1 by default.
+        The same seed gives the same scores.
     extend
         Whether to add targets or releases to experiments that are in the folder at a smaller scale.
     workers
-        How many processes to use, one for each processor by default, or who does the work.
+        How many processes to use, one for each processor by default, or the address of a Dask
+        scheduler.
     figures
         Whether to draw figures, which needs matplotlib.
     """
@@ -264,7 +270,7 @@ def reproduce(
     failures: list[str] = []
     with progress() as move:
         result = prepared.run(
-            workers=_workers(workers),
+            workers=chosen_workers(workers),
             figures=figures,
             on_progress=move,
             on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
@@ -317,7 +323,7 @@ def report(
 
 
 def _finished(what: Reported) -> AuditResult:
-    return what if isinstance(what, AuditResult) else load_audit(what)
+    return what if isinstance(what, AuditResult) else load(what)
 
 
 def publish(
@@ -325,6 +331,7 @@ def publish(
     mechanism: Mechanism | str,
     *,
     group_size: int | None = None,
+    group: ArrayLike | None = None,
     seed: int | None = None,
     audit: Reported | None = None,
 ) -> Publication:
@@ -338,6 +345,9 @@ def publish(
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
     group_size
         How many people to choose at random, at least 2; all of them by default.
+    group
+        Whom to publish instead, at least 2: different rows of the traces. No audit is about one
+        group that was chosen by hand, so it cannot be given with `audit`.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     audit
@@ -346,19 +356,28 @@ def publish(
         accepted. Without it, and without a seed, there is a warning. A folder is judged
         again from its scores.
     """
-    everybody = traces if isinstance(traces, Traces) else Traces.load(traces)
-    chosen = mechanism if isinstance(mechanism, Mechanism) else Mechanism.parse(mechanism)
-    publishing.refuse_one_person(everybody, group_size)
+    everybody = _loaded(traces)
+    chosen = Mechanism.parse(mechanism)
+    publishing.refuse_one_person(everybody, group_size if group is None else np.size(group))
     audited = None
+    if audit is not None and group is not None:
+        problem = "an audit is about groups drawn at random, and this one is given (`group`)"
+        raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with _as_file(traces) as (path, _):
             found = audit if isinstance(audit, AuditResult) else judged_again(audit)
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
-        everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited
+        everybody,
+        mechanism=chosen,
+        group_size=group_size,
+        group=group,
+        seed=seed,
+        audited=audited,
     )
     if audit is None and seed is None:
-        warnings.warn(not_audited(group_size, everybody), NotAuditedWarning, stacklevel=2)
+        size = made.release.group_size
+        warnings.warn(not_audited(size, everybody), NotAuditedWarning, stacklevel=2)
     return made
 
 
@@ -368,7 +387,7 @@ class NotAuditedWarning(UserWarning):
 
 def attack(
     release: Release | AnyPath,
-    target: Knowledge | AnyPath | Sequence[int],
+    target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
     reference: TracesLike | None = None,
@@ -383,7 +402,7 @@ def attack(
     release
         Published counts, or their file.
     target
-        What is known of the person: a file as `whosthere target` writes it, a `Knowledge`, or the
+        What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
         cells of visits, as from `Traces.trace`.
     attack
         Who attacks, as a spec or an object.
@@ -394,26 +413,51 @@ def attack(
     """
     published = release if isinstance(release, Release) else Release.load(release)
     refuse_impossible(published)
-    chosen = attacks_room.attack(attack)
-    auxiliary = Auxiliary(_loaded(reference), _loaded(friends), tuple(past), published)
-    known = _known(target, published)
-    return chosen.fit(published.facts, known, auxiliary, seed=seed).score(published)
+    chosen = Attack.parse(attack)
+    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
+    auxiliary = Auxiliary(real, befriended, tuple(past), published)
+    view = View(published.facts, _known(target, published), auxiliary)
+    return chosen.fit_tables([view], seed=check_seed(seed)).score(published)
 
 
-def _known(target: Knowledge | AnyPath | Sequence[int], release: Release) -> Knowledge:
-    if isinstance(target, Knowledge):
+@_takes(AuditChoices)
+def rounds(
+    traces: TracesLike,
+    *,
+    plan: AuditOptions | AnyPath | None = None,
+    control: bool = False,
+    **chosen: Unpack[AuditChoices],
+) -> Iterator[Round]:
+    """Return the rounds of an audit one by one, for studies.
+
+    The same words as for `audit` give the very releases that it scores.
+
+    Parameters
+    ----------
+    control
+        Whether to return the control rounds instead of the test rounds.
+    traces, mechanisms, group_size, attacks, knowledge, groups, plan
+        As for `audit`.
+    scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
+        As for `audit`.
+    past_releases, test_from, seed
+        As for `audit`.
+    """
+    options = chosen_options(plan, chosen)
+    everybody = _loaded(traces)
+    return rounds_of(everybody, make_plan(options, everybody), control=control)
+
+
+def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
+    if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
     return KnownVisits(np.asarray(target))
 
 
-def _workers(given: int | Workers | None) -> Workers:
-    return given if isinstance(given, Workers) else local_workers(given)
-
-
-def _loaded(traces: TracesLike | None) -> Traces | None:
-    return traces if traces is None or isinstance(traces, Traces) else Traces.load(traces)
+def _loaded(traces: TracesLike) -> Traces:
+    return traces if isinstance(traces, Traces) else Traces.load(traces)
 
 
 @contextmanager

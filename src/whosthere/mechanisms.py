@@ -1,15 +1,7 @@
 """The steps that protect counts, what they can protect, and what is needed to write another."""
 
-from whosthere.privacy.guarantees import (
-    GuaranteeLedger as GuaranteeLedger,
-    game_guarantee as game_guarantee,
-)
-from whosthere.privacy.mechanism import (
-    MECHANISMS as MECHANISMS,
-    PRESETS as PRESETS,
-    Family as Family,
-    Mechanism as Mechanism,
-)
+from whosthere.privacy.guarantees import game_guarantee as game_guarantee
+from whosthere.privacy.mechanism import Family as Family, Mechanism as Mechanism
 from whosthere.privacy.noise import (
     DiscreteLaplace as DiscreteLaplace,
     Gaussian as Gaussian,
@@ -17,7 +9,6 @@ from whosthere.privacy.noise import (
     PrivateNoise as PrivateNoise,
 )
 from whosthere.privacy.own import own as own
-from whosthere.privacy.publish import Publication as Publication
 from whosthere.privacy.rounding import (
     RandomRound as RandomRound,
     Round as Round,
@@ -29,7 +20,11 @@ from whosthere.privacy.shapes import (
     Choices as Choices,
     Map as Map,
 )
-from whosthere.privacy.step import Correction as Correction, Step as Step
+from whosthere.privacy.step import Correction as Correction, Span as Span, Step as Step
 from whosthere.privacy.units import Event as Event, Unit as Unit, User as User, UserDay as UserDay
-from whosthere.privacy.utility import Utility as Utility
-from whosthere.specs import NUMBER as NUMBER, WHOLE as WHOLE, parameter as parameter
+from whosthere.specs import (
+    NUMBER as NUMBER,
+    WHOLE as WHOLE,
+    Value as Value,
+    parameter as parameter,
+)

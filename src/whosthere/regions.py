@@ -5,6 +5,7 @@ from whosthere.data.reading.partition import (
     GridShape as GridShape,
     H3Cells as H3Cells,
     NearestAntenna as NearestAntenna,
+    Partition as Partition,
     RegionIds as RegionIds,
     ThroughAntennas as ThroughAntennas,
 )

@@ -8,14 +8,28 @@ the work, or an interruption; and two things that share a key share their random
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Key: TypeAlias = "int | str"
+
+
+def check_seed(seed: object) -> int:
+    """Return a seed as an int, or refuse what is none, such as a generator."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        found = seed if isinstance(seed, int | float | str) else f"a {type(seed).__name__}"
+        raise InputError(
+            f"the seed must be a whole number from 0, not {found}",
+            fix="Draw one if you have a generator: rng.integers(2**32)",
+        )
+    return int(seed)
 
 
 def generator(seed: int | None, *key: Key) -> np.random.Generator:
@@ -39,6 +53,6 @@ def _sequence(seed: int, key: tuple[Key, ...]) -> np.random.SeedSequence:
     plain = tuple(part if isinstance(part, str) else int(part) for part in key)
     of_key = hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
     # As numpy itself puts numbers into words, which takes it twice as long.
-    n_words = max(-(-int(seed).bit_length() // 32), 1)
-    words = int(seed).to_bytes(4 * n_words, "little") + of_key
+    n = check_seed(seed)
+    words = n.to_bytes(4 * max(-(-n.bit_length() // 32), 1), "little") + of_key
     return np.random.SeedSequence(np.frombuffer(words, dtype="<u4"))

@@ -73,7 +73,7 @@ def located(noun: str, known: Collection[str], text: str) -> Iterator[Reader]:
     `noun` is what the text should describe, such as ``mechanism``, and `known` the names there are.
     """
     if not isinstance(text, str):
-        raise SpecError(f"{quote(repr(text))} is no {noun}", fix="Give its spec, as a text")
+        raise SpecError(f"{quote(repr(text))} is no {noun}", fix="Give a spec, or an object")
     try:
         yield Reader(noun, known, text)
     except UnreadableError as error:

@@ -66,7 +66,7 @@ class Text(Value):
 
 @dataclass(frozen=True)
 class OneOf(Value):
-    """One of a few words."""
+    """One of a few words, the `choices`."""
 
     choices: tuple[str, ...]
 
@@ -100,9 +100,6 @@ class Nested(Value):
     def read(self, written: Written, key: str) -> Any:  # noqa: ANN401, ARG002
         return self.catalogue().make(written)
 
-    def write(self, value: Any) -> str:  # noqa: ANN401
-        return write(value)
-
 
 def format_number(value: float) -> str:
     """Write a number as shortly as it can be read back exactly: 1, 0.5, 1e-6."""
@@ -113,31 +110,16 @@ def _is_yes(word: str) -> bool:
     return bool(("no", "yes").index(word))
 
 
-WHOLE = Text("a whole number", int)
-NUMBER = Text("a number", float, format_number)
-YES_NO = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
+WHOLE: Value = Text("a whole number", int)
+NUMBER: Value = Text("a number", float, format_number)
+YES_NO: Value = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a spec may say about one field of a class.
+    """What a spec may say about one field of a class; see `parameter`.
 
-    Parameters
-    ----------
-    value
-        What can be written.
-    meaning
-        A few words for lists and help texts.
-    key
-        How it is called in a spec; the field's own name where empty.
-    always
-        Whether it is written even where it has its default.
-    bare
-        Whether it is written without its key, as in ``share(0.1)``.
-    ladder
-        Values that a search tries, from the weakest protection to the strongest.
-    field, default
-        The name of the field, and its default; `MISSING` where it must be given.
+    `field` is the name of the field, and `default` its default, `MISSING` where it must be given.
     """
 
     value: Value
@@ -172,7 +154,7 @@ class Parameter:
 
 def parameter(
     value: Value,
-    meaning: str,
+    meaning: str = "",
     *,
     key: str = "",
     always: bool = False,
@@ -181,9 +163,26 @@ def parameter(
     kind: type[Parameter] = Parameter,
     **default: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401 - stands where a field's default stands
-    """Declare a field of a dataclass that specs can set; see `Parameter`.
+    """Declare a field of a dataclass that specs can set.
 
-    It may have a `default` or a `default_factory`, as fields have.
+    Parameters
+    ----------
+    value
+        What can be written.
+    meaning
+        A few words for lists and help texts.
+    key
+        How it is called in a spec; the field's own name where empty.
+    always
+        Whether it is written even where it has its default.
+    bare
+        Whether it is written without its key, as in ``share(0.1)``.
+    ladder
+        Values that a search tries, from the weakest protection to the strongest.
+    kind
+        What reads and writes it, for parameters of several keys.
+    default
+        A `default` or a `default_factory`, as fields have.
     """
     metadata = {_METADATA: kind(value, meaning, key, always, bare, tuple(ladder))}
     return dataclasses.field(metadata=metadata, **default)
@@ -250,7 +249,9 @@ def _content(thing: Named) -> Iterator[tuple[str, str]]:
 
 def _values(thing: Named) -> Iterator[tuple[Parameter, Any]]:
     for parameter in parameters_of(type(thing)):
-        yield parameter, getattr(thing, parameter.field)
+        value = getattr(thing, parameter.field)
+        # Numbers of numpy write themselves in another way than Python's own.
+        yield parameter, value.item() if type(value).__module__ == "numpy" else value
 
 
 @dataclass(frozen=True)
@@ -356,12 +357,18 @@ def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]
             raise UnreadableError(f"the parameter {parameter.key} is missing")
 
 
-def check_integer(value: object, name: str, *, least: int) -> int:
-    """Return a parameter as an int, or refuse it."""
+def whole(value: object, name: str) -> int:
+    """Return a whole number of any kind as an int, or refuse what is none."""
     # Python counts True as an integer; here it is a slip.
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecError(f"{name} must be a whole number, not {value!r}", fix=f"Use {least} or more")
-    found = int(value)
+        shown = value if isinstance(value, str | float) else type(value).__name__
+        raise SpecError(f"{name} must be a whole number, not {quote(str(shown))}")
+    return int(value)
+
+
+def check_integer(value: object, name: str, *, least: int) -> int:
+    """Return a parameter as an int, or refuse it."""
+    found = whole(value, name)
     if not least <= found <= MOST_COUNT:
         shown = found if abs(found) < _MOST_SHOWN else "a number that large"
         raise SpecError(

@@ -169,7 +169,7 @@ def test_a_target_file_may_name_regions_in_two_columns(tmp_path):
 
 
 CLOSED = {
-    *("Knowledge", "KnownVisits", "KnownRegions", "Step", "Unit"),
+    *("Known", "KnownVisits", "KnownRegions", "Step", "Unit"),
     *(step.__name__ for step in STEPS),
     *(unit.__name__ for unit in UNITS.values()),
 }

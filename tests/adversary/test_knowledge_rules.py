@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from whosthere import specs
 from whosthere.adversary.knowledge import (
-    KNOWLEDGE_RULES,
-    AllVisits,
+    KNOWLEDGE,
+    All,
+    Knowledge,
     KnownRegions,
     KnownVisits,
-    OnlyRegions,
-    ShareOfVisits,
-    knowledge_rule,
+    Regions,
+    Share,
 )
 from whosthere.errors import SpecError
 
@@ -22,13 +22,14 @@ TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
 
 
 def _of(spec, trace, seed=0):
-    return knowledge_rule(spec).of(np.array(trace, np.int32), N_EPOCHS, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return Knowledge.parse(spec).of(np.array(trace, np.int32), N_EPOCHS, rng)
 
 
 @given(TRACES, st.integers(0, 100), st.floats(0.001, 1), st.floats(0.001, 1))
 def test_a_smaller_share_is_a_part_of_a_larger_one(trace, seed, one, other):
     less, more = sorted((one, other))
-    known = [set(_of(ShareOfVisits(share), trace, seed).certain.tolist()) for share in (less, more)]
+    known = [set(_of(Share(share), trace, seed).certain.tolist()) for share in (less, more)]
     assert known[0] <= known[1] <= set(trace)
 
 
@@ -65,19 +66,17 @@ def test_two_regions():
 
 
 FAMILIAR = st.one_of(
-    st.just(AllVisits()),
-    st.floats(0, 1, exclude_min=True).map(ShareOfVisits),
-    st.builds(
-        OnlyRegions, st.none() | st.integers(1, 10**6), st.sampled_from(["greedy", "random"])
-    ),
+    st.just(All()),
+    st.floats(0, 1, exclude_min=True).map(Share),
+    st.builds(Regions, st.none() | st.integers(1, 10**6), st.sampled_from(["greedy", "random"])),
 )
 
 
 @given(FAMILIAR, FAMILIAR)
 def test_what_is_written_reads_back(one, other):
-    assert knowledge_rule(str(one)) == one
-    assert knowledge_rule(str(one).upper().replace("(", " ( ")) == one
-    assert knowledge_rule(one) is one
+    assert Knowledge.parse(str(one)) == one
+    assert Knowledge.parse(str(one).upper().replace("(", " ( ")) == one
+    assert Knowledge.parse(one) is one
     assert (specs.content(one) == specs.content(other)) == (one == other)
 
 
@@ -90,15 +89,15 @@ def test_canonical_forms():
         "regions(guess=greedy)": "regions",
         "regions(guess=random,top=2)": "regions(top=2, guess=random)",
     }.items():
-        assert str(knowledge_rule(written)) == canonical
-    for kind in KNOWLEDGE_RULES.kinds.values():
-        assert str(knowledge_rule(kind.example)) == kind.example
+        assert str(Knowledge.parse(written)) == canonical
+    for kind in KNOWLEDGE.kinds.values():
+        assert str(Knowledge.parse(kind.example)) == kind.example
         assert kind.summary
 
 
 def test_a_share_of_one_is_one_thing_however_it_is_written():
     """An int and a float that are equal must share their random numbers."""
-    assert specs.content(ShareOfVisits(1)) == specs.content(knowledge_rule("share(1.0)"))
+    assert specs.content(Share(1)) == specs.content(Knowledge.parse("share(1.0)"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_a_share_of_one_is_one_thing_however_it_is_written():
 )
 def test_bad_specs_say_what_is_wrong_and_where(text, fragments):
     with pytest.raises(SpecError) as caught:
-        knowledge_rule(text)
+        Knowledge.parse(text)
     for fragment in [*fragments, "character"]:
         assert fragment in str(caught.value)
 
@@ -133,12 +132,12 @@ def test_bad_specs_say_what_is_wrong_and_where(text, fragments):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ShareOfVisits(0),
-        lambda: ShareOfVisits(-0.1),
-        lambda: ShareOfVisits(float("nan")),
-        lambda: OnlyRegions(top=0),
-        lambda: OnlyRegions(guess="wild"),
-        lambda: knowledge_rule(0.1),
+        lambda: Share(0),
+        lambda: Share(-0.1),
+        lambda: Share(float("nan")),
+        lambda: Regions(top=0),
+        lambda: Regions(guess="wild"),
+        lambda: Knowledge.parse(0.1),
     ],
 )
 def test_bad_values_are_refused_in_python_too(make):

@@ -11,7 +11,7 @@ from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
     LikelihoodRatio,
-    LikelihoodRatioWithReference,
+    LikelihoodRatioReference,
 )
 from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio
 from whosthere.adversary.count_tables import count_tables
@@ -311,7 +311,7 @@ def test_both_flavours_find_an_active_person():
         counts = mechanism.apply(people.counts(rows), 150, rng)
         releases.append(Release(counts, Facts(people.regions, people.epochs, 150, mechanism)))
     known = KnownVisits(people.trace(target))
-    for attack in (LikelihoodRatio(), LikelihoodRatioWithReference()):
+    for attack in (LikelihoodRatio(), LikelihoodRatioReference()):
         fitted = attack.fit(releases[0].facts, known, Auxiliary(reference), seed=0)
         assert _auc([fitted.score(r).score for r in releases], labels) > 0.8
 

@@ -10,10 +10,10 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from whosthere import kernels
-from whosthere.adversary.attacks import Auxiliary, PastRelease, attack
+from whosthere.adversary.attacks import Attack, Auxiliary, PastRelease
 from whosthere.adversary.count_tables import count_tables, filled
 from whosthere.adversary.groups import Features, GroupSampler
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
@@ -49,7 +49,7 @@ def trials(mechanism, rng, n=120, visits=30, others=0.3):
 
 
 def auc(mechanism, rng):
-    test = attack("likelihood-ratio")
+    test = Attack.parse("likelihood-ratio")
     scores, labels = [], []
     for release, inside, cells in trials(mechanism, rng):
         fitted = test.fit(release.facts, KnownVisits(cells), Auxiliary(), seed=0)
@@ -138,7 +138,8 @@ def test_other_attacks_find_marked_people(reference, spec):
     mechanism = Mechanism.parse("suppress(k=9, shown=mark)")
     cells = np.sort(rng.choice(N_CELLS, 25, replace=False)).astype(np.int32)
     facts = Facts(REGIONS, EPOCHS, 40, mechanism)
-    fitted = attack(spec).fit(facts, KnownVisits(cells), Auxiliary(reference=reference), seed=2)
+    auxiliary = Auxiliary(reference=reference)
+    fitted = Attack.parse(spec).fit(facts, KnownVisits(cells), auxiliary, seed=2)
     scores = []
     for inside in (True, False):
         true = reference.counts(rng.choice(90, 40 - inside, replace=False)).reshape(-1)
@@ -159,7 +160,9 @@ def test_past_releases_with_marks(reference):
 
     past = [PastRelease(publish(inside), inside) for inside in [True, False] * 20]
     facts = past[0].release.facts
-    fitted = attack("knock-knock-past-groups").fit(facts, None, Auxiliary(past=past), seed=1)
+    fitted = Attack.parse("knock-knock-past-groups").fit(
+        facts, KnownRegions((0,)), Auxiliary(past=past), seed=1
+    )
     chosen = fitted.decision.cells
     assert (chosen >= N_CELLS).any(), "it looks at marks"
     inside, outside = (np.mean([fitted.score(publish(i)).score for _ in range(10)]) for i in (1, 0))
@@ -171,7 +174,7 @@ def test_marks_do_not_rule_out_and_zeros_do(rng):
     true[:3] = (0, 2, 9)
     release = release_of(true, AS_MARK, rng)
     assert release.values.reshape(-1)[:3].tolist() == [0, WITHHELD, 9]
-    rule = attack("contradiction-rule")
+    rule = Attack.parse("contradiction-rule")
     for cells, certain in (([0, 1], True), ([1, 2], False)):
         knowledge = KnownVisits(np.array(cells, np.int32))
         fitted = rule.fit(release.facts, knowledge, Auxiliary(), seed=0)

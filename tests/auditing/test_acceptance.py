@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.acceptance import judged_again
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
 from whosthere.front import NotAuditedWarning
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def accepted(folder):
-    found = load_audit(folder / "run")
+    found = load(folder / "run")
     assert [one.decision for one in found.verdicts] == ["accept", "reject"]
     return found
 
@@ -170,6 +170,7 @@ def test_on_the_command_line(folder, tmp_path, capsys, monkeypatch):
     assert code == 0
     assert "Audit: accepted by the audit" in out
     assert "by the policy 'custom'" in out
+    assert "Warning: Safe, but useless: " in out
     code, _, err = run("-M", "raw", "-m", str(M), "--audit", "run")
     assert code == 2
     assert "error: run: did not accept raw, m=20" in err

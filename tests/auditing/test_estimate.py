@@ -47,7 +47,7 @@ class Slow(Attack):
     summary: ClassVar[str] = "takes its time"
     clock: ClassVar[Clock | None] = None
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         first = facts.group_size not in self.clock.fits
         self.clock.fits.append(facts.group_size)
         self.clock.now += self.to_fit * facts.group_size + (self.to_load if first else 0)
@@ -145,11 +145,11 @@ def test_on_a_busy_machine_work_takes_longer(traces, clock, monkeypatch):
     plan = plan_of(traces, Block("raw", 5, attacks=Slow(0.02, to_load=30.0)))
     alone = seconds(plan, traces)
     clock.fits.clear()
-    fit = Slow._fit
+    fit = Slow.fit
 
-    def waiting(self, *given):
+    def waiting(self, *given, **more):
         clock.waited += 0 if clock.fits else 90.6
-        return fit(self, *given)
+        return fit(self, *given, **more)
 
-    monkeypatch.setattr(Slow, "_fit", waiting)
+    monkeypatch.setattr(Slow, "fit", waiting)
     assert seconds(plan, traces) == pytest.approx(4 * alone)

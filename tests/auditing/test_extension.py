@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import whosthere as wt
+from whosthere.adversary.attacks import Attack
 from whosthere.auditing.manifest import obstacle
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.policy import Policy
@@ -16,11 +17,12 @@ from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.game.scoring import NOTHING, Scored
 from whosthere.inference.looks import Look
+from whosthere.inference.vocabulary import CEILING
 
 FEW = "groups=20, validation=10"
 CHOSEN = {
     "mechanisms": ["suppress(k=1)", "laplace(eps=1, unit=event)"],
-    "group_sizes": 20,
+    "group_size": 20,
     "knowledge": ["all", "share(0.5)"],
     "attacks": [
         f"knock-knock({FEW})",
@@ -139,7 +141,7 @@ def test_nothing_is_scored_twice(traces, small, folder, monkeypatch):
 
 def test_an_attack_that_has_scored_all_is_not_fitted_again(traces, small, folder, monkeypatch):
     fitted = Counter()
-    for kind in {attack.__class__ for attack in small[1].attacks}:
+    for kind in {one.__class__ for one in small[1].attacks}:
         monkeypatch.setattr(kind, "fit", counted(kind.fit, fitted))
     prepared(traces, folder, extend=True, **SMALL | {"releases": 6}).run(
         workers=ThisProcess(), leaks=False
@@ -179,6 +181,69 @@ def test_an_interrupted_extension_resumes(traces, at_once, folder):
     same(folder, at_once)
 
 
+class TestAttacks:
+    """Attacks are added to the same releases."""
+
+    ALL = (*CHOSEN["attacks"], "log-likelihood(validation=10)", "knock-knock-past-groups")
+    SIZES = SMALL | {"past_releases": 8}
+
+    def prepared(self, traces, out, attacks, **more):
+        options = AuditOptions.of(**CHOSEN | self.SIZES | {"attacks": attacks} | more)
+        return prepare_audit(traces, options, out, extend=True)
+
+    @staticmethod
+    def same(one, other):
+        assert all(scores(one, name).equals(scores(other, name)) for name in ("scores", "control"))
+        assert findings(one) == findings(other)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def all_at_once(cls, traces, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("all-at-once") / "run"
+        cls().prepared(traces, folder, cls.ALL).run(leaks=False)
+        return folder
+
+    def test_give_what_they_would_have_given_from_the_start(self, traces, all_at_once, folder):
+        before = scores(folder, "scores")
+        larger = self.prepared(traces, folder, self.ALL)
+        assert larger.look == Look(2)
+        assert {one.look for one in larger.run(leaks=False).verdicts} == {2}
+        self.same(folder, all_at_once)
+        kept = scores(folder, "scores").join(
+            before, on=before.columns, how="semi", nulls_equal=True
+        )
+        assert kept.height == before.height
+        assert not self.prepared(traces, folder, self.ALL).left
+
+    def test_only_they_are_fitted(self, traces, small, folder, monkeypatch):
+        fitted = Counter()
+        added = Attack.parse("log-likelihood(validation=10)")
+        for one in (*small[1].attacks, added):
+            monkeypatch.setattr(type(one), "fit", counted(type(one).fit, fitted))
+        larger = self.prepared(traces, folder, self.ALL[:4])
+        larger.run(workers=ThisProcess(), leaks=False)
+        # Each of 2 targets, 2 schemes and 2 kinds of knowledge.
+        assert fitted == {"log-likelihood": 2 * 2 * 2}
+
+    def test_resume_where_they_were_interrupted(self, traces, all_at_once, folder):
+        with pytest.raises(KeyboardInterrupt):
+            self.prepared(traces, folder, self.ALL).run(workers=Interrupted(), leaks=False)
+        resumed = self.prepared(traces, folder, self.ALL)
+        assert len(resumed.left) == 1
+        resumed.run(leaks=False)
+        self.same(folder, all_at_once)
+
+    def test_stay(self, traces, folder):
+        with pytest.raises(FileError, match="likelihood-ratio would be left out of suppress"):
+            self.prepared(traces, folder, self.ALL[:2], releases_of={})
+
+    def test_cannot_take_people_from_the_releases(self, traces, tmp_path):
+        folder = tmp_path / "run"
+        self.prepared(traces, folder, "likelihood-ratio").run(leaks=False)
+        with pytest.raises(FileError, match="reference size would change"):
+            self.prepared(traces, folder, ["likelihood-ratio", "log-likelihood"])
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -202,16 +267,33 @@ def test_what_is_no_extension_is_refused(traces, folder, changed, said):
 
 def test_how_much_is_done():
     assert not NOTHING.covers(NOTHING)
-    some = Scored((("a", 4), ("ceiling", 4)), 2)
+    some = Scored((("all", "a", 4, 2), ("all", CEILING, 4, 0)))
     assert some.covers(some)
     assert Scored.from_json(some.to_json()) == some
     for more in (
-        Scored((("a", 6), ("ceiling", 6)), 2),
-        Scored(some.releases, 3),
+        Scored((("all", "a", 6, 2), ("all", CEILING, 6, 0))),
+        Scored((("all", "a", 4, 3), ("all", CEILING, 4, 0))),
+        Scored((("all", "a", 4, 2), ("all", "b", 4, 2), ("all", CEILING, 4, 0))),
+        Scored((("all", "a", 4, 2), ("share(0.5)", "a", 4, 2), ("all", CEILING, 4, 0))),
     ):
         assert not some.covers(more)
-    # An attack that does not apply to a target has no rows.
-    assert some.covers(Scored((("a", 4), ("b", 4), ("ceiling", 4)), 2))
+    # A setting in which no attack applies has no ceiling.
+    unused = Scored((("all", "a", 4, 2),))
+    assert unused.covers(some)
+
+
+@pytest.mark.parametrize(
+    ("had", "have", "said"),
+    [
+        ({}, {"mine": "1"}, None),
+        ({"mine": "1"}, {"mine": "1", "other": "2"}, None),
+        ({"mine": "1"}, {"mine": "2"}, "code would change"),
+    ],
+)
+def test_an_attack_that_is_added_brings_its_code(had, have, said):
+    plan = {"targets": [1], "releases": 2, "control_releases": 0, "seed": 1}
+    found = obstacle(plan | {"code": had}, plan | {"code": have})
+    assert found is said is None or found.startswith(said)
 
 
 def test_an_equal_plan_is_an_extension():

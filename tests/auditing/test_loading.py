@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.auditing.loading import load_audit
 from whosthere.auditing.result import AuditResult
 from whosthere.errors import FileError
 
@@ -38,7 +37,7 @@ def folder(result, tmp_path):
 
 def test_what_was_written_is_read(result):
     """A result that is read and one in hand are the same value."""
-    found = load_audit(result.folder)
+    found = wt.load(result.folder)
     for field in fields(AuditResult):
         read, in_hand = getattr(found, field.name), getattr(result, field.name)
         same = read.equals(in_hand) if isinstance(read, pl.DataFrame) else read == in_hand
@@ -46,6 +45,12 @@ def test_what_was_written_is_read(result):
     assert found.name == "run"
     assert found.what_if
     assert found.to_json() == result.to_json()
+
+
+def test_a_folder_of_audits_names_one_of_them(result):
+    fix = "Name one of the audits in it, such as .*run"
+    with pytest.raises(FileError, match=f"is not the folder of an audit. {fix}"):
+        wt.load(result.folder.parent)
 
 
 def test_what_readers_must_know(result):
@@ -58,7 +63,7 @@ def test_what_readers_must_know(result):
 def test_parts_that_were_not_measured_are_empty(folder):
     for name in ("regions", "leaks", "marginals"):
         (folder / f"{name}.parquet").unlink()
-    found = load_audit(folder)
+    found = wt.load(folder)
     assert all(one.is_empty() for one in (found.regions, found.leaks, found.marginals))
 
 
@@ -80,7 +85,7 @@ def test_parts_that_were_not_measured_are_empty(folder):
 def test_damage_is_reported_with_its_file(folder, name, content):
     (folder / name).write_text(content)
     with pytest.raises(wt.InputError) as caught:
-        load_audit(folder)
+        wt.load(folder)
     assert name in str(caught.value)
 
 
@@ -89,18 +94,18 @@ def test_missing_columns_are_named(folder):
         folder / "targets.parquet"
     )
     with pytest.raises(wt.InputError, match="lacks the column auc"):
-        load_audit(folder)
+        wt.load(folder)
 
 
 def test_folders_without_a_finished_audit(folder, tmp_path):
     (folder / "verdicts.json").unlink()
     with pytest.raises(wt.InputError, match="not finished"):
-        load_audit(folder)
+        wt.load(folder)
     (folder / "manifest.json").unlink()
     with pytest.raises(wt.InputError, match="not the folder of an audit"):
-        load_audit(folder)
+        wt.load(folder)
     with pytest.raises(wt.InputError, match="does not exist"):
-        load_audit(tmp_path / "nowhere")
+        wt.load(tmp_path / "nowhere")
 
 
 def test_a_manifest_of_other_values_is_damage_and_no_fault(folder):
@@ -111,7 +116,7 @@ def test_a_manifest_of_other_values_is_damage_and_no_fault(folder):
         for other in ("x", 7, None, [], {}):
             (folder / "manifest.json").write_text(json.dumps(whole | {part: other}))
             try:
-                audit = load_audit(folder)
+                audit = wt.load(folder)
             except FileError as error:
                 refused.add((part, str(error).partition(". ")[0].rpartition("/")[2]))
             else:

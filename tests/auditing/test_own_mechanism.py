@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import whosthere as wt
-from whosthere.adversary.attacks import Auxiliary, NotApplicableError, attack
+from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.auditing.options import AuditOptions
@@ -98,7 +98,7 @@ def test_nothing_is_guaranteed_even_after_noise():
     ],
 )
 def test_a_function_that_returns_anything_else_is_refused_at_once(traces, function, message):
-    options = AuditOptions.of(mechanisms=own(function, name="mine"), group_sizes=M, targets=2)
+    options = AuditOptions.of(mechanisms=own(function, name="mine"), group_size=M, targets=2)
     with pytest.raises(InputError, match=f"the function mine returned.*{message}"):
         make_plan(options, traces)
 
@@ -138,14 +138,14 @@ def test_a_mask_is_not_lost(traces):
 
 def test_a_bare_function_is_refused_with_the_way_to_wrap_it():
     with pytest.raises(SpecError, match=r"Wrap it: wt.mechanisms.own\("):
-        AuditOptions.of(mechanisms=[shift], group_sizes=M)
+        AuditOptions.of(mechanisms=[shift], group_size=M)
 
 
 def test_two_functions_of_one_name_are_refused():
     others = [own(lambda counts, m, rng: counts, name="shift", then="suppress(k=1)"), MINE]
     with pytest.raises(SpecError, match="both called shift"):
-        AuditOptions.of(mechanisms=others, group_sizes=M)
-    assert AuditOptions.of(mechanisms=[MINE, MINE], group_sizes=M).blocks[0].mechanisms == (MINE,)
+        AuditOptions.of(mechanisms=others, group_size=M)
+    assert AuditOptions.of(mechanisms=[MINE, MINE], group_size=M).blocks[0].mechanisms == (MINE,)
 
 
 # What attackers make of it
@@ -178,7 +178,7 @@ def _shifted_by(made, true, shape):
 def test_attacks_that_need_its_law_say_why_they_do_not_apply(traces, spec):
     facts = Facts.of(traces, M, MINE)
     with pytest.raises(NotApplicableError, match="a function of a whole table, nobody knows it"):
-        attack(spec).check(facts, KnownVisits(traces.trace(0)), Auxiliary())
+        Attack.parse(spec).check(facts, KnownVisits(traces.trace(0)), Auxiliary())
 
 
 def test_one_release_can_be_attacked_but_not_read_back(traces, tmp_path):
@@ -240,7 +240,7 @@ def test_it_can_be_rejected(traces):
 
 
 def test_a_plan_says_beforehand_that_it_cannot_accept(traces):
-    plan = make_plan(AuditOptions.of(mechanisms=MINE, group_sizes=M), traces)
+    plan = make_plan(AuditOptions.of(mechanisms=MINE, group_size=M), traces)
     found = prospects(plan, plan.settings[0], Policy.default())
     assert found.accept == 0
     assert any("mechanism of your own is never accepted" in one for one in found.why_not)
@@ -273,7 +273,7 @@ def test_a_function_with_random_numbers_of_its_own_fails_the_control(traces, tmp
 
     traces.save(tmp_path / "t.parquet")
     options = AuditOptions.of(
-        mechanisms=own(careless), group_sizes=M, attacks=QUICK, targets=2, releases=2
+        mechanisms=own(careless), group_size=M, attacks=QUICK, targets=2, releases=2
     )
     plan = make_plan(options, traces)
     rows = score_task(Population.of(traces), plan, plan.tasks[0])
@@ -286,7 +286,7 @@ def test_a_function_with_random_numbers_of_its_own_fails_the_control(traces, tmp
 def test_what_a_worker_sends_back_is_what_was_sent(traces):
     """A function is sent by its code, and comes back as another object."""
     mine = own(lambda counts, m, rng: counts, name="mine")
-    plan = make_plan(AuditOptions.of(mechanisms=[mine, "raw"], group_sizes=M), traces)
+    plan = make_plan(AuditOptions.of(mechanisms=[mine, "raw"], group_size=M), traces)
     returned = cloudpickle.loads(cloudpickle.dumps(plan.tasks))
     assert returned[0].scheme.mechanisms[0].steps[0].function is not mine.steps[0].function
     assert returned == plan.tasks

@@ -11,14 +11,14 @@ from whosthere.errors import InputError
 
 ONE = """
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 20
+group_size = 20
 attacks = "likelihood-ratio"
 targets = 3
 releases = 4
 seed = 5
 """
 TWO = """
-group_sizes = [8, 10]
+group_size = [8, 10]
 attacks = ["likelihood-ratio", "log-likelihood"]
 seed = 5
 
@@ -27,7 +27,7 @@ mechanisms = "raw"
 
 [[blocks]]
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 10
+group_size = 10
 attacks = "zero-knowledge(sampling=independent)"
 knowledge = ["all", "regions(top=2, guess=random)"]
 """
@@ -46,7 +46,7 @@ def read(tmp_path):
 def test_a_file_without_blocks_is_one_block(read):
     assert read(ONE) == AuditOptions.of(
         mechanisms=("raw", "suppress(k=1)"),
-        group_sizes=20,
+        group_size=20,
         attacks="likelihood-ratio",
         targets=3,
         releases=4,
@@ -70,14 +70,14 @@ def test_keys_at_the_top_are_defaults_of_every_block(read):
 
 
 def test_what_is_left_out_has_its_default(read):
-    options = read('[[blocks]]\nmechanisms = "raw"\ngroup_sizes = 8\n')
-    assert options == AuditOptions.of(mechanisms="raw", group_sizes=8)
+    options = read('[[blocks]]\nmechanisms = "raw"\ngroup_size = 8\n')
+    assert options == AuditOptions.of(mechanisms="raw", group_size=8)
     assert tuple(map(str, options.blocks[0].attacks)) == DEFAULT_ATTACKS
 
 
 def test_an_empty_file_leaves_everything_to_the_options(read):
-    assert merged(read(""), {"mechanisms": "raw", "group_sizes": 8}) == AuditOptions.of(
-        mechanisms="raw", group_sizes=8
+    assert merged(read(""), {"mechanisms": "raw", "group_size": 8}) == AuditOptions.of(
+        mechanisms="raw", group_size=8
     )
 
 
@@ -106,7 +106,7 @@ def test_blocks_that_overlap_measure_the_common_part_once(read, traces):
 
 
 def test_options_override_in_every_block(read):
-    options = merged(read(TWO), {"group_sizes": (9,), "seed": 6, "attacks": ("log-likelihood",)})
+    options = merged(read(TWO), {"group_size": (9,), "seed": 6, "attacks": ("log-likelihood",)})
     assert [str(one) for one in options.contests()] == [
         "log-likelihood in raw, m=9",
         "log-likelihood in raw, m=9, knows regions(top=2, guess=random)",
@@ -129,7 +129,7 @@ def test_times(read, written, moment):
 
 
 def test_people(read, traces):
-    named = read(ONE.replace("group_sizes = 20", "group_sizes = 8") + 'users = ["u30", "u31"]\n')
+    named = read(ONE.replace("group_size = 20", "group_size = 8") + 'users = ["u30", "u31"]\n')
     assert make_plan(named, traces).targets == (30, 31)
     assert len(make_plan(merged(named, {"targets": 4}), traces).targets) == 4
     assert make_plan(merged(named, {"users": ("u32",)}), traces).targets == (32,)
@@ -167,7 +167,7 @@ WRONG = [
     (ONE + "releases_of = { likelihood-ratio = 5 }\n", "releases of likelihood-ratio", "got 5"),
     (ONE + "releases_of = { likelihood-ratio = '6' }\n", "releases_of.likelihood-ratio", "'6'"),
     (ONE + "releases_of = 6\n", "releases_of should be", "found 6"),
-    (ONE.replace("seed = 5", "seed = -5"), "the seed must be 0 or more", "got -5"),
+    (ONE.replace("seed = 5", "seed = -5"), "the seed must be a whole number from 0", "not -5"),
     (ONE.replace("20", "1"), "a group of 1", "at least 2"),
     (ONE.replace("likelihood-ratio", "likelihood-ration"), "character 1", "'likelihood-ratio'?"),
     (ONE.replace("suppress(k=1)", "suppress(k)"), "'suppress(k)', character", "suppress(k=1)"),
@@ -176,7 +176,7 @@ WRONG = [
     (TWO + "targets = 3\n", "'targets' in blocks, number 2", "attacks"),
     (TWO + "[blocks.extra]\n", "'extra' in blocks, number 2", "Known"),
     ("blocks = 3\n", "blocks, number 1", "found 3"),
-    (TWO.replace("group_sizes = 10", "group_sizes = [9, 'x']"), "group_sizes, number 2", "'x'"),
+    (TWO.replace("group_size = 10", "group_size = [9, 'x']"), "group_size, number 2", "'x'"),
     (ONE + "test_from = 'today'\n", "test_from should be", "found 'today'"),
     (ONE + "test_from = 12:00:00\n", "test_from should be", "found 12:00:00"),
 ]

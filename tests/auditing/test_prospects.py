@@ -23,7 +23,7 @@ def few_draws(monkeypatch):
 @pytest.fixture(scope="module")
 def plan():
     traces = simulate("milan-like", seed=2, users=300, regions=4, days=1).traces()
-    options = AuditOptions.of(mechanisms="raw", group_sizes=20, attacks="likelihood-ratio")
+    options = AuditOptions.of(mechanisms="raw", group_size=20, attacks="likelihood-ratio")
     return make_plan(options, traces)
 
 

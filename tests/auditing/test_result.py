@@ -3,11 +3,14 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import whosthere as wt
 from whosthere.auditing.result import SHOWN, shown
+from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import GUARANTEE, METRICS
 
 ATTACKS = ("likelihood-ratio", "contradiction-rule")
@@ -36,9 +39,11 @@ class TestFrame:
         for row, finding in zip(frame.to_dicts(), result.findings, strict=True):
             assert {name: row[name] for name in finding.to_json()} == finding.to_json()
 
-    def test_settings_are_taken_apart(self, result):
+    @pytest.mark.parametrize("table", ["to_frame", "scores", "targets"])
+    def test_settings_are_taken_apart(self, result, table):
         columns = ("mechanism", "group_size", "knowledge")
-        rows = result.to_frame().to_dicts()
+        found = getattr(result, table)
+        rows = (found() if callable(found) else found).to_dicts()
         seen = {row["setting"]: [row[one] for one in columns] for row in rows}
         assert len(seen) == 8
         for setting, (mechanism, group_size, knowledge) in seen.items():
@@ -49,6 +54,39 @@ class TestFrame:
         empty = replace(result, findings=()).to_frame()
         assert empty.height == 0
         assert empty.schema == result.to_frame().schema
+
+
+class TestPictures:
+    @staticmethod
+    def lines(figure):
+        return {
+            (axis.get_title(), line.get_label()): line.get_xydata()
+            for axis in figure.axes
+            for line in axis.get_lines()
+            if not line.get_label().startswith("_")
+        }
+
+    def test_the_area_below_a_roc_is_the_pooled_auc(self, result):
+        drawn = self.lines(result.plot("roc"))
+        assert drawn.keys() == set(result.scores.select("setting", "attack").unique().iter_rows())
+        for (setting, attack), points in drawn.items():
+            rows = result.scores.filter(setting=setting, attack=attack)
+            pooled = roc_auc_score(rows["label"], comparable_scores(rows))
+            assert np.trapezoid(points[:, 1], points[:, 0]) == pytest.approx(pooled)
+
+    def test_every_person_has_a_step_from_the_best_found_on(self, result):
+        for (setting, attack), points in self.lines(result.plot("people")).items():
+            aucs = result.targets.filter(setting=setting, attack=attack)["auc"]
+            assert points[:-1, 1].tolist() == aucs.sort(descending=True).to_list()
+            assert (points[0, 0], points[-1, 0]) == (0, 1)
+
+    def test_what_cannot_be_drawn(self, result):
+        with pytest.raises(wt.InputError, match="Did you mean 'roc'"):
+            result.plot("rok")
+        nothing = replace(result, scores=pl.DataFrame(), targets=pl.DataFrame())
+        for what in ("roc", "people"):
+            with pytest.raises(wt.InputError, match="every task failed"):
+                nothing.plot(what)
 
 
 class TestTargets:

@@ -58,7 +58,7 @@ def small(traces, tmp_path):
     traces.save(path)
     options = AuditOptions.of(
         mechanisms=("raw", "suppress(k=1)"),
-        group_sizes=10,
+        group_size=10,
         attacks="likelihood-ratio",
         targets=3,
         releases=4,
@@ -160,7 +160,27 @@ class TestManifest:
         folder.begin(IDENTITY, {})
 
 
+def test_as_long_as_nothing_is_done_the_plan_may_change(begun):
+    """As after a first try whose tasks all failed."""
+    (begun.path / "tasks").mkdir()
+    changed = IDENTITY | {"plan": PLAN.to_json() | {"seed": 5}}
+    begun.check(changed)
+    begun.begin(changed, {})
+    assert begun.manifest["plan"]["seed"] == 5
+    with pytest.raises(FileError, match="other traces"):
+        begun.check(changed | {"traces": "ffff"})
+    begun.write_task(PLAN, PLAN.tasks[0], task_scores(PLAN.tasks[0]))
+    with pytest.raises(FileError, match="seed 5 then, 4 now"):
+        begun.check(IDENTITY)
+
+
 class TestRefusals:
+    @pytest.fixture
+    def begun(self, begun):
+        """Let one task be done."""
+        begun.write_task(PLAN, PLAN.tasks[0], task_scores(PLAN.tasks[0]))
+        return begun
+
     @pytest.fixture
     def refused(self, folder):
         """Return the message of a refusal that must leave the folder as it is."""
@@ -187,6 +207,8 @@ class TestRefusals:
             ("targets", [7, 3]),
             ("targets", [3, 7, 11]),
             ("contests", {"raw, m=5": ["knock-knock"]}),
+            # Files of tasks are named by their order.
+            ("contests", dict(reversed(PLAN.to_json()["contests"].items()))),
             ("code", {"mine": "0123456789abcdef"}),
             ("reference_size", 1),
             ("past_releases", 4),
@@ -253,8 +275,7 @@ class TestRefusals:
             {"versions": 3},
         ],
     )
-    def test_a_manifest_of_another_shape(self, folder, refused, damage):
-        folder.path.mkdir()
+    def test_a_manifest_of_another_shape(self, folder, begun, refused, damage):
         good = IDENTITY | {"format": FORMAT_VERSION, "looks": []}
         write_json(folder.path / "manifest.json", good)
         folder.check(IDENTITY)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from whosthere.adversary.attacks import attack as attack_of
+from whosthere.adversary.attacks import Attack
 from whosthere.auditing.judging import judge
 from whosthere.auditing.policy import Limit, Policy
 from whosthere.auditing.prospects import obstacles
@@ -529,7 +529,7 @@ class TestReasons:
     def test_only_the_ceiling_was_measured(self):
         verdict = only([found(0.5, 0.45, 0.55, attack=CEILING)])
         assert verdict.strongest is None
-        assert verdict.reasons[0] == "No attack was measured in this setting."
+        assert verdict.reasons[0] == "No attack that may decide was measured in this setting."
         assert "could reach a mean AUC of 0.500" in verdict.reasons[1]
 
 
@@ -909,7 +909,7 @@ def obstacles_to(policy, attack=STRONGEST, look=FIRST_LOOK, **changed):
     usual = {"reference_size": 0, "past_releases": 0, "first_epoch": 0, "seed": 0}
     targets = tuple(range(sizes.pop("targets")))
     plan = Plan(contests=(), targets=targets, **usual | sizes)
-    return obstacles(plan, [attack_of(attack)], policy, look=look)
+    return obstacles(plan, [Attack.parse(attack)], policy, look=look)
 
 
 class TestObstacles:

@@ -32,7 +32,7 @@ from whosthere.privacy.scheme import Layout
 
 OPTIONS = AuditOptions.of(
     mechanisms=("raw", "suppress(k=1)"),
-    group_sizes=60,
+    group_size=60,
     attacks="likelihood-ratio",
     targets=6,
     releases=4,
@@ -86,7 +86,7 @@ class TestWhatIsTried:
         mechanisms = [f"suppress(k={k})" for k in range(1, 7)]
         plan = make_plan(
             AuditOptions.of(
-                mechanisms=mechanisms, group_sizes=60, attacks="likelihood-ratio", targets=2
+                mechanisms=mechanisms, group_size=60, attacks="likelihood-ratio", targets=2
             ),
             city,
         )

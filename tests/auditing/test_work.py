@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 import cloudpickle
@@ -20,12 +21,13 @@ import whosthere as wt
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
+from whosthere.auditing.run import AuditFailedError
 from whosthere.auditing.work import (
     Job,
     LocalProcesses,
     ThisProcess,
     Workers,
-    local_workers,
+    chosen_workers,
     work_on,
 )
 from whosthere.data.neighbours import as_graph
@@ -52,7 +54,7 @@ class Busiest(Attack):
     name: ClassVar[str] = "busiest"
     summary: ClassVar[str] = "counts people where the target was seen"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         rng = generator(seed, "busiest")
         return FittedBusiest(knowledge.cells, self.weight, float(rng.normal()))
 
@@ -70,16 +72,20 @@ class FittedBusiest(FittedAttack):
 
 @dataclass(frozen=True)
 class Breaks(Busiest):
-    """Fails on one of its targets."""
+    """Fails on some of its targets, or on all; writes down each call."""
 
-    target: int = -1
+    target: int | None = -1
+    calls: Path | None = field(default=None, compare=False)
 
     name: ClassVar[str] = "breaks"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        if knowledge.cells.size == self.target:
+    def fit(self, facts, knowledge, auxiliary, *, seed):
+        if self.calls is not None:
+            with self.calls.open("a") as file:
+                file.write("x")
+        if self.target is None or knowledge.cells.size == self.target:
             raise ZeroDivisionError("an attack of the user's own")
-        return super()._fit(facts, knowledge, auxiliary, seed)
+        return super().fit(facts, knowledge, auxiliary, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class Deadly(Busiest):
 
     name: ClassVar[str] = "deadly"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -138,7 +144,7 @@ def job(traces, tmp_path):
     path = tmp_path / "traces.parquet"
     traces.save(path)
     options = AuditOptions.of(
-        mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+        mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
     )
     return Job.on(make_plan(options, traces), path)
 
@@ -150,7 +156,7 @@ def without_times(frame):
 class TestGuards:
     def test_a_job_that_fits_is_done(self, job):
         outcome = work_on(job, job.plan.tasks[0])
-        assert outcome.failure is None
+        assert not outcome.failure
         by_attack = dict(outcome.scores.group_by("attack").len().iter_rows())
         # The ceiling has no control releases.
         assert by_attack.pop(CEILING) == 4
@@ -191,13 +197,13 @@ class TestWorkers:
             LocalProcesses(n)
 
     def test_one_is_this_process(self):
-        assert isinstance(local_workers(1), ThisProcess)
-        assert isinstance(local_workers(2), LocalProcesses)
+        assert isinstance(chosen_workers(1), ThisProcess)
+        assert isinstance(chosen_workers(2), LocalProcesses)
         assert 1 <= usable_processors() <= os.cpu_count()
 
     def test_a_task_that_kills_its_worker_is_given_up(self, job, traces):
         options = AuditOptions.of(
-            mechanisms="raw", group_sizes=8, attacks=Deadly(), targets=1, releases=4
+            mechanisms="raw", group_size=8, attacks=Deadly(), targets=1, releases=4
         )
         deadly = replace(job, plan=make_plan(options, traces))
         with LocalProcesses(1) as workers:
@@ -260,21 +266,52 @@ class TestAttacksOfAUsersOwn:
     def test_one_that_breaks_does_not_stop_the_others(self, people, two, tmp_path):
         plan = make_plan(
             AuditOptions.of(
-                mechanisms="raw", group_sizes=8, attacks="likelihood-ratio", targets=3, releases=4
+                mechanisms="raw", group_size=8, attacks="likelihood-ratio", targets=3, releases=4
             ),
             people,
         )
         visits = [people.trace(target).size for target in plan.targets]
-        unlucky = Breaks(target=visits[0])
+        unlucky = Breaks(target=visits[-1])
         chosen = CHOSEN | {"mechanisms": "raw", "workers": two, "out": tmp_path / "a"}
         with pytest.warns(UserWarning, match="failed.*ZeroDivisionError: an attack"):
             result = wt.audit(people, **chosen, attacks=unlucky)
-        assert plan.targets[0] not in result.scores.filter(attack=str(unlucky))["target"]
-        assert result.failed_tasks == visits.count(visits[0]) < 3
+        assert plan.targets[-1] not in result.scores.filter(attack=str(unlucky))["target"]
+        assert result.failed_tasks == visits.count(visits[-1]) < 3
         assert (
             "ZeroDivisionError: an attack of the user's own"
             in (tmp_path / "a" / "log.txt").read_text()
         )
+
+    @pytest.mark.parametrize("n_workers", [1, 2])
+    def test_a_slip_ends_the_audit_at_once(self, people, two, tmp_path, n_workers):
+        """Neither hundreds of tasks fail one after the other, nor is the folder spoilt."""
+        chosen = CHOSEN | {"targets": 20, "workers": two if n_workers == 2 else 1}
+        out = tmp_path / "a"
+        slip = Breaks(target=None, calls=tmp_path / "calls")
+        with pytest.raises(AuditFailedError, match=r"no other was begun: ZeroDiv.*\n.*: Traceback"):
+            wt.audit(people, **chosen, attacks=(slip, "likelihood-ratio"), out=out)
+        # One for each of two mechanisms at most.
+        assert 1 <= len((tmp_path / "calls").read_text()) <= 2
+        assert not (out / "manifest.json").exists()
+        mended = replace(slip, target=-1)
+        chosen |= {"targets": 2, "workers": 1}
+        result = wt.audit(people, **chosen, attacks=(mended, "likelihood-ratio"), out=out)
+        assert result.n_tasks == 4
+        assert not result.failed_tasks
+
+    def test_and_leaves_an_audit_that_it_was_added_to_as_it_was(self, people, tmp_path):
+        chosen = CHOSEN | {"targets": 2, "workers": 1, "out": tmp_path / "a"}
+        wt.audit(people, **chosen, attacks="likelihood-ratio")
+        before = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*.*")}
+        with pytest.raises(AuditFailedError):
+            wt.audit(
+                people, **chosen, attacks=("likelihood-ratio", Breaks(target=None)), extend=True
+            )
+        assert {path: path.read_bytes() for path in (tmp_path / "a").rglob("*.*")} == before
+        extended = wt.audit(
+            people, **chosen, attacks=("likelihood-ratio", Breaks(target=-1)), extend=True
+        )
+        assert not extended.failed_tasks
 
 
 MODULE = """
@@ -290,7 +327,7 @@ class Mine(Attack):
     name: ClassVar[str] = "mine"
     summary: ClassVar[str] = "says nothing"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         return Fitted(FACTOR, self.shift)
 
 class Fitted(FittedAttack):
@@ -338,7 +375,7 @@ class TestIdentity:
             wt.audit(traces, **chosen, attacks=mine("2.00"))
 
     def test_ours_go_without(self, people):
-        options = AuditOptions.of(mechanisms="raw", group_sizes=8, targets=1)
+        options = AuditOptions.of(mechanisms="raw", group_size=8, targets=1)
         assert make_plan(options, people).to_json()["code"] == {}
 
 

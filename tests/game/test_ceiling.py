@@ -18,7 +18,7 @@ FALSE_ALARM = 1e-4
 EVENT = "laplace(eps=1, unit=event)"
 USER = "laplace(eps=2, unit=user, max_visits=3)"
 CHOSEN = {
-    "group_sizes": 20,
+    "group_size": 20,
     "attacks": ("likelihood-ratio", "contradiction-rule", "log-likelihood"),
     "targets": 24,
     "releases": 30,

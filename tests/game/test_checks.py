@@ -170,7 +170,7 @@ def attack(full):
 
 def plan_of(city, mechanism, attack):
     options = {"attacks": attack, "targets": 4, "releases": 20, "seed": 3}
-    return make_plan(AuditOptions.of(mechanisms=mechanism, group_sizes=M, **options), city)
+    return make_plan(AuditOptions.of(mechanisms=mechanism, group_size=M, **options), city)
 
 
 def audited(city, mechanism, attack):

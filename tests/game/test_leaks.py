@@ -46,7 +46,7 @@ def enough_people():
 
 
 def plan_of(traces, **chosen):
-    usual = {"mechanisms": "suppress(k=1)", "group_sizes": 40, "targets": 6, "releases": 4}
+    usual = {"mechanisms": "suppress(k=1)", "group_size": 40, "targets": 6, "releases": 4}
     usual |= {"attacks": "likelihood-ratio"}
     return make_plan(AuditOptions.of(**usual | chosen), traces)
 
@@ -121,7 +121,7 @@ class TestPeople:
         assert len(plan.targets) + sum(map(len, others_to_look_at(plan, city))) == looked_at
 
     def test_as_many_as_there_are(self, traces, monkeypatch):
-        plan = plan_of(traces, group_sizes=10)
+        plan = plan_of(traces, group_size=10)
         visits = traces.visits_per_user()
         enough = (visits >= visits[list(plan.targets)].min()).sum()
         others = others_to_look_at(plan, traces)
@@ -238,7 +238,7 @@ class TestSums:
         assert together >= LEAST_PEOPLE or not hidden.any()
 
     def test_raw_counts_show_the_truth(self, city):
-        _, _, marginals = looked(city, plan_of(city, mechanisms="raw", group_sizes=110))
+        _, _, marginals = looked(city, plan_of(city, mechanisms="raw", group_size=110))
         for axis in ("region", "hour"):
             own = marginals.filter(axis=axis).drop_nulls()
             assert np.corrcoef(own["truth"], own["estimated"])[0, 1] > 0.99
@@ -259,7 +259,7 @@ class TestHidden:
         cells = np.array(visitors) * 4 + np.array(hours)
         users = tuple(f"u{i:03d}" for i in range(n))
         traces = Traces(users, np.arange(n + 1), cells, regions, epochs)
-        plan = plan_of(traces, group_sizes=n // 2)
+        plan = plan_of(traces, group_size=n // 2)
         return looked(traces, plan)[1]
 
     def shown(self, table, axis):

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from whosthere.adversary.attacks import attack
-from whosthere.adversary.knowledge import knowledge_rule
+from whosthere.adversary.attacks import Attack
+from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.game.own_code import own_code
@@ -22,17 +22,24 @@ def strength(count):
 def unused(count):
     return 0
 """
+DEEPER = """
+def mild(x):
+    return x + 5
+"""
 MINE = """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import ClassVar
 import numpy as np
 from numba import njit
 import helpers
+import pack.deeper
+from sklearn.linear_model import LogisticRegression
 from whosthere.attacks import Answer, Attack, FittedAttack
 from whosthere.mechanisms import Suppress
 
 SHIFT = 1
+MODEL = LogisticRegression(C=2.0)
 TABLE = np.arange(3)
 
 @njit
@@ -65,12 +72,18 @@ class Mine(Attack):
     name: ClassVar[str] = "mine"
     summary: ClassVar[str] = "mine"
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
-        return Fitted(knowledge.cells)
+    def fit(self, facts, knowledge, auxiliary, *, seed):
+        factor = 3
+        def inner(release):
+            from later import weight
+            return factor * weight(MODEL.fit(release)) + pack.deeper.mild(1)
+        return Fitted(knowledge.cells, inner)
 
 @dataclass(frozen=True, eq=False)
 class Fitted(FittedAttack):
     cells: object
+    inner: object
+    depth: int = field(default_factory=lambda: 4)
 
     @property
     def level(self):
@@ -80,6 +93,12 @@ class Fitted(FittedAttack):
         return Answer(score_of(self.cells), self.level)  # as good as any
 """
 
+LATER = """
+def weight(x):
+    return 7 * x
+"""
+SOURCES = {"helpers": HELPERS, "pack.deeper": DEEPER, "later": LATER, "mine": MINE}
+
 
 @pytest.fixture
 def fingerprint(tmp_path, monkeypatch):
@@ -88,17 +107,22 @@ def fingerprint(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def of(before="", after="", *, value="mine.Mine()"):
-        for name, source in {"helpers": HELPERS, "mine": MINE}.items():
+        (tmp_path / "pack").mkdir(exist_ok=True)
+        (tmp_path / "pack" / "__init__.py").touch()
+        for name, source in SOURCES.items():
             changed = source.replace(before, after) if before else source
-            (tmp_path / f"{name}.py").write_text(changed)
-            sys.modules.pop(name, None)
-        assert not before or before in HELPERS + MINE
+            (tmp_path / f"{name.replace('.', '/')}.py").write_text(changed)
+        forget()
+        assert not before or before in "".join(SOURCES.values())
         importlib.invalidate_caches()
         return own_code(eval(value, {"mine": importlib.import_module("mine")}))
 
+    def forget():
+        for name in ("pack", *SOURCES):
+            sys.modules.pop(name, None)
+
     yield of
-    for name in ("helpers", "mine"):
-        sys.modules.pop(name, None)
+    forget()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +139,13 @@ def fingerprint(tmp_path, monkeypatch):
         ("partial(threshold, 3)", "partial(threshold, 4)"),
         ("+ SHIFT + TABLE", "- SHIFT + TABLE"),
         ("Answer(score_of", "Answer(-score_of"),
-        ("Fitted(knowledge.cells)", "Fitted(knowledge.cells[1:])"),
+        ("Fitted(knowledge.cells, inner)", "Fitted(knowledge.cells[1:], inner)"),
+        ("factor = 3", "factor = 4"),
+        ("return factor *", "return factor +"),
+        ("lambda: 4", "lambda: 5"),
+        ("return x + 5", "return x + 6"),
+        ("return 7 * x", "return 8 * x"),
+        ("C=2.0", "C=3.0"),
         ("scale: float = 1.0", "scale: float = 2.0"),
     ],
 )
@@ -136,16 +166,21 @@ def test_nothing_else_is(fingerprint, before, after):
     assert fingerprint(before, after) == fingerprint() is not None
 
 
+def test_that_it_was_sent_to_a_worker_is_not_noticed(fingerprint):
+    copied = "[__import__('copy').copy(mine.Mine()), mine.Mine()][1]"
+    assert fingerprint(value=copied) == fingerprint()
+
+
 def test_own_parts_of_what_is_ours_are_noticed(fingerprint):
-    value = "__import__('whosthere').Mechanism((mine.Milder(1),))"
+    value = "__import__('whosthere').mechanisms.Mechanism((mine.Milder(1),))"
     assert fingerprint(value=value) is not None
     assert fingerprint("max(x, least)", "min(x, least)", value=value) != fingerprint(value=value)
 
 
 def test_ours_have_none():
-    assert own_code(attack("zero-knowledge")) is None
+    assert own_code(Attack.parse("zero-knowledge")) is None
     assert own_code(Mechanism.parse("laplace(eps=1, unit=event) | suppress(k=1)")) is None
-    assert own_code(knowledge_rule("share(0.1)")) is None
+    assert own_code(Knowledge.parse("share(0.1)")) is None
 
 
 def test_code_without_a_file(monkeypatch):
@@ -167,6 +202,6 @@ def test_a_plan_tells_them_all(traces, fingerprint):
     fingerprint()
     mine = importlib.import_module("mine").Mine()
     options = AuditOptions.of(
-        mechanisms="raw", group_sizes=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
+        mechanisms="raw", group_size=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
     )
     assert make_plan(options, traces).to_json()["code"] == {"mine": own_code(mine)}

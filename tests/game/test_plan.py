@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from whosthere.adversary.attacks import attack
+from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import (
-    AllVisits,
-    OnlyRegions,
-    ShareOfVisits,
-    knowledge_rule,
+    All,
+    Knowledge,
+    Regions,
+    Share,
 )
 from whosthere.auditing.options import DEFAULT_ATTACKS, SCALES, AuditOptions
 from whosthere.auditing.planning import make_plan
@@ -26,7 +26,7 @@ from whosthere.privacy.scheme import Scheme
 
 OPTIONS = {
     "mechanisms": "raw",
-    "group_sizes": 10,
+    "group_size": 10,
     "attacks": "likelihood-ratio",
     "targets": 5,
     "releases": 4,
@@ -72,40 +72,40 @@ class TestKnowledge:
         ["all", "share(0.1)", "share(0.25)", "regions", "regions(top=5)", "regions(guess=random)"],
     )
     def test_round_trip(self, text):
-        assert str(knowledge_rule(text)) == text
-        assert knowledge_rule(str(knowledge_rule(text))) == knowledge_rule(text)
+        assert str(Knowledge.parse(text)) == text
+        assert Knowledge.parse(str(Knowledge.parse(text))) == Knowledge.parse(text)
 
     @pytest.mark.parametrize(
         ("text", "known"),
         [
-            (" ALL ", AllVisits()),
-            ("all()", AllVisits()),
-            ("Share( .5 )", ShareOfVisits(0.5)),
-            ("share(share=0.5)", ShareOfVisits(0.5)),
-            ("regions( TOP = 3 )", OnlyRegions(3)),
-            ("regions(guess=greedy)", OnlyRegions()),
+            (" ALL ", All()),
+            ("all()", All()),
+            ("Share( .5 )", Share(0.5)),
+            ("share(share=0.5)", Share(0.5)),
+            ("regions( TOP = 3 )", Regions(3)),
+            ("regions(guess=greedy)", Regions()),
         ],
     )
     def test_case_and_spaces_are_free(self, text, known):
-        assert knowledge_rule(text) == known
+        assert Knowledge.parse(text) == known
 
     @pytest.mark.parametrize("share", [1 / 3, 0.123456789, 1e-7])
     def test_shares_of_many_digits_keep_their_names_apart(self, share):
-        known = ShareOfVisits(share)
-        assert knowledge_rule(str(known)) == known
-        assert str(ShareOfVisits(float(np.nextafter(share, 1)))) != str(known)
+        known = Share(share)
+        assert Knowledge.parse(str(known)) == known
+        assert str(Share(float(np.nextafter(share, 1)))) != str(known)
 
     @pytest.mark.parametrize("text", ["", "everything", "much"])
     def test_refused_names(self, text):
         with pytest.raises(SpecError, match="Known: all, share, regions"):
-            knowledge_rule(text)
+            Knowledge.parse(text)
 
     @pytest.mark.parametrize(
         "text", ["share", "share()", "share(0)", "share(1.1)", "share(nan)", "share(a)"]
     )
     def test_refused_shares(self, text):
         with pytest.raises(SpecError, match=r"Write it like share\(0\.1\)|above 0 and at most 1"):
-            knowledge_rule(text)
+            Knowledge.parse(text)
 
     @pytest.mark.parametrize(
         "text",
@@ -122,7 +122,7 @@ class TestKnowledge:
     )
     def test_other_refusals(self, text):
         with pytest.raises(SpecError):
-            knowledge_rule(text)
+            Knowledge.parse(text)
 
 
 class TestSettings:
@@ -130,11 +130,11 @@ class TestSettings:
         mechanisms, sizes = ("raw", "suppress(k=1)"), (5, 10)
         knowledge = ("all", "share(0.5)", "regions")
         attacks = ("likelihood-ratio", "log-likelihood", "zero-knowledge(sampling=independent)")
-        made = plan(mechanisms=mechanisms, group_sizes=sizes, knowledge=knowledge, attacks=attacks)
+        made = plan(mechanisms=mechanisms, group_size=sizes, knowledge=knowledge, attacks=attacks)
         wanted = {
             Contest(
-                Setting(Scheme.of(Mechanism.parse(spec), m), knowledge_rule(known)),
-                attack(attacker),
+                Setting(Scheme.of(Mechanism.parse(spec), m), Knowledge.parse(known)),
+                Attack.parse(attacker),
             )
             for spec, m, known, attacker in product(mechanisms, sizes, knowledge, attacks)
         }
@@ -147,7 +147,7 @@ class TestSettings:
     def test_the_same_said_twice_is_one_setting(self, plan):
         made = plan(
             mechanisms=("raw", "RAW", "flowkit", "suppress(k=15)"),
-            group_sizes=(10, 10),
+            group_size=(10, 10),
             knowledge=("all", " ALL()"),
             attacks=(
                 "likelihood-ratio",
@@ -160,12 +160,12 @@ class TestSettings:
         assert list(map(str, made.attacks)) == ["likelihood-ratio", "zero-knowledge(groups=20)"]
 
     def test_every_target_meets_every_scheme_once(self, plan):
-        made = plan(group_sizes=(5, 10), knowledge=("all", "regions"))
+        made = plan(group_size=(5, 10), knowledge=("all", "regions"))
         assert len(made.tasks) == len(set(made.tasks))
         assert set(made.tasks) == {Task(*pair) for pair in product(made.targets, made.schemes)}
 
     def test_every_contest_belongs_to_one_scheme(self, plan):
-        made = plan(group_sizes=(5, 10), knowledge=("all", "regions"), mechanisms=("raw", "raw"))
+        made = plan(group_size=(5, 10), knowledge=("all", "regions"), mechanisms=("raw", "raw"))
         under = [contest for scheme in made.schemes for contest in made.contests_under(scheme)]
         assert sorted(map(str, under)) == sorted(map(str, made.contests))
         inside = [(setting, one) for setting in made.settings for one in made.attacks_in(setting)]
@@ -177,16 +177,16 @@ class TestSettings:
 
     def test_targets_come_first(self, plan):
         """What is done first is about few people in all settings, not all people in one."""
-        made = plan(group_sizes=(5, 10))
+        made = plan(group_size=(5, 10))
         assert [task.number for task in made.tasks] == np.repeat(made.targets, 2).tolist()
 
     def test_defaults_go_without_saying(self):
         scheme = Scheme.of(Mechanism(), 7)
         assert str(Setting(scheme)) == "raw, m=7"
-        assert str(Setting(scheme, ShareOfVisits(0.5))) == "raw, m=7, knows share(0.5)"
+        assert str(Setting(scheme, Share(0.5))) == "raw, m=7, knows share(0.5)"
 
     def test_cautions_decide_nothing(self, plan):
-        made = plan(group_sizes=30)
+        made = plan(group_size=30)
         assert made.cautions
         assert replace(made, cautions=()) == made
         assert replace(made, cautions=()).to_json() == made.to_json()
@@ -196,7 +196,7 @@ class TestScales:
     @pytest.mark.parametrize("scale", SCALES)
     def test_fills_in_what_is_left_open(self, traces, plan, scale):
         twice = traces.select(np.tile(np.arange(20, 40), 4))
-        options = AuditOptions.of(mechanisms="raw", group_sizes=10, scale=scale)
+        options = AuditOptions.of(mechanisms="raw", group_size=10, scale=scale)
         made = make_plan(options, twice)
         assert (len(made.targets), made.releases) == SCALES[scale][:2]
         assert tuple(map(str, made.attacks)) == DEFAULT_ATTACKS
@@ -236,7 +236,7 @@ class TestTargets:
         assert plan(seed=3).targets == chosen
         for other in (
             {"attacks": DEFAULT_ATTACKS},
-            {"group_sizes": (5, 7)},
+            {"group_size": (5, 7)},
             {"mechanisms": ("suppress(k=1)",)},
             {"releases": 20},
             {"knowledge": ("regions",)},
@@ -319,62 +319,62 @@ class TestTooFewTargets:
 class TestGroupsTooLarge:
     @pytest.mark.parametrize("attacks", [("likelihood-ratio",), ("zero-knowledge",)])
     def test_without_a_reference(self, plan, refused, attacks):
-        message = refused(group_sizes=(5, 40), attacks=attacks)
+        message = refused(group_size=(5, 40), attacks=attacks)
         most = group_size_in(message)
-        assert plan(group_sizes=(5, most), attacks=attacks)
-        refused(group_sizes=(most + 1,), attacks=attacks)
+        assert plan(group_size=(5, most), attacks=attacks)
+        refused(group_size=(most + 1,), attacks=attacks)
 
     def test_with_a_reference(self, plan, refused):
-        message = refused(group_sizes=(30,), attacks=DEFAULT_ATTACKS)
+        message = refused(group_size=(30,), attacks=DEFAULT_ATTACKS)
         most = group_size_in(message)
-        assert plan(group_sizes=(most,), attacks=DEFAULT_ATTACKS)
-        refused(group_sizes=(most + 1,), attacks=DEFAULT_ATTACKS)
+        assert plan(group_size=(most,), attacks=DEFAULT_ATTACKS)
+        refused(group_size=(most + 1,), attacks=DEFAULT_ATTACKS)
         left_out = re.search(r"leave out ([\w\- ]+) \(", message)[1].split(" and ")
         kept = tuple(name for name in DEFAULT_ATTACKS if name not in left_out)
         most = number_after("up to", message)
-        assert plan(group_sizes=(most,), attacks=kept)
-        refused(group_sizes=(most + 1,), attacks=kept)
+        assert plan(group_size=(most,), attacks=kept)
+        refused(group_size=(most + 1,), attacks=kept)
 
     @pytest.mark.parametrize("reference", [0, 5, 12, 30, 37])
     def test_with_a_given_reference(self, plan, refused, reference):
         attacks = ("knock-knock", "likelihood-ratio")
-        message = refused(group_sizes=39, attacks=attacks, reference_size=reference)
+        message = refused(group_size=39, attacks=attacks, reference_size=reference)
         size = group_size_in(message)
         if size is not None:
-            assert plan(group_sizes=size, attacks=attacks, reference_size=reference)
-            refused(group_sizes=size + 1, attacks=attacks, reference_size=reference)
+            assert plan(group_size=size, attacks=attacks, reference_size=reference)
+            refused(group_size=size + 1, attacks=attacks, reference_size=reference)
         most = re.search(r"up to (\d+)", message)
         if most:
             kept = ("likelihood-ratio",)
-            assert plan(group_sizes=(int(most[1]),), attacks=kept, reference_size=reference)
+            assert plan(group_size=(int(most[1]),), attacks=kept, reference_size=reference)
         assert size or most
 
     @pytest.mark.parametrize("size", [13, 15, 19])
     def test_another_reference(self, plan, refused, size):
         attacks = ("knock-knock", "likelihood-ratio")
-        message = refused(group_sizes=size, attacks=attacks, reference_size=12)
+        message = refused(group_size=size, attacks=attacks, reference_size=12)
         low, high = map(int, re.search(r"reference size \S+ from (\d+) to (\d+)", message).groups())
         for reference in (low, high):
-            assert plan(group_sizes=size, attacks=attacks, reference_size=reference)
+            assert plan(group_size=size, attacks=attacks, reference_size=reference)
         for reference in (low - 1, high + 1):
-            refused(group_sizes=size, attacks=attacks, reference_size=reference)
+            refused(group_size=size, attacks=attacks, reference_size=reference)
 
     def test_past_releases_need_people_too(self, plan, refused):
         """Groups of past releases come from the reference, so that it must be large enough."""
         attacks = ("knock-knock-past-groups", "likelihood-ratio")
         assert plan(attacks=attacks).reference_size == 19
-        most = group_size_in(refused(group_sizes=30, attacks=attacks))
-        assert plan(group_sizes=most, attacks=attacks)
-        refused(group_sizes=most + 1, attacks=attacks)
+        most = group_size_in(refused(group_size=30, attacks=attacks))
+        assert plan(group_size=most, attacks=attacks)
+        refused(group_size=most + 1, attacks=attacks)
 
     @pytest.mark.parametrize("size", [10.5, True, "ten"])
     def test_a_group_has_whole_people(self, plan, size):
-        with pytest.raises(GroupError, match="whole number"):
-            plan(group_sizes=size)
+        with pytest.raises(InputError, match="whole number"):
+            plan(group_size=size)
 
     @pytest.mark.parametrize("size", [1, 0, -3])
     def test_a_group_hides_its_people(self, refused, size):
-        assert "at least 2" in refused(group_sizes=(10, size))
+        assert "at least 2" in refused(group_size=(10, size))
 
     @pytest.mark.parametrize("size", [39, 100, -1])
     def test_reference_too_large(self, plan, refused, size):
@@ -406,7 +406,7 @@ WRONG = [
     ({"knowledge": ("some",)}, "'some'", "all, share, regions", {"knowledge": ("share(0.1)",)}),
     ({"mechanisms": ()}, "no mechanism", "suppress(k=1)", {"mechanisms": ("suppress(k=1)",)}),
     ({"mechanisms": ("supress(k=1)",)}, "'supress'", "Did you mean 'suppress'?", {}),
-    ({"group_sizes": ()}, "no group size", "such as 1000", {}),
+    ({"group_size": ()}, "no group size", "such as 1000", {}),
     (
         {"mechanisms": ("suppress(k=1)",), "attacks": ("contradiction-rule",)},
         "suppress(k=1), m=10",
@@ -463,7 +463,7 @@ class TestAttacksThatDoNotApply:
 @pytest.mark.parametrize(("m", "warned"), [(19, False), (20, True), (39, True)])
 def test_small_pools_are_told(plan, m, warned):
     """Of 39 others, two groups of 20 share somebody for sure."""
-    said = plan(group_sizes=(5, m)).cautions
+    said = plan(group_size=(5, m)).cautions
     assert len(said) == warned
     if warned:
         assert f"Groups of {m}" in said[0]
@@ -471,15 +471,15 @@ def test_small_pools_are_told(plan, m, warned):
 
 
 def test_groups_that_the_reference_leaves_are_told(plan):
-    assert plan(group_sizes=15).cautions == ()
-    said = plan(group_sizes=15, reference_size=19).cautions
+    assert plan(group_size=15).cautions == ()
+    said = plan(group_size=15, reference_size=19).cautions
     assert len(said) == 1
     assert "20 people" in said[0]
 
 
 def test_group_errors_are_group_errors(plan):
     with pytest.raises(GroupError):
-        plan(group_sizes=100)
+        plan(group_size=100)
 
 
 class TestTestedTime:

@@ -8,7 +8,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing import run
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
 from whosthere.reporting.sections.overview import overview
@@ -84,7 +84,7 @@ class TestAudits:
         result = audited(households, tmp_path)
         assert ALIKE in result.verdicts[0].meaning[-1]
         assert "easier to find" in result.verdicts[0].meaning[-1]
-        kept_audit = load_audit(tmp_path)
+        kept_audit = load(tmp_path)
         assert any(ALIKE in said for said in overview(kept_audit).warnings)
         assert who_section(kept_audit).together is not None
         assert "People who go together" in (tmp_path / "report.html").read_text()
@@ -94,7 +94,7 @@ class TestAudits:
 
     def test_nothing_where_it_is_rare(self, strangers, tmp_path):
         result = audited(strangers, tmp_path)
-        kept_audit = load_audit(tmp_path)
+        kept_audit = load(tmp_path)
         assert who_section(kept_audit).together is None
         for said in (*result.verdicts[0].meaning, *overview(kept_audit).warnings):
             assert ALIKE not in said

@@ -446,7 +446,7 @@ def test_real_audit(spec):
     traces = simulate("milan-like", seed=7, users=400, days=1, regions=25).traces()
     options = AuditOptions.of(
         mechanisms=spec,
-        group_sizes=40,
+        group_size=40,
         attacks="likelihood-ratio",
         targets=20,
         releases=20,

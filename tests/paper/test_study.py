@@ -151,7 +151,7 @@ def test_a_study_grows(traces, tmp_path):
             targets=targets,
             group_size=100,
             min_visits=2,
-            workers=ThisProcess(),
+            workers=1,
             figures=False,
             out=tmp_path / folder,
             **how,

@@ -6,16 +6,15 @@ import pytest
 from whosthere import kernels
 from whosthere.adversary import marginals
 from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
-from whosthere.adversary.classifiers import ExactL1
+from whosthere.adversary.classifiers import L1
 from whosthere.adversary.groups import GroupSampler
-from whosthere.adversary.knowledge import KnownVisits, OnlyRegions
+from whosthere.adversary.knowledge import KnownVisits, Regions
 from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals, estimate_mean
 from whosthere.adversary.synthetic import Constant, Exponential, SamePeople, UnicityModel
 from whosthere.arrays import own
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
 from whosthere.errors import InputError
-from whosthere.game.optimum import others_of
 from whosthere.paper import study_attacks
 from whosthere.paper.study_attacks import (
     ForkedSampler,
@@ -24,7 +23,7 @@ from whosthere.paper.study_attacks import (
     RegionsAndTruth,
 )
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.publish import Publication, publish_table
+from whosthere.privacy.publish import publish_table
 
 M = 40
 SMALL = {"groups": 80, "validation_groups": 40}
@@ -95,7 +94,7 @@ def test_the_leak_pools_the_moments(rng):
     mean, deviation = PooledL1(also=second).moments(first)
     assert mean == pytest.approx(counts.mean(axis=0))
     assert deviation == pytest.approx(counts.std(axis=0))
-    alone = ExactL1().moments(first)
+    alone = L1().moments(first)
     assert alone[0] == pytest.approx(counts[:20].mean(axis=0))
 
 
@@ -104,7 +103,7 @@ def test_the_leak_gives_the_true_visits_away(people, target, others):
     table = published(people, np.append(others[: M - 1], target), "raw")
     trace = people.trace(target)
     known = RegionsAndTruth().of(trace, people.epochs.n, None)
-    plain = OnlyRegions().of(trace, people.epochs.n, None)
+    plain = Regions().of(trace, people.epochs.n, None)
     assert (known.regions, known.certain.size) == (tuple(sorted(plain.regions)), 0)
     assert RegionsAndTruth(2).of(trace, people.epochs.n, None).regions == known.regions[:2]
     auxiliary = Auxiliary(people.select(others[M:]))
@@ -128,17 +127,15 @@ def test_uniform_marginals_know_nothing_but_the_mean(people, others, rng):
 def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others):
     cells = people.trace(target)
     known, group = KnownVisits(cells), np.append(others[: M - 1], target)
+    auxiliary = Auxiliary(others=people.select(group[:-1]))
     for rows, inside in ((group, 1), (others[:M], 0)):
-        table = published(people, rows, "raw")
-        last = people.trace(rows[-1])
-        beyond = np.isin(cells, last).astype(int)
-        assert np.array_equal(
-            table.release.counts.reshape(-1)[cells] - others_of(table)[cells], beyond
-        )
+        release = published(people, rows, "raw").release
+        beyond = np.isin(cells, people.trace(rows[-1])).sum()
         for thresholds in (1, 2):
-            fitted = InformedTest(thresholds).fit(table.release.facts, known, Auxiliary(), seed=0)
-            answer = fitted.score_publication(Publication((table,)))
-            assert answer.score == beyond.sum()
+            test = InformedTest(thresholds)
+            assert test.is_study_only
+            answer = test.fit(release.facts, known, auxiliary, seed=0).score(release)
+            assert answer.score == beyond
             assert answer.says_in or not inside
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,3 +228,12 @@ def test_nothing_is_copied_where_nothing_is_dropped(traces):
     made = publish_table(group, Mechanism.parse("suppress(k=1)"), bounding=rng, noise=rng)
     assert made.counted is made.group is group
     assert "traces" not in vars(group)
+
+
+def test_a_publication_as_a_frame_has_the_truth_beside_what_is_published(traces):
+    made = publish(traces, mechanism="suppress(k=1, shown=mark)", group_size=5, seed=1)
+    frame = made.to_frame()
+    assert frame.drop("truth").equals(made.release.to_frame())
+    assert frame.columns == ["region", "epoch_start", "count", "withheld", "truth"]
+    assert (frame["truth"].to_numpy() == made.truth.ravel()).all()
+    assert (frame.filter(pl.col("truth") > 1)["count"] > 0).all()

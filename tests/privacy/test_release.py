@@ -89,7 +89,7 @@ def test_a_release_reads_back_equal(tmp_path, ending, release):
 @settings(max_examples=60, deadline=None)
 @given(releases())
 def test_the_table_has_each_cell_once_in_order(release):
-    table = release.to_table()
+    table = release.to_frame()
     starts = table["epoch_start"].dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     rows = zip(table["region"], starts.to_numpy(), table["count"], strict=True)
     expected = [
@@ -283,7 +283,7 @@ def test_files_of_another_kind_are_refused(release, traces, tmp_path):
     traces.save(tmp_path / "t.parquet")
     with pytest.raises(FileError, match="is a traces file, not a release"):
         Release.load(tmp_path / "t.parquet")
-    release.to_table().write_parquet(tmp_path / "o.parquet")
+    release.to_frame().write_parquet(tmp_path / "o.parquet")
     with pytest.raises(FileError, match="file of another program"):
         Release.load(tmp_path / "o.parquet")
 

@@ -44,54 +44,54 @@ def read_text(folder, text, *, group_size=99, **options):
 
 
 def _as_csv(release, folder):
-    release.to_table().write_csv(folder / "c.csv", datetime_format="%Y-%m-%dT%H:%M:%S%:z")
+    release.to_frame().write_csv(folder / "c.csv", datetime_format="%Y-%m-%dT%H:%M:%S%:z")
     return folder / "c.csv", {}
 
 
 def _as_parquet(release, folder):
-    release.to_table().write_parquet(folder / "c.parquet")
+    release.to_frame().write_parquet(folder / "c.parquet")
     return folder / "c.parquet", {}
 
 
 def _as_unix_times(release, folder):
-    table = release.to_table().with_columns(pl.col("epoch_start").dt.epoch("s"))
+    table = release.to_frame().with_columns(pl.col("epoch_start").dt.epoch("s"))
     table.write_csv(folder / "c.csv", separator=";")
     return folder / "c.csv", {}
 
 
 def _as_other_names(release, folder):
     names = {"region": "Gemeinde", "epoch_start": "Beginn", "count": "Personen"}
-    table = release.to_table().rename(names).select("Personen", "Gemeinde", "Beginn")
+    table = release.to_frame().rename(names).select("Personen", "Gemeinde", "Beginn")
     table.with_columns(quality=pl.lit("good")).write_parquet(folder / "c.parquet")
     columns = Columns(region="Gemeinde", time="Beginn", count="Personen")
     return folder / "c.parquet", {"columns": columns}
 
 
 def _without_zeros(release, folder):
-    table = release.to_table().filter(pl.col("count") > 0)
+    table = release.to_frame().filter(pl.col("count") > 0)
     table.sample(fraction=1, shuffle=True, seed=5).write_parquet(folder / "c.parquet")
     return folder / "c.parquet", {}
 
 
 def _as_floats(release, folder):
-    release.to_table().cast({"count": pl.Float64}).write_csv(folder / "c.csv")
+    release.to_frame().cast({"count": pl.Float64}).write_csv(folder / "c.csv")
     return folder / "c.csv", {"timezone": "UTC"}
 
 
 def _with_withheld_counts(release, folder):
     shown = pl.when(pl.col("count") > 0).then(pl.col("count").cast(pl.String)).otherwise
-    release.to_table().with_columns(count=shown(pl.lit("<1"))).write_parquet(folder / "c.parquet")
+    release.to_frame().with_columns(count=shown(pl.lit("<1"))).write_parquet(folder / "c.parquet")
     return folder / "c.parquet", {"markers": ("<1",)}
 
 
 def _as_wide_csv(release, folder):
-    table = release.to_table().with_columns(pl.col("epoch_start").dt.strftime("%Y-%m-%d %H:%M"))
+    table = release.to_frame().with_columns(pl.col("epoch_start").dt.strftime("%Y-%m-%d %H:%M"))
     table.pivot(on="epoch_start", index="region", values="count").write_csv(folder / "c.csv")
     return folder / "c.csv", {"wide": True, "timezone": "UTC"}
 
 
 def _as_wide_parquet(release, folder):
-    table = release.to_table().with_columns(pl.col("epoch_start").dt.epoch("s").cast(pl.String))
+    table = release.to_frame().with_columns(pl.col("epoch_start").dt.epoch("s").cast(pl.String))
     wide = table.pivot(on="epoch_start", index="region", values="count")
     wide.rename({"region": "row"}).write_parquet(folder / "c.parquet")
     return folder / "c.parquet", {"wide": True}

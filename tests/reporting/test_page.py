@@ -13,7 +13,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.policy import Policy
 from whosthere.reporting.report import audit_report, comparison_report, recommendation_report
 
@@ -264,7 +264,7 @@ class TestFront:
 
     def test_reading_and_writing_change_nothing(self, full_audit, written, tmp_path):
         folder = written(full_audit, tmp_path / "run")
-        assert audit_report(load_audit(folder)).html == audit_report(full_audit).html
+        assert audit_report(load(folder)).html == audit_report(full_audit).html
 
     def test_the_same_audit_gives_the_same_page(self, audit):
         assert audit_report(audit).html == audit_report(audit).html

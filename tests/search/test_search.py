@@ -35,7 +35,7 @@ SUPPRESS, LAPLACE, ROUND = "suppress(k=?)", "laplace(eps=?, unit=event)", "round
 FLOORS = {"pattern_correlation": 0.1, "cells_kept": 0.01}
 POLICY = Policy("only accuracy", {"accuracy": 0.92}, keep=FLOORS)
 SEARCHER = str(SEARCHING_ATTACK)
-CHOSEN = {"group_sizes": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
+CHOSEN = {"group_size": 8, "attacks": SEARCHER, "targets": 4, "releases": 4}
 OPTIONS = AuditOptions.of(**CHOSEN)
 
 
@@ -424,10 +424,10 @@ class TestRecommendation:
     @pytest.mark.parametrize(
         "wrong",
         [
-            {"group_sizes": (400,)},
+            {"group_size": (400,)},
             {"releases": 5},
             {"attacks": ("knock-nock",)},
-            {"group_sizes": (8, 9)},
+            {"group_size": (8, 9)},
             {"knowledge": ("all", "regions")},
         ],
     )
@@ -580,7 +580,7 @@ class TestRunFolder:
         def run(folder="search", *, stop_after=None, policy=POLICY, families=(ROUND,)):
             workers = Counting(lambda attack, spec: spec in broken[attack], stop_after=stop_after)
             out = None if folder is None else tmp_path / folder
-            prepared = prepare_search(file, options, families=families, run=out)
+            prepared = prepare_search(file, options, families=families, out=out)
             return prepared.run(policy=policy, workers=workers), workers.done
 
         return run
@@ -631,7 +631,7 @@ class TestRunFolder:
                 yield from others
                 yield Outcome(last.task, None, "ZeroDivisionError: a test")
 
-        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=tmp_path / "search")
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), out=tmp_path / "search")
         with pytest.raises(TrialFailedError, match="ZeroDivisionError: a test"):
             prepared.run(policy=POLICY, workers=Failing(lambda *_: False))
         assert prepared.kept == 1
@@ -651,30 +651,30 @@ class TestRunFolder:
             name = "notes.txt" if what == "something else" else "search.json"
             (folder / name).write_text('{"format": 0}' if what == "another format" else "[")
         with pytest.raises(FileError, match=r"search.*Name a new folder"):
-            prepare_search(file, OPTIONS, run=folder)
+            prepare_search(file, OPTIONS, out=folder)
 
     def test_an_audit_is_no_search(self, file, tmp_path):
         RunFolder(tmp_path / "run").path.mkdir()
         RunFolder(tmp_path / "run").begin({"plan": {}, "traces": "", "versions": {}}, {})
         with pytest.raises(FileError, match="not the folder of a search"):
-            prepare_search(file, OPTIONS, run=tmp_path / "run")
+            prepare_search(file, OPTIONS, out=tmp_path / "run")
 
     def test_other_traces_and_software_are_refused(self, file, tmp_path, traces, monkeypatch):
         folder = tmp_path / "search"
-        prepare_search(file, OPTIONS, families=(ROUND,), run=folder).run(
+        prepare_search(file, OPTIONS, families=(ROUND,), out=folder).run(
             policy=POLICY, workers=Pretender(lambda *_: False)
         )
         other = tmp_path / "other.parquet"
         traces.select(range(30)).save(other)
         with pytest.raises(FileError, match="other traces"):
-            prepare_search(other, OPTIONS, run=folder)
+            prepare_search(other, OPTIONS, out=folder)
         monkeypatch.setattr("whosthere.auditing.work.versions", lambda: {"numpy": "0"})
         with pytest.raises(FileError, match="other software"):
-            prepare_search(file, OPTIONS, run=folder)
+            prepare_search(file, OPTIONS, out=folder)
 
     def test_two_searches_at_once_are_refused(self, file, tmp_path):
         folder = tmp_path / "search"
-        prepared = prepare_search(file, OPTIONS, families=(ROUND,), run=folder)
+        prepared = prepare_search(file, OPTIONS, families=(ROUND,), out=folder)
         with only_one(folder), pytest.raises(FileError, match="another search is at work"):
             prepared.run(policy=POLICY, workers=Pretender(lambda *_: False))
 
@@ -745,7 +745,7 @@ def test_real_search(city, template, full):
     limit, targets, releases = (0.6, 26, 20) if full else (0.85, 12, 4)
     policy = Policy("only accuracy", {"accuracy": limit}, keep=FLOORS)
     options = AuditOptions.of(
-        group_sizes=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
+        group_size=40, attacks=SEARCHER, targets=targets, releases=releases, seed=2
     )
     found = prepare_search(city, options, families=(template,)).run(policy=policy)
     check_found(found, limit)
@@ -764,7 +764,7 @@ def quick_search(city):
     """Give a function that searches in earnest, with few people and an easy policy."""
     policy = Policy("only accuracy", {"accuracy": EASY}, keep=FLOORS)
     options = AuditOptions.of(
-        group_sizes=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
+        group_size=40, attacks=(SEARCHER, "log-likelihood"), targets=12, releases=4, seed=3
     )
 
     def run(workers=None, **chosen):
@@ -785,8 +785,8 @@ def test_two_processes_find_the_same(quick_search, alone, tmp_path):
     run, _, _ = quick_search
     assert alone.recommended is not None
     check_found(alone, EASY)
-    assert run(LocalProcesses(2), run=tmp_path / "search") == alone
-    assert run(ThisProcess(), run=tmp_path / "search") == alone
+    assert run(LocalProcesses(2), out=tmp_path / "search") == alone
+    assert run(ThisProcess(), out=tmp_path / "search") == alone
 
 
 def _estimates(findings):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.policy import Policy
 from whosthere.data.cities import simulate
 from whosthere.privacy.mechanism import Mechanism
@@ -16,7 +16,7 @@ from whosthere.privacy.publish import publish
 
 PLAN = """
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 20
+group_size = 20
 attacks = "likelihood-ratio"
 targets = 3
 releases = 4
@@ -29,11 +29,11 @@ releases = 4
 
 [[blocks]]
 mechanisms = "raw"
-group_sizes = [15, 20]
+group_size = [15, 20]
 
 [[blocks]]
 mechanisms = ["raw", "suppress(k=1)"]
-group_sizes = 20
+group_size = 20
 knowledge = ["all", "share(0.5)"]
 """
 QUICK = "-m 20 -a likelihood-ratio --targets 3 --releases 4 --workers 1"
@@ -411,7 +411,7 @@ def test_floors_of_a_policy_are_kept_with_the_verdicts(folder, whosthere):
     (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nvisits_kept = 1.0")
     typed = f"audit traces.parquet {QUICK} -M raw -M suppress(k=1) -o run --policy ours.toml"
     assert whosthere(*typed.split())[0] == 0
-    judged = load_audit(folder / "run")
+    judged = load(folder / "run")
     assert judged.policy == Policy("ours", {"auc": 0.9}, keep={"visits_kept": 1.0})
     assert [one.useless for one in judged.verdicts] == [False, True]
     (folder / "ours.toml").write_text("limits.auc = 0.9\n[keep]\nrelative_error = 1.0")

@@ -29,7 +29,7 @@ ATTACKS = (f"knock-knock({FEW})", f"zero-knowledge({FEW}, reference=60)", "likel
 OPTIONS = AuditOptions.of(
     mechanisms=MECHANISMS,
     attacks=ATTACKS,
-    group_sizes=50,
+    group_size=50,
     targets=4,
     releases=4,
     seed=3,
@@ -43,7 +43,7 @@ TYPED = [
 # Five variants of one attack, and two knowledges, that all meet the same releases.
 VARIANTS = """
 mechanisms = ["raw", "laplace(eps=5, unit=user-day, max_visits=3) | suppress(k=1)"]
-group_sizes = 50
+group_size = 50
 knowledge = ["all", "share(0.5)"]
 attacks = [
     "zero-knowledge(reference=60, groups=20, validation=10)",

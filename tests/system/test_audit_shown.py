@@ -190,3 +190,16 @@ def test_traces_of_people_who_go_together_say_so(tmp_path, whosthere):
             assert (said in shown) is (name == "pairs")
         found = json.loads(whosthere("inspect", path, "--json")[1])["going_together"]
         assert {band["sharing"] for band in found} == {None} or name == "pairs"
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 80])
+def test_no_number_is_cut_off_in_a_narrow_terminal(monkeypatch, width):
+    heads = ("attack", "mean AUC", "AUC, all", "accuracy", "TPR at 1% FPR", "AUC >= 0.9", "eps")
+    cells = ["likelihood-ratio", *(f"0.{i}61\n0.{i}3\N{EN DASH}0.{i}9" for i in range(1, 6)), 0.577]
+    narrow = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    monkeypatch.setattr(console, "out", narrow)
+    console.table("Reached", heads, [cells, ["ceiling", *[""] * 5, 0.988]])
+    shown = narrow.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    for one in ("likelihood-ratio", "0.161", "0.561", "0.577", "0.988"):
+        assert one in shown, one

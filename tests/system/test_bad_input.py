@@ -132,7 +132,7 @@ WRONG = [
     (INGEST.format("records.csv --grid 2x2 --box-quantile 2"), "share of 2", "such as 0.99"),
     # traces and mechanisms
     ("release none.parquet -M raw -o out.parquet", "none.parquet", "Check the path"),
-    ("release hollow -M raw -o out.parquet", "hollow", "Name a file"),
+    ("release hollow -M raw -o out.parquet", "hollow", "`whosthere ingest`"),
     (
         "release records.csv -M raw -o out.parquet",
         "records.csv: is a file of another",

@@ -81,7 +81,7 @@ def base(tmp_path_factory, workbook):
             b"39.9,116.%d,0,9,39744.1,2008-10-23,%02d:55:05\r\n" % (i, i) for i in range(24)
         ),
         "target.csv": b"region,epoch\nr0c0,0\nr0c1,3\n",
-        "plan.toml": b'mechanisms = ["raw"]\ngroup_sizes = [5]\n',
+        "plan.toml": b'mechanisms = ["raw"]\ngroup_size = [5]\n',
         "policy.toml": b"[[limits]]\nmetric = 'auc'\nat_most = 0.6\n",
     }
     for name, content in contents.items():

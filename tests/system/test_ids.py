@@ -112,10 +112,12 @@ def test_floats_that_are_too_large_are_refused(folder, refused, read, kind, fits
         (["+3247", "003247"], "leading zeros or a plus"),
         (["a3f0", "A3F0"], "upper and lower case"),
         (["Évry", unicodedata.normalize("NFD", "Évry")], "the Unicode form of letters"),
-        (["a", "a "], "spaces or quotes around them"),
-        (["a", "'a'"], "spaces or quotes around them"),
-        (["b1", " B1"], "spaces or quotes around them or upper and lower case, and"),
-        (["007.0 ", "007"], "spaces or quotes around them, and"),
+        (["a", "a "], "spaces or quotes"),
+        (["a", "'a'"], "spaces or quotes"),
+        (["b1", " B1"], "spaces or quotes or upper and lower case, and"),
+        (["007.0 ", "007"], "spaces or quotes, and"),
+        (["32 470", "32470"], "spaces or quotes, and"),
+        (["u1", "u\u200b1"], "characters that are not seen, and"),
     ],
 )
 def test_ids_that_may_be_the_same_are_noted(folder, read, role, ids, difference):

@@ -144,7 +144,7 @@ IDS = {
         lambda name: f"{float(name):.2E}" if NUMBERS.fullmatch(name) else name,
         ("was rounded",),
     ),
-    "spaces": (lambda name: f"{name} ", ("spaces or quotes around them",)),
+    "spaces": (lambda name: f"{name} ", ("spaces or quotes",)),
     "zeros": (
         lambda name: f"00{name}" if NUMBERS.fullmatch(name) else name,
         ("leading zeros",),

@@ -121,7 +121,7 @@ def folder(traces, tmp_path, monkeypatch):
     """Work in a folder with traces and a table of counts."""
     monkeypatch.chdir(tmp_path)
     traces.save(tmp_path / "traces.parquet")
-    table = publish(traces, mechanism=Mechanism()).release.to_table()
+    table = publish(traces, mechanism=Mechanism()).release.to_frame()
     table.write_parquet(tmp_path / "counts.parquet")
     return tmp_path
 
@@ -137,7 +137,7 @@ def _interrupted(*_, **__):
         ("release traces.parquet -M raw -o out.parquet", (pl.DataFrame, "write_parquet")),
         ("release traces.parquet -M raw -o out.csv", (pl.DataFrame, "write_csv")),
         ("import counts.parquet -m 40 -M raw -o out.parquet", (pl.DataFrame, "write_parquet")),
-        ("import counts.parquet -m 40 -M raw -o out.csv", (Release, "to_table")),
+        ("import counts.parquet -m 40 -M raw -o out.csv", (Release, "to_frame")),
     ],
 )
 def test_every_step_can_be_interrupted(folder, whosthere, monkeypatch, typed, step, files):
@@ -150,3 +150,14 @@ def test_every_step_can_be_interrupted(folder, whosthere, monkeypatch, typed, st
     before = files()
     assert whosthere(*typed.split(), "--force") == INTERRUPTED
     assert files() == before
+
+
+def test_whatever_an_interruption_turns_into_is_no_fault(whosthere, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise SyntaxError("a module was half imported") from None
+
+    monkeypatch.setattr("whosthere.data.cities.simulate", interrupted)
+    assert whosthere(*CITY, "-o", tmp_path / "city") == (143, "", MESSAGE)

@@ -5,9 +5,9 @@ import re
 import pytest
 import typer
 
-from whosthere.adversary.attacks import ATTACKS, attack
+from whosthere.adversary.attacks import ATTACKS, Attack
 from whosthere.adversary.classifiers import CLASSIFIERS
-from whosthere.adversary.knowledge import KNOWLEDGE_RULES, knowledge_rule
+from whosthere.adversary.knowledge import KNOWLEDGE, Knowledge
 from whosthere.cli import options
 from whosthere.cli.main import app
 from whosthere.cli.options import with_options
@@ -21,14 +21,14 @@ def listed(whosthere):
 
 
 def test_everything_that_can_be_chosen_is_listed(listed):
-    for catalogue in (ATTACKS, KNOWLEDGE_RULES, CLASSIFIERS):
+    for catalogue in (ATTACKS, KNOWLEDGE, CLASSIFIERS):
         for kind in catalogue.kinds.values():
             assert re.search(rf"^\s*{re.escape(kind.example)}(\s|$)", listed, re.MULTILINE)
             assert kind.summary.split(",")[0][:40] in re.sub(r"\s+", " ", listed)
 
 
 def test_every_parameter_is_listed_with_its_default(listed):
-    for catalogue in (ATTACKS, KNOWLEDGE_RULES, CLASSIFIERS):
+    for catalogue in (ATTACKS, KNOWLEDGE, CLASSIFIERS):
         for kind in catalogue.kinds.values():
             for one in kind.parameters:
                 assert (one.key if one.usual is None else f"{one.key}={one.usual}") in listed
@@ -39,7 +39,7 @@ def test_defaults_that_are_listed_are_the_defaults():
     """What is shown can be typed, and says nothing new."""
     for name, kind in ATTACKS.kinds.items():
         written = [f"{one.key}={one.usual}" for one in kind.parameters if one.usual is not None]
-        assert attack(f"{name}({', '.join(written)})") == attack(name)
+        assert Attack.parse(f"{name}({', '.join(written)})") == Attack.parse(name)
 
 
 def test_what_attacks_need_is_said(listed):
@@ -52,7 +52,7 @@ def test_examples_can_be_typed(listed):
     examples = re.findall(r"--(attack|knowledge) '(.+)'", listed)
     assert len(examples) >= 3
     for option, spec in examples:
-        made = attack(spec) if option == "attack" else knowledge_rule(spec)
+        made = Attack.parse(spec) if option == "attack" else Knowledge.parse(spec)
         assert str(made) == spec
 
 

@@ -164,6 +164,20 @@ def test_notes_with_separators_are_left_out_below_the_counts_only(imported, refu
     assert "t.csv, line 2: ' 2024' is not a time" in refused(*command("t.csv"))
 
 
+def test_what_is_not_there_is_said_to_be_read_as_0(imported, refused, folder):
+    (folder / "hours.csv").write_text("region,00:00,01:00,03:00\nNorth,5,,7\nSouth,4,2,3\n")
+    release, out = imported("hours.csv", "--date", "2024-05-01")
+    assert release.counts.tolist() == [[5, 0, 0, 7], [4, 2, 0, 3]]
+    assert "Note: 1 empty cell read as 0. If they stand for withheld counts, say so" in out
+    assert "Note: 1 of 4 epochs are not in the table: read as 0." in out
+    marking = "suppress(k=1, shown=mark, zeros=mark)"
+    options = ("--date", "2024-05-01", "--withheld", "")
+    said = refused(*command("hours.csv", *options, "-M", marking))
+    assert "cells that are not in the table are read as 0, which suppress(k=1" in said
+    (folder / "hours.csv").write_text("region,00:00,01:00\nNorth,5,\nSouth,4,2\n")
+    assert "empty cell" not in imported("hours.csv", *options, mechanism=marking)[1]
+
+
 def test_a_dash_is_in_doubt(imported, refused, folder):
     """In statistics a dash mostly stands for nobody, and elsewhere for a withheld count."""
     (folder / "t.csv").write_text("zone,0h,1h\nA,<10,60\nB,-,50\n")

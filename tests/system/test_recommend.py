@@ -48,12 +48,12 @@ def trials(err):
 
 
 def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
-    code, out, err = recommend("--out", "found.json")
+    code, out, err = recommend("--out", "search")
     assert code == 0
     assert "At most 6 trials (search 5, check and confirmation 1), about" in out
     assert trials(err)[0].startswith("trial 1 of at most 6: laplace(eps=0.7, unit=event) with")
     assert trials(err)[-1].endswith("on fresh releases")
-    found = json.loads((folder / "found.json").read_text())
+    found = json.loads((folder / "search/recommendation.json").read_text())
     chosen = found["recommended"]
     (candidate,) = [one for one in found["candidates"] if one["mechanism"] == chosen]
     confirmed = candidate["confirmation"]
@@ -65,12 +65,12 @@ def test_says_what_is_tried_and_what_was_confirmed(recommend, folder):
     assert others[0].startswith(f"Recommended: {chosen}. ")
     assert others[0].endswith("Its numbers are those of the confirmation.")
     assert others[1].startswith('"finds": people in a release whom')
-    assert others[2:] == ["Written: found.json"]
+    assert others[2:] == ["Written: search"]
 
 
 def test_details_have_all_that_was_tried_and_the_reasons(recommend, folder):
-    out = recommend("--out", "found.json", "--details", "--explain")[1]
-    found = json.loads((folder / "found.json").read_text())
+    out = recommend("--out", "search", "--details", "--explain")[1]
+    found = json.loads((folder / "search/recommendation.json").read_text())
     lines = out.splitlines()
     (place,) = [
         i
@@ -135,7 +135,7 @@ def test_a_bar_takes_the_place_of_the_one_before(monkeypatch):
 
 def test_a_dry_run_shows_the_search_and_leaves_nothing(recommend, files):
     before = files()
-    code, out, err = recommend("--dry-run", "--run", "search")
+    code, out, err = recommend("--dry-run", "--out", "search")
     assert (code, err) == (0, "")
     assert "eps: 70, 50, 30, " in out
     assert "At most 6 trials" in out
@@ -169,15 +169,15 @@ def test_an_interrupted_search_resumes(recommend, monkeypatch, after):
         return score_task(*arguments)
 
     monkeypatch.setattr(work, "score_task", score_until)
-    code, out, err = recommend("--run", "search", "--json")
+    code, out, err = recommend("--out", "search", "--json")
     assert (code, out) == (130, "")
     assert "The same command resumes there" in err.splitlines()[-1]
     monkeypatch.setattr(work, "score_task", lambda *a: done.append(a) or score_task(*a))
-    code, out, err = recommend("--run", "search", "--json")
+    code, out, err = recommend("--out", "search", "--json")
     assert (code, out) == (0, expected)
     # No task is done twice.
     assert len(done) == 3 * len(trials(err))
-    code, out, _ = recommend("--run", "search")
+    code, out, _ = recommend("--out", "search")
     assert code == 0
     assert "Trials already begun: " in out
     assert len(done) == 3 * len(trials(err))
@@ -191,7 +191,7 @@ def test_nothing_is_kept_without_a_folder(recommend, monkeypatch, files):
     monkeypatch.setattr(work, "score_task", interrupt)
     code, _, err = recommend("--json")
     assert code == 130
-    assert "nothing is kept, because no run folder was given" in err
+    assert "nothing is kept, because no folder was named" in err
     assert files() == before
 
 
@@ -219,9 +219,9 @@ def test_more_releases_of_one_attack(recommend):
 @pytest.mark.parametrize(
     ("more", "problem", "fix"),
     [
-        ("--run traces.parquet", "is not the folder of a search", "Name a new folder"),
-        ("--run .", "is not the folder of a search", "Name a new folder"),
-        ("--run traces.parquet/search", "traces.parquet", "may write to"),
+        ("--out traces.parquet", "is not the folder of a search", "Name a new folder"),
+        ("--out .", "is not the folder of a search", "Name a new folder"),
+        ("--out traces.parquet/search", "traces.parquet", "may write to"),
         ("--releases-of likelihood-ratio=7", "must be even", "got 7"),
         ("--releases-of likelihood-ratio", "likelihood-ratio", "Write it like"),
         ("--releases-of knock-knock=20", "knock-knock", "likelihood-ratio"),
@@ -234,10 +234,10 @@ def test_bad_input_is_refused(refused, folder, more, problem, fix):
 
 
 def test_other_traces_are_refused(refused, recommend, folder, traces):
-    assert recommend("--run", "search", "--json")[0] == 0
+    assert recommend("--out", "search", "--json")[0] == 0
     (folder / "traces.parquet").unlink()
     traces.select(range(100)).save("traces.parquet")
-    said = refused(*BASE.split(), "--run", "search")
+    said = refused(*BASE.split(), "--out", "search")
     assert "other traces, or the traces have changed" in said
 
 

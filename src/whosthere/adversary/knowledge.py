@@ -41,14 +41,15 @@ _NO_CELLS = frozen([], np.int32)
 class Habits(NamedTuple):
     """When and how often people are seen, as far as an attacker can tell.
 
-    `time` is the probability that a visit is in each epoch, shape (n_epochs,).
+    `time` is the probability that a visit is in each epoch, shape (n_epochs,), and `mean_visits`
+    how many visits a person makes.
     """
 
     time: NDArray[np.float64]
     mean_visits: float
 
 
-class Knowledge(ABC):
+class Known(ABC):
     """What an attacker has of one target.
 
     An attack never asks what kind of knowledge it is given: what is certain, likely and believed
@@ -76,13 +77,13 @@ class Knowledge(ABC):
     def lies_within(self, facts: Facts) -> bool:
         """Tell whether all of it is about regions and epochs of a release with these facts."""
 
-    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Knowledge:  # noqa: ARG002
+    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Known:  # noqa: ARG002
         """Return the same with what the target adds to the counts of its trace, where known."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class KnownVisits(Knowledge):
+class KnownVisits(Known):
     """Some or all visits of the target: each really took place.
 
     Parameters
@@ -136,14 +137,14 @@ class KnownVisits(Knowledge):
     def lies_within(self, facts: Facts) -> bool:
         return bool(self.cells[-1] < facts.n_cells)
 
-    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Knowledge:
+    def weighed(self, trace: NDArray[np.int32], added: NDArray[np.int32] | int) -> Known:
         if isinstance(added, int):
             return self
         return replace(self, added=added[np.searchsorted(trace, self.cells)])
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRegions(Knowledge):
+class KnownRegions(Known):
     """Places that the target visited, without the times.
 
     Parameters
@@ -208,15 +209,20 @@ class KnownRegions(Knowledge):
         return cell_at(regions, np.arange(n_epochs), n_epochs).reshape(-1).astype(np.int32)
 
 
-class KnowledgeRule(ABC):
+class Knowledge(ABC):
     """A rule for what is known of each target, given where the target really was."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     example: ClassVar[str]
 
+    @classmethod
+    def parse(cls, given: Knowledge | str) -> Knowledge:
+        """Return what a spec such as ``share(0.1)`` describes; a rule is returned as it is."""
+        return given if isinstance(given, Knowledge) else cast("Knowledge", KNOWLEDGE.parse(given))
+
     @abstractmethod
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:
         """Return what is known of the person with this trace."""
 
     @property
@@ -229,7 +235,7 @@ class KnowledgeRule(ABC):
 
 
 @dataclass(frozen=True)
-class AllVisits(KnowledgeRule):
+class All(Knowledge):
     """Every visit is known."""
 
     name: ClassVar[str] = "all"
@@ -237,12 +243,12 @@ class AllVisits(KnowledgeRule):
     example: ClassVar[str] = "all"
     words = "all their visits"
 
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:  # noqa: ARG002
         return KnownVisits(trace)
 
 
 @dataclass(frozen=True)
-class ShareOfVisits(KnowledgeRule):
+class Share(Knowledge):
     """A share of the visits is known, chosen at random and rounded up to whole visits."""
 
     share: float = specs.parameter(
@@ -261,12 +267,12 @@ class ShareOfVisits(KnowledgeRule):
     def words(self) -> str:
         return f"{100 * self.share:g} % of their visits"
 
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:  # noqa: ARG002
         return KnownVisits.fraction(trace, self.share, rng)
 
 
 @dataclass(frozen=True)
-class OnlyRegions(KnowledgeRule):
+class Regions(Knowledge):
     """The most visited regions are known, without the times."""
 
     top: int | None = specs.parameter(
@@ -292,18 +298,11 @@ class OnlyRegions(KnowledgeRule):
         which = "they visited" if self.top is None else "they visit most"
         return f"the {'' if self.top is None else f'{self.top} '}regions {which}, without the times"
 
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:  # noqa: ARG002
         return KnownRegions.most_visited(trace, n_epochs, top=self.top, guess=self.guess)
 
 
-KNOWLEDGE_RULES = specs.Catalogue.of("knowledge", AllVisits, ShareOfVisits, OnlyRegions)
-
-
-def knowledge_rule(given: KnowledgeRule | str) -> KnowledgeRule:
-    """Return what a spec describes; a rule is returned as it is."""
-    if isinstance(given, KnowledgeRule):
-        return given
-    return cast("KnowledgeRule", KNOWLEDGE_RULES.parse(given))
+KNOWLEDGE = specs.Catalogue.of("knowledge", All, Share, Regions)
 
 
 def check_guess(guess: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.knowledge import Guess, Knowledge, KnownRegions, KnownVisits, check_guess
+from whosthere.adversary.knowledge import Guess, Known, KnownRegions, KnownVisits, check_guess
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import for_sheets, new_file
 from whosthere.data.reading.columns import Columns, joined_ids, parts_of
@@ -27,12 +27,19 @@ if TYPE_CHECKING:
 
 def read_target(
     path: str | os.PathLike[str], regions: Regions, epochs: Epochs, *, guess: str = "greedy"
-) -> Knowledge:
+) -> Known:
     """Read what is known of a target, for a release over the given regions and epochs.
 
-    A row holds a region and either a time (``timestamp`` and its usual names) or the number of
-    an epoch, from 0 (``epoch``). Without a column of times only the regions are known, in the
-    order of the rows, and `guess` says what is made of them.
+    Parameters
+    ----------
+    path
+        A row holds a region and either a time (``timestamp`` and its usual names) or the number of
+        an epoch, from 0 (``epoch``). Without a column of times only the regions are known, in the
+        order of the rows.
+    regions, epochs
+        Those of the release.
+    guess
+        What is made of regions without times; see `KnownRegions`.
     """
     path = Path(path)
     check_guess(guess)
@@ -53,14 +60,26 @@ def read_target(
 
 
 def write_target(
-    knowledge: Knowledge,
+    knowledge: Known,
     path: str | os.PathLike[str],
     regions: Regions,
     epochs: Epochs,
     *,
     force: bool = False,
 ) -> None:
-    """Write what is known of a target as CSV, for `read_target` to read."""
+    """Write what is known of a target as CSV, for `read_target` to read.
+
+    Parameters
+    ----------
+    knowledge
+        What is known.
+    path
+        A file whose name ends in ``.csv``.
+    regions, epochs
+        Those of the release or the traces that it is about.
+    force
+        Whether to replace a file.
+    """
     path = Path(path)
     if path.suffix != ".csv":
         raise FileError("has an unknown extension", where=path, fix="Use .csv")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whosthere.auditing.judging import judge
-from whosthere.auditing.loading import load_audit
+from whosthere.auditing.loading import load
 from whosthere.auditing.reasons import listed
 from whosthere.auditing.store import RunFolder
 from whosthere.display import counted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import os
 
     from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.verdict import Verdict
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
 
@@ -60,8 +61,7 @@ def acceptance(
         problem = "is an audit of a part of the time, and all of it would be published"
         raise refuse(problem, "Audit all of the time, or read only the records of that part")
     what, code = f"{mechanism}, m={group_size}", audit.plan.get("code", {})
-    # Beside what is known of people, a setting is what is published.
-    verdicts = [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{what}, ")]
+    verdicts = _about(audit, what)
     if not verdicts or own_code(mechanism) != code.get(str(mechanism)):
         tried = listed([one.setting for one in audit.verdicts] or ["nothing"])
         raise refuse(f"did not try {what}, but {tried}", "Publish what was accepted, or audit this")
@@ -82,13 +82,24 @@ def acceptance(
     )
 
 
+def _about(audit: AuditResult, what: str) -> list[Verdict]:
+    """Return the verdicts on what is published, whatever is known of people."""
+    return [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{what}, ")]
+
+
+def too_little_left(audit: AuditResult, mechanism: Mechanism, group_size: int | None) -> str:
+    """Say of something that was accepted that it is useless all the same; nothing if it is not."""
+    found = _about(audit, f"{mechanism}, m={group_size}")
+    return next((one.reasons[0] for one in found if one.useless), "")
+
+
 def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
     """Read a finished audit, with verdicts that follow once more from the scores of its tasks.
 
     So nothing is published by findings or verdicts that were changed by hand. The policy is as the
     folder has it; its limits are written into the release.
     """
-    found = load_audit(folder)
+    found = load(folder)
     plan, settings = found.plan, [one["setting"] for one in found.manifest["settings"]]
     tables = RunFolder(Path(folder)).read_tasks(plan["targets"])
     missing = found.n_tasks - len(tables)

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
 
+from whosthere.specs import whole
+
 if TYPE_CHECKING:
+    import os
+
     from whosthere.adversary.attacks import Attack
-    from whosthere.adversary.knowledge import KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.data.clusters import DrawGroup
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -40,7 +45,7 @@ class Choice:
 
 
 class SearchChoices(TypedDict, total=False):
-    """What may be chosen for a search as well as for an audit, besides the size of groups."""
+    """What may be chosen for a search as well as for an audit; a search takes one group size."""
 
     attacks: Annotated[
         "OneOrMore[Attack | str] | None",
@@ -55,7 +60,7 @@ class SearchChoices(TypedDict, total=False):
         ),
     ]
     knowledge: Annotated[
-        "OneOrMore[KnowledgeRule | str] | None",
+        "OneOrMore[Knowledge | str] | None",
         Choice(
             str,
             "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
@@ -99,8 +104,19 @@ class SearchChoices(TypedDict, total=False):
 
 
 class AuditChoices(SearchChoices, total=False):
-    """What may be chosen for an audit, besides the size of groups."""
+    """What may be chosen for an audit."""
 
+    group_size: Annotated[
+        OneOrMore[int] | None,
+        Choice(
+            int,
+            "People in a release.",
+            several=True,
+            flags=("--group-size", "-m"),
+            metavar="N",
+            group=PUBLISHED,
+        ),
+    ]
     mechanisms: Annotated[
         "OneOrMore[Mechanism | str] | None",
         Choice(
@@ -109,6 +125,16 @@ class AuditChoices(SearchChoices, total=False):
             several=True,
             flags=("--mechanism", "-M"),
             metavar="SPEC",
+            group=PUBLISHED,
+        ),
+    ]
+    groups: Annotated[
+        "DrawGroup | str | os.PathLike[str] | None",
+        Choice(
+            str,
+            "Table with the columns user and group: test groups are then whole companies, "
+            "districts or ages, drawn at random. Nothing is then accepted.",
+            metavar="FILE",
             group=PUBLISHED,
         ),
     ]
@@ -149,10 +175,16 @@ class AuditChoices(SearchChoices, total=False):
     ]
 
 
-GROUP_SIZES = Choice(int, "People in a release.", several=True, flags=("--group-size", "-m"))
-"""The size of groups. An audit takes several, a search takes one."""
-
-
 def choices_of(declared: type) -> dict[str, Choice]:
     """Return the choices that `SearchChoices` or `AuditChoices` declares, by name."""
     return {name: hint.__metadata__[0] for name, hint in declared.__annotations__.items()}
+
+
+def whole_numbers(declared: type, given: Mapping[str, object]) -> dict[str, int]:
+    """Return what was given for choices of one whole number, as Python's own, or refuse it."""
+    kinds = {name: one.kind for name, one in choices_of(declared).items() if not one.several}
+    return {
+        name: whole(value, f"`{name}`")
+        for name, value in given.items()
+        if kinds.get(name) is int and value is not None
+    }

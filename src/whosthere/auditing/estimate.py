@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whosthere.game.scoring import Scored
-from whosthere.inference.vocabulary import CEILING
 from whosthere.kernels.threads import one_thread
 
 if TYPE_CHECKING:
@@ -88,9 +86,11 @@ def _ends_first(n: int) -> Iterable[int]:
 
 def _try(rounds: Rounds) -> float:
     """Return how many seconds of a processor a task takes, from its first round."""
-    plan, wanted = rounds.plan, Scored.wanted(rounds.plan, rounds.task)
+    plan, game, task = rounds.plan, rounds.plan.game, rounds.task
+    contests, controls = plan.contests_under(task.scheme), len(game.controls(plan, task))
+    rounds_by = {one.attack: len(game.tests(plan, task, one.attack)) + controls for one in contests}
     begun = time.process_time()
-    players = list(rounds.players(plan.contests_under(rounds.task.scheme)))
+    players = list(rounds.players(contests))
     made = time.process_time()
     seconds = made - begun
     drawn = rounds.test(0)
@@ -98,11 +98,11 @@ def _try(rounds: Rounds) -> float:
     for check in rounds.checks():
         check.see(drawn)
     last = time.process_time()
-    seconds += (last - made) * (wanted.by(CEILING) + wanted.controls)
+    seconds += (last - made) * max(rounds_by.values())
     for player in players:
-        player.answers(drawn.publication)
+        player.answers(drawn)
         now = time.process_time()
-        seconds += (now - last) * (wanted.by(str(player.contest.attack)) + wanted.controls)
+        seconds += (now - last) * rounds_by[player.contest.attack]
         last = now
     return seconds
 

@@ -12,8 +12,9 @@ An acceptance also needs the strongest attack known (so that a mechanism of a us
 nobody knows, is never accepted), no failed task, all controls, and targets that
 were drawn at random: people named by hand do not represent others. A rejection needs no sample: a
 protection that fails some people fails. The ceiling of the game and the guarantee of the mechanism
-are no attacks: they decide nothing, but are reported. Nor does what is left to publish decide: what
-keeps less than the floors of the policy is safe, but useless, and its verdict says so.
+are no attacks: they decide nothing, but are reported, and so are attacks for study only. Nor does
+what is left to publish decide: what keeps less than the floors of the policy is safe, but useless,
+and its verdict says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
+from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
@@ -38,11 +40,12 @@ from whosthere.inference.vocabulary import (
     GUARANTEE,
     LAW_CONTROL,
     METRICS,
-    NOT_ATTACKS,
     RATES,
     SHARED_AUC,
     STRONGEST,
+    STUDY_ONLY,
     UTILITY,
+    is_judged,
 )
 from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
 
@@ -65,7 +68,7 @@ _WHY_UNTRUSTED = {
     EXCESS: "an attack did better than the best possible one",
 }
 _NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
-_NO_ATTACK = "No attack was measured in this setting."
+_NO_ATTACK = "No attack that may decide was measured in this setting."
 _FAILED = "Some tasks of this setting failed, so some people were not attacked."
 _WEAK = (
     f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
@@ -75,6 +78,10 @@ _OWN = (
     "The mechanism is a function of your own, whose law is not known. It is never accepted: only "
     f"attacks weaker than {STRONGEST} can be tried, no ceiling is known, and published values "
     "cannot be checked against their law."
+)
+_OWN_GROUPS = (
+    "The groups are not drawn uniformly, as attacks assume. So this is a study, and nothing is "
+    "accepted."
 )
 _NO_SAMPLE = (
     "The targets were named by hand. They do not represent other people, so nothing can be "
@@ -136,6 +143,7 @@ def judge_scores(
         choice=plan.choice,
         together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
+        own_groups=plan.game != TARGET_GAME,
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
@@ -153,13 +161,15 @@ def judge(
     choice: TargetChoice | None = None,
     together: Together | None = None,
     without_law: Collection[str] = (),
+    own_groups: bool = False,
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
     """Return a verdict for each setting, in the order in which they appear.
 
     Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
     were none). Settings are `incomplete` if some of their tasks failed; these are not accepted, and
-    neither are those `without_law`, whose mechanism is a function of a user's own. If
+    neither are those `without_law`, whose mechanism is a function of a user's own, or any if groups
+    are not drawn uniformly. If
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
@@ -175,6 +185,7 @@ def judge(
             by_hand=by_hand,
             incomplete=setting in incomplete,
             without_law=setting in without_law,
+            own_groups=own_groups,
             look=look,
         )
         decision, said = case.judged(policy) if trusted else _undecided(untrusted)
@@ -256,14 +267,13 @@ class _Case:
     by_hand: bool
     incomplete: bool
     without_law: bool
+    own_groups: bool
     look: Look
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What real attacks reached."""
-        return tuple(
-            one for one in self.everything if one.holds is None and one.attack not in NOT_ATTACKS
-        )
+        return tuple(one for one in self.everything if one.holds is None and is_judged(one.attack))
 
     @cached_property
     def attacks(self) -> tuple[str, ...]:
@@ -299,7 +309,7 @@ class _Case:
                 "On the releases that all attacks scored, the mean AUC is "
                 f"{reasons.each_auc(self._compared)}."
             )
-        said += [*self._above_ceiling(), *reasons.looks_before(self.look)]
+        said += [*self._above_ceiling(), *self._for_studies(), *reasons.looks_before(self.look)]
         if self.without_law:
             # What decides comes first.
             said = [*said, _OWN] if decision == "reject" else [_OWN, *said]
@@ -308,6 +318,13 @@ class _Case:
         elif self.by_hand:
             said = [_NO_SAMPLE, *said]
         return decision, said
+
+    def _for_studies(self) -> list[str]:
+        """Name the attacks that nothing is judged by."""
+        names = (one.attack.removesuffix(STUDY_ONLY) for one in self.everything
+                 if one.attack.endswith(STUDY_ONLY))  # fmt: skip
+        return [f"{one} has what no attacker has. It is shown for study only, and decides nothing."
+                for one in dict.fromkeys(names)]  # fmt: skip
 
     def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:
         ceiling = self._ceiling(policy)
@@ -325,6 +342,7 @@ class _Case:
         held_back = [] if STRONGEST in self.attacks or self.without_law else [_WEAK]
         if self.incomplete and not self.by_hand:
             held_back = held_back or [_FAILED]
+        held_back = [_OWN_GROUPS] if self.own_groups else held_back
         if held_back or self.by_hand or self.without_law:
             return _undecided(*held_back, *kept)
         return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept

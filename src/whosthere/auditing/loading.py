@@ -10,7 +10,7 @@ import polars as pl
 
 from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.result import AuditResult, n_tasks
+from whosthere.auditing.result import AuditResult, n_tasks, with_settings
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.epochs import Epochs
@@ -41,11 +41,22 @@ _IN_SOME = {
 }
 
 
-def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
-    """Read the folder of a finished audit."""
+def load(folder: str | os.PathLike[str]) -> AuditResult:
+    """Return what an audit found, from the folder where it was kept: the same as the audit gave.
+
+    The experiments of a study and the trials of a search are audits too.
+
+    Parameters
+    ----------
+    folder
+        What was given as `out`.
+    """
     path = existing(Path(folder))
     if not is_audit(path):
+        within = [*path.glob("*/manifest.json"), *path.glob("trials/*/manifest.json")]
         fix = "Name a folder that `whosthere audit --out` wrote"
+        if within:
+            fix = f"Name one of the audits in it, such as {min(within).parent}"
         raise FileError("is not the folder of an audit", where=path, fix=fix)
     if not is_finished(path):
         fix = "Repeat the command that began it, which resumes the audit"
@@ -54,6 +65,8 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditResult:
     manifest = _read(path / "manifest.json", _manifest)
     there = [one for one in _IN_SOME if (path / f"{one}.parquet").is_file()]
     tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}
+    # Audits of earlier versions do not have them beside their settings.
+    tables |= {name: with_settings(tables[name], manifest) for name in _IN_EVERY_AUDIT}
     changes = path / "what_if.json"
     return AuditResult(
         manifest=manifest,

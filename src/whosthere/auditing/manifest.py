@@ -79,12 +79,13 @@ def versions() -> dict[str, str]:
 
 
 def check_manifest(
-    manifest: Path, wanted: dict[str, Any], what: str, *, extend: bool = False
+    manifest: Path, wanted: dict[str, Any], what: str, *, extend: bool = False, begun: bool = True
 ) -> None:
     """Refuse a folder that holds anything but an audit or a search of the same identity.
 
     `wanted` must be the same: format, traces, versions, and the plan of an audit. To extend an
-    audit, the same one with fewer targets or releases will do.
+    audit, the same one with fewer targets, releases or attacks will do. Where nothing is done yet
+    (`begun`), plan and versions may be others.
     """
     folder = manifest.parent
     if not manifest.exists():
@@ -99,13 +100,15 @@ def check_manifest(
         raise FileError(problem, where=folder, fix=fix)
     if not all(isinstance(found.get(part, {}), dict) for part in ("plan", "versions")):
         raise FileError("has a damaged manifest", where=folder, fix=_NEW_FOLDER)
+    if not begun:
+        return
     before, now = found.get("plan", {}), wanted.get("plan", {})
-    why = obstacle(before, now) if before != now else None
+    why = obstacle(before, now) if _differ(before, now) else None
     if extend and why is not None:
         problem = f"holds {what} that cannot be extended like this: {why}"
-        fix = "Repeat the command that began it with more targets or releases"
+        fix = "Repeat the command that began it with more targets, releases or attacks"
         raise FileError(problem, where=folder, fix=fix)
-    if before != now and not extend:
+    if _differ(before, now) and not extend:
         if why is None:
             fix = "Have it extended (`extend`), or name a new folder"
         problem = f"holds {what} by another plan ({_changes(before, now)})"
@@ -119,14 +122,27 @@ def check_manifest(
 def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     """Return why a plan does not extend another one, both as JSON objects; None if it does.
 
-    Targets are the first of all people in a random order, and releases have numbers. So a larger
-    audit holds a smaller one of the same seed: what was scored stays, and only the rest is done.
+    Targets are the first of all people in a random order, releases have numbers, and attacks meet
+    the same releases. So a larger audit holds a smaller one of the same seed: what was scored
+    stays, and only the rest is done.
     """
     for key in before | now:
-        if key not in _GROWS and before.get(key) != now.get(key):
-            return (
-                f"{key.replace('_', ' ')} would change, and only targets and releases can be added"
-            )
+        had, have = before.get(key), now.get(key)
+        if key == "contests":
+            # What is published and known stays, in its order, whoever attacks.
+            had, have = list(had or ()), list(have or ())
+        elif key == "code":
+            # An attack that is added brings its own.
+            had = had or {}
+            have = had | {one: code for one, code in (have or {}).items() if one in had}
+        # It may be the first that learns from past releases.
+        is_first = key == "past_releases" and not had
+        if had != have and not (key in _GROWS or is_first):
+            words = key.replace("_", " ")
+            return f"{words} would change, and only targets, releases and attacks can be added"
+    for setting, attacks in before.get("contests", {}).items():
+        if lost := [one for one in attacks if one not in now["contests"][setting]]:
+            return f"{lost[0]} would be left out of {setting}"
     had, have = before.get("targets", []), now["targets"]
     if have[: len(had)] != had:
         return "the targets would be other people; give at least as many, chosen in the same way"
@@ -201,7 +217,7 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     said = []
     for key in before | now:
         had, have = before.get(key), now.get(key)
-        if had == have:
+        if not _differ(had, have):
             continue
         if key == "targets" and isinstance(had, list) and isinstance(have, list):
             fewest = min(len(had), len(have))
@@ -211,6 +227,11 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
         else:
             said.append(f"{key} {_short(had)} then, {_short(have)} now")
     return "; ".join(said)
+
+
+def _differ(one: object, other: object) -> bool:
+    """Tell whether two JSON values differ; files are named by the order of what is published."""
+    return json.dumps(one) != json.dumps(other)
 
 
 def _short(value: object) -> str:

@@ -7,19 +7,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
-from whosthere.adversary.attacks import Attack, attack
-from whosthere.adversary.knowledge import KnowledgeRule, knowledge_rule
+from whosthere.adversary.attacks import Attack
+from whosthere.adversary.knowledge import Knowledge
+from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
 from whosthere.privacy.scheme import Scheme
+from whosthere.seeds import check_seed
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
+
+    from whosthere.data.clusters import DrawGroup
 
 
 class Scale(NamedTuple):
@@ -47,7 +53,7 @@ DEFAULT_PAST_RELEASES = 100
 _RELEASES_PER_CONTROL = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Block:
     """A part of a plan: every combination of what it lists is measured.
 
@@ -57,7 +63,7 @@ class Block:
     ----------
     mechanisms
         What is done to the counts.
-    group_sizes
+    group_size
         People in a release.
     knowledge
         What is known of the targets.
@@ -65,15 +71,21 @@ class Block:
         Who attacks.
     """
 
-    # Any: an object, its spec, or an iterable of these is turned into a tuple of objects.
-    mechanisms: Any = ()
-    group_sizes: Any = ()
-    knowledge: Any = ("all",)
-    attacks: Any = DEFAULT_ATTACKS
+    mechanisms: tuple[Mechanism, ...]
+    group_size: tuple[int, ...]
+    knowledge: tuple[Knowledge, ...]
+    attacks: tuple[Attack, ...]
 
-    def __post_init__(self) -> None:
-        for name, kind in IN_BLOCKS.items():
-            values = [kind.read(one) for one in several(getattr(self, name))]
+    def __init__(
+        self,
+        mechanisms: OneOrMore[Mechanism | str] = (),
+        group_size: OneOrMore[int] = (),
+        knowledge: OneOrMore[Knowledge | str] = "all",
+        attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+    ) -> None:
+        given = (mechanisms, group_size, knowledge, attacks)
+        for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
+            values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
@@ -82,16 +94,16 @@ class Block:
         """Return what is measured, in order."""
         for name, kind in IN_BLOCKS.items():
             if not getattr(self, name):
-                fix = f"Give at least one (`{kind.parameter}`), such as {kind.example}"
+                fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
-        for mechanism, m, knowledge in product(self.mechanisms, self.group_sizes, self.knowledge):
+        for mechanism, m, knowledge in product(self.mechanisms, self.group_size, self.knowledge):
             for one in self.attacks:
                 yield Contest(Setting(Scheme.of(mechanism, m), knowledge), one)
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
     """Return one value or several as a tuple; a text is one value."""
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, str) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) == 0:
         return (given,)
     return tuple(given)
 
@@ -100,32 +112,30 @@ def _mechanism(given: Any) -> Mechanism:  # noqa: ANN401 - whatever a user gave
     if callable(given):
         fix = "Wrap it: wt.mechanisms.own(function, name='mine')"
         raise SpecError("a function by itself is no mechanism", fix=fix)
-    return given if isinstance(given, Mechanism) else Mechanism.parse(given)
+    return Mechanism.parse(given)
 
 
 def _group_size(given: int) -> int:
-    if isinstance(given, bool | str) or int(given) != given:
-        raise GroupError(f"the group size must be a whole number, got {given!r}")
-    if given < 2:
-        raise GroupError(f"a group of {given} hides nobody", fix="Give at least 2")
-    return int(given)
+    size = whole(given, "the group size")
+    if size < 2:
+        raise GroupError(f"a group of {size} hides nobody", fix="Give at least 2")
+    return size
 
 
 class _InBlocks(NamedTuple):
-    """How one of several is read, what it is called, an example, its name in `whosthere.audit`."""
+    """How one of several is read, what it is called, and an example."""
 
-    read: Callable[[Any], Mechanism | int | KnowledgeRule | Attack]
+    read: Callable[[Any], Mechanism | int | Knowledge | Attack]
     words: str
     example: str
-    parameter: str
 
 
 IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
     {
-        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'", "mechanisms"),
-        "group_sizes": _InBlocks(_group_size, "group size", "1000", "group_size"),
-        "knowledge": _InBlocks(knowledge_rule, "knowledge of the target", "'all'", "knowledge"),
-        "attacks": _InBlocks(attack, "attack", "'likelihood-ratio'", "attacks"),
+        "mechanisms": _InBlocks(_mechanism, "mechanism", "'suppress(k=1)'"),
+        "group_size": _InBlocks(_group_size, "group size", "1000"),
+        "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
+        "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""
@@ -163,6 +173,10 @@ class AuditOptions:
     test_from
         Local date or time at which the tested time begins. Past releases are then made from the
         time before, else from the same time as the tested ones.
+    groups
+        How the people of test releases are drawn, if not uniformly: a file of whole groups with the
+        columns user and group, or a function ``draw(rng, people, n)`` that returns n of the rows
+        `people`. Attacks assume uniform groups, so nothing is then accepted.
     seed
         The same seed gives the same scores.
     """
@@ -179,16 +193,19 @@ class AuditOptions:
     past_releases: int = DEFAULT_PAST_RELEASES
     test_from: datetime | None = None
     seed: int = 0
+    groups: DrawGroup | str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
         object.__setattr__(self, "users", several(self.users))
-        object.__setattr__(self, "releases_of", dict(self.releases_of))
+        given = {of: whole(n, f"`releases_of` {of}") for of, n in self.releases_of.items()}
+        object.__setattr__(self, "releases_of", given)
+        seed = check_seed(self.seed)
+        for name, value in (whole_numbers(AuditChoices, vars(self)) | {"seed": seed}).items():
+            object.__setattr__(self, name, value)
         if self.scale not in SCALES:
             fix = suggestion(str(self.scale), SCALES)
             raise InputError(f"there is no scale {self.scale!r}", fix=fix)
-        if self.seed < 0:
-            raise InputError(f"the seed must be 0 or more, got {self.seed}")
         if self.min_visits < 1:
             n = self.min_visits
             raise InputError(f"the number of visits must be at least 1 (`min_visits`), got {n}")
@@ -203,7 +220,7 @@ class AuditOptions:
             raise InputError(f"the number of control releases must be 0 or more, got {n}")
 
     @classmethod
-    def of(cls, **chosen: Any) -> AuditOptions:  # noqa: ANN401
+    def of(cls, **chosen: Unpack[AuditChoices]) -> AuditOptions:
         """Return options from plain keywords: those of one block, and all others."""
         return merged(cls(), chosen)
 
@@ -260,7 +277,7 @@ def _named_in(specs: Mapping[str, str], key: str) -> str:
     known = {*specs, *specs.values()}
     # The user's own attacks can be named, but not parsed.
     with suppress(InputError):
-        key = key if key in known else str(attack(key))
+        key = key if key in known else str(Attack.parse(key))
     if key in known:
         return key
     raise InputError(

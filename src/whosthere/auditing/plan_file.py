@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, create_model
 
-from whosthere.auditing.choices import GROUP_SIZES, AuditChoices, Choice, choices_of
+from whosthere.auditing.choices import AuditChoices, Choice, choices_of
 from whosthere.auditing.options import IN_BLOCKS, AuditOptions, Block, merged
 from whosthere.auditing.toml import Several, TomlTable, read_toml
 from whosthere.errors import InputError
@@ -37,7 +37,7 @@ def chosen_options(
 ) -> AuditOptions:
     """Return the options of a plan or of its file, with those given besides, which override them.
 
-    They are given by the names of `AuditChoices` and ``group_sizes``; None stands for what was not.
+    They are given by the names of `AuditChoices`; None stands for what was not.
     """
     options = read_plan_file(plan) if isinstance(plan, str | os.PathLike) else plan
     return merged(options or AuditOptions(), given)
@@ -66,7 +66,7 @@ def _keys(choices: Mapping[str, Choice]) -> dict[str, Any]:
     }
 
 
-_EVERYTHING = {"group_sizes": GROUP_SIZES, **choices_of(AuditChoices)}
+_EVERYTHING = choices_of(AuditChoices)
 _Block: Any = create_model(
     "_Block", __base__=TomlTable, **_keys({name: _EVERYTHING[name] for name in IN_BLOCKS})
 )

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError, PastRelease
-from whosthere.adversary.attacks.base import View
+from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, View
+from whosthere.auditing.reasons import listed
+from whosthere.data.clusters import draw_group
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
+from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
+from whosthere.game.target import TARGET_GAME, TargetGame
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -58,8 +62,29 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         first_epoch=first_epoch,
         seed=options.seed,
         choice=_choice(options, population.tested),
+        game=_game(options, traces, contests, reference_size),
     )
     return _without_idle(plan, population)
+
+
+def _game(
+    options: AuditOptions, traces: Traces, contests: Sequence[Contest], reference_size: int
+) -> TargetGame:
+    """Return the game, with what draws its groups if it is not chance alone; that is tried once."""
+    given = options.groups
+    if given is None:
+        return TARGET_GAME
+    if not callable(given):
+        return TargetGame(read_clusters(given, traces.users))
+    people = np.arange(traces.n_users - 1 - reference_size)
+    n = max(one.setting.scheme.group_size for one in contests) - 1
+    once, again = (draw_group(given, generator(0, "try"), people, n) for _ in range(2))
+    if not np.array_equal(once, again):
+        raise GroupError(
+            "the function that draws groups (`groups`) draws others from the same random numbers",
+            fix="Draw all random numbers from `rng`",
+        )
+    return TargetGame(given)
 
 
 def _without_idle(plan: Plan, population: Population) -> Plan:
@@ -95,6 +120,12 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
             said.append(
                 f"{attack} is left out of {len(idle)} of {len(own)} settings ({settings}), where "
                 f"it does not apply: {why[idle[0]]}."
+            )
+        if attack.is_study_only:
+            has = listed([WORDS[part] for part in sorted(attack.uses & FOR_STUDIES)])
+            said.append(
+                f"{attack} has {has}, as no attacker does. No setting is judged by it, and it may "
+                "exceed the ceiling."
             )
     kept = tuple(one for one in plan.contests if not why[one])
     said += dict.fromkeys(
@@ -139,6 +170,9 @@ def _views(
             past=[PastRelease(blank, target_in=i % 2 == 0) for i in range(plan.past_releases)],
             example=blank,
             example_in=blank,
+            others=traces.select(np.arange(m - 1)),
+            everybody=traces,
+            older=blank,
         )
         rng = generator(plan.seed, "knowledge", target)
         known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)
@@ -148,6 +182,11 @@ def _views(
 
 def _about_people(plan: Plan, population: Population) -> list[str]:
     said = []
+    if plan.game != TARGET_GAME:
+        said.append(
+            "The groups are not drawn uniformly (`groups`). Attacks assume that they are, so "
+            "others may do better, and nothing is accepted."
+        )
     pool = population.tested.n_users - 1 - plan.reference_size
     largest = max(scheme.group_size for scheme in plan.schemes)
     if pool < 2 * largest:

@@ -17,6 +17,7 @@ import polars as pl
 from whosthere.auditing.judging import judge
 from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
+from whosthere.game.target import TARGET_GAME
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import measure
 from whosthere.inference.metrics import least_people
@@ -63,7 +64,10 @@ def prospects(
     plan: Plan, setting: Setting, policy: Policy, *, look: Look = FIRST_LOOK
 ) -> Prospects:
     """Return what a plan can decide about one of its settings by a policy, at a look."""
-    attacks, n_targets = plan.attacks_in(setting), len(plan.targets)
+    attacks = [one for one in plan.attacks_in(setting) if not one.is_study_only]
+    if not attacks:
+        return Prospects(0.0, 0.0, ("All attacks are for study only. Add likelihood-ratio.",))
+    n_targets = len(plan.targets)
     releases = [plan.releases_by(attack) for attack in attacks]
     why_not = obstacles(plan, attacks, policy, look=look, has_law=setting.scheme.has_law)
     sample = policy, len(attacks), n_targets
@@ -97,6 +101,8 @@ def obstacles(
     without = targets * (min(map(plan.releases_by, attacks)) // 2)
     if plan.choice is not None and plan.choice.by_hand:
         said.append("The targets are named by hand. Let them be drawn at random.")
+    if plan.game != TARGET_GAME:
+        said.append("The groups are not drawn uniformly. Leave `groups` out.")
     if not has_law:
         said.append(
             "A mechanism of your own is never accepted: the strongest attack needs its law."

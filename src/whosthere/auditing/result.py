@@ -56,7 +56,8 @@ class AuditResult:
         One row for each test release that an attack scored; the columns are described in
         `whosthere.inference.scores`. Targets are rows of the traces.
     targets
-        The AUC of every attack on every target.
+        The AUC of every attack on every target. Here and in `scores`, `mechanism`, `group_size`
+        and `knowledge` say what the setting consists of.
     folder
         Where all of it is kept; None if it was kept nowhere.
     regions
@@ -137,12 +138,9 @@ class AuditResult:
 
         Its `to_pandas` needs the `pandas` extra.
         """
-        settings = pl.DataFrame(self.manifest["settings"])
         columns = {one.name: _TYPES[one.type] for one in fields(Finding)}
-        rows = pl.DataFrame([finding.to_json() for finding in self.findings], columns)
-        return settings.join(rows, on="setting", how="right", maintain_order="right").select(
-            *settings.columns, pl.exclude(settings.columns)
-        )
+        found = pl.DataFrame([finding.to_json() for finding in self.findings], columns)
+        return with_settings(found, self.manifest)
 
     def to_json(self) -> dict[str, Any]:
         """Return verdicts and findings as a JSON object."""
@@ -155,13 +153,20 @@ class AuditResult:
             "findings": [finding.to_json() for finding in self.findings],
         }
 
-    def plot(self, metric: str = "auc") -> Figure:
-        """Draw a metric of every attack in every setting, with intervals; needs matplotlib."""
+    def plot(self, what: str = "auc") -> Figure:
+        """Draw what was found; needs matplotlib.
+
+        Parameters
+        ----------
+        what
+            A metric of every attack in every setting, with intervals; ``"roc"``, how many people
+            are found at which rate of false alarms; or ``"people"``, how well each target is found.
+        """
         try:
-            from whosthere.auditing.plots import draw_findings  # noqa: PLC0415 - an optional extra
+            from whosthere.auditing.plots import draw  # noqa: PLC0415 - an optional extra
         except ImportError:
             raise MissingExtraError("A picture", "plot") from None
-        return draw_findings(self, metric)
+        return draw(self, what)
 
     def __repr__(self) -> str:
         said = [f"{verdict.setting}: {verdict.decision}" for verdict in self.verdicts]
@@ -199,6 +204,17 @@ class AuditResult:
         return table((first, *words), rows, titles=("", *titles)) if rows else ""
 
 
+def with_settings(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
+    """Return rows with what their settings consist of beside these, by the manifest."""
+    settings = pl.DataFrame(manifest["settings"], _SETTING)
+    # An audit in which every task failed has tables without columns.
+    if not rows.width:
+        return rows
+    own = rows.select("setting", pl.exclude(settings.columns))
+    joined = settings.join(own, on="setting", how="right", maintain_order="right")
+    return joined.select(*settings.columns, pl.exclude(settings.columns))
+
+
 def n_tasks(manifest: Mapping[str, Any]) -> int:
     """Return how many tasks the audit with a manifest has: one for each target and scheme."""
     # What is known of a target makes another setting, but no other releases.
@@ -217,6 +233,12 @@ def shown(finding: Finding | MeanOverTargets | None, *, between: str = " ") -> s
     return f"{finding.estimate:.3f}{between}{finding.low:.2f}\N{EN DASH}{finding.high:.2f}"
 
 
+_SETTING = {
+    "setting": pl.String,
+    "mechanism": pl.String,
+    "group_size": pl.Int64,
+    "knowledge": pl.String,
+}
 # Of the fields of a finding.
 _TYPES: dict[Any, Any] = {
     "str": pl.String,

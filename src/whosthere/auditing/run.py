@@ -15,7 +15,7 @@ from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.result import AuditResult
+from whosthere.auditing.result import AuditResult, with_settings
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -26,9 +26,12 @@ from whosthere.inference.scores import OF_CHECKS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from whosthere.auditing.options import AuditOptions
+    from whosthere.auditing.work import Outcome
     from whosthere.game.plan import Plan
     from whosthere.game.scoring import Scored
     from whosthere.inference.looks import Look
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
 
 class InterruptedAudit(KeyboardInterrupt):
     """The user stopped an audit; what was done is kept."""
+
+
+class AuditFailedError(RuntimeError):
+    """No task of an audit could be done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +99,10 @@ class PreparedAudit:
             identity = identity_of(self.plan, self._job.traces_fingerprint)
             folder.check(identity, extend=self._extend)
             with only_one(folder.path):
+                first = try_own_code(self._job, folder, at_work)
                 folder.begin(identity, self._known(), extend=self._extend)
+                for task, scores in first:
+                    folder.write_task(self.plan, task, scores)
                 job = self._job_on_kept_traces() if self._keep_traces else self._job
                 tasks_moved = partial(on_progress, "tasks")
                 failed = do_what_is_left(job, folder, at_work, tasks_moved, on_failure)
@@ -138,6 +148,9 @@ class PreparedAudit:
         )
         targets = per_target(tests)
         tests, controls = tests.drop(OF_CHECKS).drop_nulls("score"), controls.drop(OF_CHECKS)
+        tests, controls, targets = (
+            with_settings(table, folder.manifest) for table in (tests, controls, targets)
+        )
         for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
             folder.write_results(name, table)
         result = AuditResult(
@@ -176,8 +189,8 @@ def prepare_audit(
         Folder of the audit. If an audit by the same plan on the same traces has begun there, it
         is resumed; any other content is refused.
     extend
-        Whether the folder may hold the same audit with fewer targets or releases, to which the
-        others are added.
+        Whether the folder may hold the same audit with fewer targets, releases or attacks, to which
+        the others are added.
     keep_traces
         Whether the file of traces is moved into the folder when the audit begins.
     estimate, seconds_to_try
@@ -205,6 +218,38 @@ def prepare_audit(
     )
 
 
+def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Task, pl.DataFrame]]:
+    """Do one task under each scheme before all others, if code of a user's own takes part.
+
+    Nothing is kept before all of them are done: a slip ends the audit at once, and leaves the
+    folder as it was.
+    """
+    plan = job.plan
+    if not plan.code or folder.finished(plan):
+        return []
+    first = {task.scheme: task for task in reversed(plan.tasks)}
+    tried = []
+    for outcome in _outcomes(job, folder, workers, [*first.values()]):
+        if outcome.scores is None:
+            raise AuditFailedError(
+                "code of your own failed in the first task, so no other was begun: "
+                f"{outcome.failure.splitlines()[-1]}\n{outcome.task}: {outcome.failure}"
+            )
+        tried.append((outcome.task, outcome.scores))
+    return tried
+
+
+def _outcomes(
+    job: Job, folder: RunFolder, workers: Workers, tasks: Sequence[Task]
+) -> Iterator[Outcome]:
+    """Do what is left of tasks; mostly all of each, where an audit is extended, a part."""
+    left: dict[Scored, list[Task]] = {}
+    for task in tasks:
+        left.setdefault(folder.scored(job.plan, task), []).append(task)
+    for scored, some in left.items():
+        yield from workers.do(replace(job, done=scored), some)
+
+
 def do_what_is_left(
     job: Job,
     folder: RunFolder,
@@ -215,27 +260,20 @@ def do_what_is_left(
     """Do the missing tasks, keep each at once, and return those that failed."""
     done = folder.finished(job.plan)
     tasks = job.plan.tasks
-    # Mostly nothing is done of any of them; where an audit is extended, a part.
-    left: dict[Scored, list[Task]] = {}
-    for task in tasks:
-        if task not in done:
-            left.setdefault(folder.scored(job.plan, task), []).append(task)
-    folder.log(f"{len(tasks) - len(done)} of {len(tasks)} tasks to do")
+    left = [task for task in tasks if task not in done]
+    folder.log(f"{len(left)} of {len(tasks)} tasks to do")
     n_done, failed = len(done), []
     on_progress(n_done, len(tasks))
     with _resumable(folder, lambda: n_done, len(tasks)):
-        for scored, some in left.items():
-            for outcome in workers.do(replace(job, done=scored), some):
-                if outcome.scores is None:
-                    failed.append(outcome.task)
-                    why = outcome.failure or "no reason is known"
-                    folder.log(f"failed: {outcome.task}\n{why}")
-                    on_failure(outcome.task, why)
-                else:
-                    folder.write_task(job.plan, outcome.task, outcome.scores)
-                    folder.log(f"done: {outcome.task}")
-                    n_done += 1
-                on_progress(n_done, len(tasks))
+        for outcome in _outcomes(job, folder, workers, left):
+            if outcome.scores is None:
+                failed.append(outcome.task)
+                folder.log(f"failed: {outcome.task}\n{outcome.failure}")
+                on_failure(outcome.task, outcome.failure)
+            else:
+                folder.write_task(job.plan, outcome.task, outcome.scores)
+                n_done += 1
+            on_progress(n_done, len(tasks))
     return tuple(failed)
 
 

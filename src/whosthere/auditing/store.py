@@ -89,9 +89,13 @@ class RunFolder:
         return json_object(self._manifest)
 
     def check(self, identity: dict[str, Any], *, extend: bool = False) -> None:
-        """Refuse a folder that holds anything but an audit with the same identity, or a part."""
+        """Refuse a folder that holds anything but an audit with the same identity, or a part.
+
+        As long as no task of it is done, its plan may change.
+        """
         wanted = identity | {"format": FORMAT_VERSION}
-        check_manifest(self._manifest, wanted, "an audit", extend=extend)
+        begun = any((self.path / "tasks").glob("[!.]*.parquet"))
+        check_manifest(self._manifest, wanted, "an audit", extend=extend, begun=begun)
 
     def begin(
         self, identity: dict[str, Any], known: dict[str, Any], *, extend: bool = False
@@ -139,7 +143,7 @@ class RunFolder:
         return Look(note_look(self._manifest, _seen(plan, failed)))
 
     def _forget_results(self) -> None:
-        """Remove what rests on fewer targets or releases; the tasks stay."""
+        """Remove what rests on fewer targets, releases or attacks; the tasks stay."""
         for name in (*MAY_LEAVE, *STAYS):
             if name not in {KEPT, MANIFEST, "log.txt"}:
                 (self.path / name).unlink(missing_ok=True)
@@ -151,9 +155,9 @@ class RunFolder:
             return NOTHING
         with _named(path):
             head = read_metadata(path) or {}
-            if "scored" not in head:
+            if "done" not in head:
                 raise FileError("is not a task of an audit")
-        return Scored.from_json(head["scored"])
+        return Scored.from_json(head["done"])
 
     def finished(self, plan: Plan) -> set[Task]:
         """Return the tasks that are done."""
@@ -163,11 +167,16 @@ class RunFolder:
 
     def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
         """Keep a finished task, whole or not at all, with what was done of it before."""
-        before = self.scored(plan, task)
-        if before != NOTHING and not before.covers(Scored.wanted(plan, task)):
+        before, wanted = self.scored(plan, task), Scored.wanted(plan, task)
+        if before != NOTHING and not before.covers(wanted):
             scores = _joined(_read_task(self._task_file(plan, task)), scores, plan, task.scheme)
-        about = {"scored": Scored.of(scores).to_json()}
+        used = set(scores["setting"])
+        unused = [
+            one for one in plan.settings if one.scheme == task.scheme and str(one) not in used
+        ]
+        about = {"done": wanted.without(unused).to_json()}
         write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
+        self.log(f"done: {task}")
 
     def collect(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Read the finished tasks: the scores of test releases, and those of the control."""
@@ -256,6 +265,7 @@ def _seen(plan: Plan, failed: Collection[Task]) -> dict[str, Any]:
     described = plan.to_json()
     return {
         "targets": len(plan.targets),
+        "attacks": len(plan.contests),
         "releases": described["releases"],
         "releases_of": described.get("releases_of", {}),
         "failed": sorted(map(str, failed)),

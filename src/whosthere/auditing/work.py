@@ -32,6 +32,7 @@ from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import NOTHING, Scored, score_task
 from whosthere.kernels.threads import one_thread, usable_processors
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ class Outcome:
 
     task: Task
     scores: pl.DataFrame | None
-    failure: str | None = None
+    failure: str = ""
 
 
 class Workers(ABC):
@@ -206,12 +207,16 @@ class DaskCluster(Workers):
         self._client.close()
 
 
-def local_workers(n: int | None = None) -> Workers:
-    """Return that many processes of this machine, by default one for each processor.
+def chosen_workers(given: int | str | Workers | None = None) -> Workers:
+    """Return that many processes of this machine, or the cluster with an address.
 
-    One is this process itself.
+    By default there is a process for each processor; one is this process itself.
     """
-    n = usable_processors() if n is None else n
+    if isinstance(given, Workers):
+        return given
+    if isinstance(given, str):
+        return DaskCluster(given)
+    n = usable_processors() if given is None else whole(given, "`workers`")
     return ThisProcess() if n == 1 else LocalProcesses(n)
 
 

@@ -14,7 +14,6 @@ from whosthere.cli import console
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     SOMETHING_FAILED,
-    chosen_workers,
     known_failure,
     takes,
 )
@@ -40,7 +39,6 @@ _FAILS_ON = {
 def audit(
     traces: list[Path],
     *,
-    group_size: list[int] | None = None,
     plan: Path | None = None,
     policy: Path | None = None,
     fail_on: str | None = None,
@@ -70,10 +68,11 @@ def audit(
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.records import traces_file, what_was_read
     from whosthere.auditing.run import prepare_audit
+    from whosthere.auditing.work import chosen_workers
     from whosthere.reporting.report import REPORT, audit_report
 
     fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())
-    options = chosen_options(plan, {"group_sizes": group_size, **chosen})
+    options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     talk = not json
     with ExitStack() as stack:
@@ -98,7 +97,7 @@ def audit(
         with console.progress() as move:
             result = prepared.run(
                 policy=judged_by,
-                workers=chosen_workers(workers, cluster),
+                workers=chosen_workers(cluster or workers),
                 what_if=what_if,
                 on_progress=move,
                 on_failure=lambda task, why: console.complain(

@@ -59,7 +59,8 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
     for i, name in enumerate(header):
         numeric = any(isinstance(row[i], int | float) for row in rows)
         # Names are hard to read in pieces, so that the first column gives way last.
-        longest = max((len(str(row[i])) for row in rows), default=0) if i == 0 else 0
+        first = [line for row in rows for line in str(row[0]).split("\n")] if i == 0 else []
+        longest = max(map(len, first), default=0)
         grid.add_column(
             Text(inert(name)),
             justify="right" if numeric else "left",
@@ -68,13 +69,24 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
         )
     for row in rows:
         grid.add_row(*(Text(inert(_shown(value))) for value in row))
-    if out.is_terminal:
-        _fit(grid, out.width)
-    out.print(grid, soft_wrap=not out.is_terminal)
+    if out.is_terminal and not _fit(grid, out.width):
+        _one_below_another(title, header, rows)
+    else:
+        out.print(grid, soft_wrap=not out.is_terminal)
 
 
-def _fit(grid: Table, width: int) -> None:
-    """Make a table narrower that is too wide, so that no column is cut off."""
+def _one_below_another(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table for which a terminal is too narrow, a line for each cell that is not empty."""
+    say(*filter(None, [title]))
+    for row in rows:
+        for i, (name, value) in enumerate(zip(header, map(_shown, row), strict=True)):
+            begin = "- " if i == 0 else "  "
+            if value:
+                say(f"{begin}{name}: {' '.join(value.split())}" if name else begin + value)
+
+
+def _fit(grid: Table, width: int) -> bool:
+    """Make a table narrower that is too wide, and tell whether no column is cut off then."""
 
     def too_wide() -> bool:
         return grid.__rich_measure__(out, out.options.update(max_width=_WIDEST)).minimum > width
@@ -82,7 +94,9 @@ def _fit(grid: Table, width: int) -> None:
     if too_wide():
         grid.padding = (0, 0)
     if too_wide() and grid.columns:
-        grid.columns[0].min_width = _WIDTH_OF_NAMES_IN_NEED
+        names = grid.columns[0]
+        names.width = min(names.min_width or 0, _WIDTH_OF_NAMES_IN_NEED) or None
+    return not too_wide()
 
 
 def heading(text: str) -> None:

@@ -41,19 +41,29 @@ class _Command(HelpfulCommand):
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
             return super().invoke(ctx)
-        except InputError as error:
+        except typer.Exit:
+            raise
+        except (KeyboardInterrupt, Exception) as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            if stopped or _SIGNALS:  # an import that is interrupted fails as it likes
+                said = str(error) if stopped else ""
+                console.complain(said or "interrupted; no output was left half-written")
+                raise typer.Exit(_code_of_signal()) from None
+            if not isinstance(error, InputError):
+                raise
             commands = cast("HelpfulGroup", typer.main.get_command(app)).commands
             asked = self if error.command is None else commands[error.command]
             console.complain(with_options(str(error), typer.Context(asked)))
             raise typer.Exit(USER_ERROR) from None
-        except KeyboardInterrupt as stop:  # typer would end without a word
-            console.complain(str(stop) or "interrupted; no output was left half-written")
-            raise typer.Exit(128 + (_SIGNALS or [signal.SIGINT])[-1]) from None
 
 
-def _terminated(number: int, _frame: object) -> None:
+def _stop(number: int, _frame: object) -> None:
     _SIGNALS.append(number)
     raise KeyboardInterrupt
+
+
+def _code_of_signal() -> int:
+    return 128 + (_SIGNALS or [signal.SIGINT])[-1]
 
 
 app = typer.Typer(
@@ -101,7 +111,10 @@ def main() -> None:
     SIGTERM stops a command as Ctrl-C does.
     """
     _SIGNALS.clear()
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _stop)
+    # What a shell runs in the background ignores Ctrl-C, and still should.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
     try:
         try:
             sys.exit(app(standalone_mode=False) or 0)
@@ -110,6 +123,8 @@ def main() -> None:
     except _MISUSE as error:
         _complain_of_misuse(cast("typer.BadParameter", error))
         sys.exit(USER_ERROR)
+    except KeyboardInterrupt:  # before a command began
+        sys.exit(_code_of_signal())
     except BrokenPipeError:
         # The reader of our output went away, as in `whosthere inspect ... | head`.
         _give_up_output()

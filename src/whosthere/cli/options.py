@@ -21,8 +21,6 @@ from whosthere.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whosthere.auditing.work import Workers
-
 _Command = TypeVar("_Command", bound=Callable[..., None])
 SOMETHING_FAILED = 1
 """Exit code of a command that was done in part."""
@@ -95,13 +93,6 @@ def known_failure(given: str | None, known: Collection[str]) -> str | None:
         problem = f"--fail-on {given!r} is not known"
         raise InputError(problem, fix=f"Use {' or '.join(known)}")
     return given
-
-
-def chosen_workers(n: int | None, cluster: str | None) -> Workers:
-    """Return who does the work: a cluster where one is named, else processes of this machine."""
-    from whosthere.auditing.work import DaskCluster, local_workers
-
-    return local_workers(n) if cluster is None else DaskCluster(cluster)
 
 
 def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command], _Command]:

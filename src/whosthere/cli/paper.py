@@ -13,7 +13,6 @@ import typer
 from whosthere.cli import console
 from whosthere.cli.options import (
     SOMETHING_FAILED,
-    chosen_workers,
     takes,
 )
 from whosthere.display import duration
@@ -51,6 +50,7 @@ def paper(
     Example: `whosthere paper all --scale smoke --out study`, or
     `whosthere paper ssc dp-event --dataset traces.parquet --like cdr --scale paper --out study`
     """
+    from whosthere.auditing.work import chosen_workers
     from whosthere.paper.experiments import EXPERIMENTS
     from whosthere.paper.study import prepare_study
 
@@ -80,7 +80,7 @@ def paper(
     try:
         with console.progress() as move:
             result = prepared.run(
-                workers=chosen_workers(workers, cluster),
+                workers=chosen_workers(cluster or workers),
                 figures=figures,
                 on_progress=move,
                 on_failure=lambda name, task, why: failed.append(

@@ -14,7 +14,6 @@ from whosthere.cli.audit import show_prospects
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     SOMETHING_FAILED,
-    chosen_workers,
     known_failure,
     takes,
 )
@@ -36,7 +35,6 @@ def recommend(
     check_all: bool = False,
     policy: Path | None = None,
     fail_on: str | None = None,
-    run: Path | None = None,
     out: Path | None = None,
     report: Path | None = None,
     details: bool = False,
@@ -52,15 +50,15 @@ def recommend(
 
     Searches each family with the likelihood ratio, checks the most useful of what passes with all
     attacks, and confirms it on fresh releases before it is recommended. Shows beforehand how many
-    trials there are and how long they take. With `--run`, Ctrl-C loses only the tasks that are
+    trials there are and how long they take. With `--out`, Ctrl-C loses only the tasks that are
     running at that moment: the same command resumes the search.
 
-    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --run search
+    Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --out search
     --report choice.html`
     """
-    from whosthere.auditing.manifest import write_json
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
+    from whosthere.auditing.work import chosen_workers
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
@@ -69,10 +67,8 @@ def recommend(
     known_failure(fail_on, ("nothing",))
     if report is not None:
         refuse_page(report, force=force)
-    written = [path for path in (out, report) if path is not None]
-    for path in written:
-        refuse_existing(path, force=force, inputs=(traces,))
-    options = AuditOptions.of(group_sizes=group_size, **chosen)
+        refuse_existing(report, force=force, inputs=(traces,))
+    options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
     with console.trying("Checking the search, and trying each attack to estimate the time ..."):
@@ -81,7 +77,7 @@ def recommend(
             options,
             families=tuple(family or DEFAULT_FAMILIES),
             check_all=check_all,
-            run=run,
+            out=out,
             estimate=talk or dry_run,
         )
     if talk:
@@ -96,15 +92,14 @@ def recommend(
         return
     try:
         with console.progress(one_bar=True) as move:
-            doers = chosen_workers(workers, cluster)
+            doers = chosen_workers(cluster or workers)
             found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     except TrialFailedError as error:
         console.complain(str(error).strip().splitlines()[-1])
         raise typer.Exit(SOMETHING_FAILED) from None
-    if out is not None:
-        write_json(out, found.to_json())
     if report is not None:
         recommendation_report(found).save(report, force=force)
+    written = [path for path in (out, report) if path is not None]
     show = partial(_show, found, written, details=details, explain=explain)
     console.result(found.to_json(), show, json=json)
     if fail_on and found.recommended is None:

@@ -45,7 +45,12 @@ def release(
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
     """
-    from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
+    from whosthere.auditing.acceptance import (
+        acceptance,
+        judged_again,
+        not_audited,
+        too_little_left,
+    )
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
@@ -56,10 +61,11 @@ def release(
     chosen = Mechanism.parse(mechanism)
     everybody = Traces.load(traces)
     refuse_one_person(everybody, group_size)
-    audited = None
+    audited, warning = None, f"{not_audited(group_size, everybody)}."
     if audit is not None:
         found = judged_again(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
+        warning = too_little_left(found, chosen, group_size)
     made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
     ledger = made.release.ledger
@@ -88,9 +94,10 @@ def release(
         rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
     console.table("What the release keeps of the truth", ("measure", "value"), rows)
     say_written(out)
-    if audited is None:
-        warning = with_options(not_audited(group_size, everybody), ctx)
-    console.say(f"Warning: {warning}." if audited is None else f"Audit: {audited}.")
+    if audited is not None:
+        console.say(f"Audit: {audited}.")
+    if warning:
+        console.say(f"Warning: {with_options(warning, ctx)}")
 
 
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
@@ -199,7 +206,7 @@ def import_(
         return
     console.say(
         f"{counted(len(release.regions), 'region')}, {release.epochs}, "
-        f"{int((release.counts > 0).sum()):,} cells with somebody in them, "
+        f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "
         f"{imported.n_withheld:,} withheld"
     )
     for note in imported.notes:
@@ -241,13 +248,13 @@ def target(
     """
     import numpy as np
 
-    from whosthere.adversary.knowledge import knowledge_rule
+    from whosthere.adversary.knowledge import Knowledge
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
     from whosthere.seeds import generator
 
-    known_of = knowledge_rule(knowledge)
+    known_of = Knowledge.parse(knowledge)
     refuse_existing(out, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
     rng = generator(seed, "target")
@@ -298,14 +305,13 @@ def attack(
     Example: `whosthere attack release.parquet --target target.csv`
     """
     from whosthere import front
-    from whosthere.adversary.attacks import PastRelease
-    from whosthere.adversary.attacks import attack as parse_attack
+    from whosthere.adversary.attacks import Attack, PastRelease
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
     if not 0 < prior < 1:
         raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
-    chosen, counts = parse_attack(spec), Release.load(release)
+    chosen, counts = Attack.parse(spec), Release.load(release)
     known = read_target(target, counts.regions, counts.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
     past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]

@@ -120,10 +120,9 @@ class Line:
         return "" if pattern is None else f"pattern {pattern:.2f}"
 
     def _of_attacks(self, metric: str) -> list[Finding]:
-        from whosthere.inference.vocabulary import NOT_ATTACKS
+        from whosthere.inference.vocabulary import is_judged
 
-        return [one for one in self.findings
-                if one.metric == metric and one.attack not in NOT_ATTACKS]  # fmt: skip
+        return [one for one in self.findings if one.metric == metric and is_judged(one.attack)]
 
 
 def show_lines(lines: Sequence[Line]) -> None:
@@ -192,10 +191,9 @@ def _show_first_screen(result: AuditResult) -> None:
 
 
 def _rests_on(result: AuditResult) -> Iterable[str]:
-    from whosthere.inference.vocabulary import NOT_ATTACKS
+    from whosthere.inference.vocabulary import is_judged
 
-    names = [one.attack for one in result.findings if one.attack not in NOT_ATTACKS]
-    attacks = list(dict.fromkeys(names))
+    attacks = list(dict.fromkeys(one.attack for one in result.findings if is_judged(one.attack)))
     sizes = sorted({one.group_size for one in result.verdicts if one.group_size is not None})
     chosen = result.choice or "it is not known how they were chosen"
     by = f"{attacks[0]} alone" if len(attacks) == 1 else counted(len(attacks), "attack")

@@ -34,13 +34,13 @@ def report(
 
     Example: `whosthere report run --out report.html`
     """
-    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.loading import load
     from whosthere.reporting.report import REPORT, audit_report, refuse_page
 
     path = run / REPORT if out is None else out
     # The one in the folder of the audit is ours to replace.
     replaced = force or out is None
-    audit = load_audit(run)
+    audit = load(run)
     refuse_page(path, force=replaced, runs=(run,))
     with console.working("Drawing the report ..."):
         audit_report(audit).save(path, force=replaced)
@@ -62,7 +62,7 @@ def compare(
 
     Example: `whosthere compare run stricter-run --out comparison.html`, or the same with `--json`
     """
-    from whosthere.auditing.loading import load_audit
+    from whosthere.auditing.loading import load
     from whosthere.reporting.report import comparison_report, refuse_page
     from whosthere.reporting.sections.comparison import comparison_json, comparison_page
 
@@ -70,7 +70,7 @@ def compare(
         raise InputError("one audit cannot be compared", fix="Name at least two folders")
     if out is not None:
         refuse_page(out, force=force, runs=runs)
-    audits = [load_audit(run) for run in runs]
+    audits = [load(run) for run in runs]
     if json:
         console.print_json(comparison_json(audits))
     else:
@@ -101,13 +101,13 @@ def inspect(
 
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
-    from whosthere.auditing.loading import is_audit, is_finished, load_audit
+    from whosthere.auditing.loading import is_audit, is_finished, load
     from whosthere.data.files import existing, read_metadata
     from whosthere.privacy.release import description_path
 
     existing(file)
     if is_audit(file) and is_finished(file):
-        audit = load_audit(file)
+        audit = load(file)
         show = partial(show_audit, audit, details=True, explain=explain)
         console.result(audit.to_json(), show, json=json)
         return
@@ -303,7 +303,7 @@ def attacks(*, json: bool = False) -> None:
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
     from whosthere.adversary.classifiers import CLASSIFIERS
-    from whosthere.adversary.knowledge import KNOWLEDGE_RULES
+    from whosthere.adversary.knowledge import KNOWLEDGE
 
     def listed_attack(name: str, kind: Kind) -> dict[str, Any]:
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
@@ -312,7 +312,7 @@ def attacks(*, json: bool = False) -> None:
     listed = {
         "Attacks (--attack)": [listed_attack(*one) for one in ATTACKS.kinds.items()],
         "What is known of a target (--knowledge)": [
-            _about(*one) for one in KNOWLEDGE_RULES.kinds.items()
+            _about(*one) for one in KNOWLEDGE.kinds.items()
         ],
         "Classifiers, for attacks that train one": [
             _about(*one) for one in CLASSIFIERS.kinds.items()

@@ -25,6 +25,8 @@ from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.display import Shown
 from whosthere.errors import InputError, suggestion
+from whosthere.seeds import check_seed
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from whosthere.data.neighbours import Neighbours
@@ -158,7 +160,7 @@ class City(Shown):
 def simulate(
     model: CityModel | str,
     *,
-    seed: int,
+    seed: int = 0,
     users: int | None = None,
     regions: int | None = None,
     days: int | None = None,
@@ -170,7 +172,7 @@ def simulate(
     model
         The parameters, or the name of a city in `CITIES`.
     seed
-        Any whole number from 0.
+        Any whole number from 0; the same seed gives the same city.
     users, regions, days
         Sizes other than the model's own. The city's area stays the same: more regions are
         smaller ones.
@@ -182,8 +184,7 @@ def simulate(
     n_users = _size("users", users, model.users)
     n_regions = _size("regions", regions, model.regions)
     n_days = _size("days", days, model.days)
-    if seed < 0:
-        raise InputError(f"the seed must be a whole number from 0, not {seed}")
+    seed = check_seed(seed)
     check_regions(model, n_regions)
     check_cell_space(n_regions, n_days * 24)
     _check_size(n_users, n_regions, n_days)
@@ -232,7 +233,7 @@ def _live(
 
 
 def _size(what: str, asked: int | None, usual: int) -> int:
-    size = usual if asked is None else asked
+    size = usual if asked is None else whole(asked, f"`{what}`")
     if size < 1:
         raise InputError(f"a city needs at least one of its {what}, not {size}")
     return size

@@ -14,6 +14,7 @@ import numpy as np
 from whosthere.arrays import own
 from whosthere.display import Shown
 from whosthere.errors import InputError
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,10 +99,14 @@ class Epochs(Shown):
             raise InputError(f"the first epoch's start {self.start} has no time zone")
         if self.length <= timedelta(0) or self.length % timedelta(seconds=1):
             raise InputError(f"epochs of {self.length} are not a whole number of seconds")
+        object.__setattr__(self, "n", whole(self.n, "the number of epochs"))
         if self.n < 1:
             raise InputError(f"there must be at least one epoch, not {self.n}")
         zone(self.timezone)
         object.__setattr__(self, "start", self.start.astimezone(UTC))
+
+    def __len__(self) -> int:
+        return self.n
 
     @classmethod
     def between(

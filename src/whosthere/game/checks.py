@@ -76,7 +76,9 @@ class Checks:
         self._in_pool[pool] = True
         n, m = pool.size, self._m
         log_choices = math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
-        self._repeats_people = log_choices < _LEAST_SURPRISE
+        # Whole clusters can be drawn in far fewer ways.
+        few = table.rounds.groups is not None
+        self._repeats_people = few or log_choices < _LEAST_SURPRISE
 
     def see(self, drawn: GameRound) -> Seen:
         """Check one test release; where its values lie in their law is kept for `sums`."""

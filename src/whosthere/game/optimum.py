@@ -103,17 +103,12 @@ def _ratios_of_releases(tables: Sequence[PublishedTable]) -> NDArray[np.float64]
 
     The shape is (n_releases, n_cells).
     """
-    others = np.stack([others_of(table) for table in tables])
+    others = np.stack([table.counts.reshape(-1) for table in tables])
+    for table, counts in zip(tables, others, strict=True):
+        counts[table.counted.trace(-1)] -= table.counted.added(-1)
     symbols = np.stack([table.release.symbols.reshape(-1) for table in tables])
     facts = tables[0].release.facts
     return log_ratios(facts.mechanism, symbols, others, facts.most_count)
-
-
-def others_of(table: PublishedTable) -> NDArray[np.int32]:
-    """Return the true counts of all members except the last one, shape (n_cells,)."""
-    others = table.counts.reshape(-1).copy()
-    others[table.counted.trace(-1)] -= table.counted.added(-1)
-    return others
 
 
 def log_ratios(

@@ -10,9 +10,13 @@ changed comment nor another line of the script that starts an audit changes the 
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
 import hashlib
+import importlib
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +31,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 # What Python itself adds to a class, and what it holds only once somebody asked for it.
 _NOT_OF_A_CLASS = frozenset(
     {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "_abc_impl"}
-    | {"__abstractmethods__", "__firstlineno__", "__static_attributes__"}
+    | {"__abstractmethods__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
     | {"__dataclass_fields__", "__dataclass_params__", "__annotations_cache__"}
 )
 
@@ -111,18 +115,32 @@ def _parts_of_function(function: FunctionType) -> Iterator[object]:
             yield cell.cell_contents
         except ValueError:
             yield "empty"
-    names = sorted(_names(function.__code__))
-    known = [function.__globals__[name] for name in names if name in function.__globals__]
-    yield from known
-    for module in known:
-        if isinstance(module, ModuleType) and _is_own(module.__name__):
-            yield from (vars(module)[name] for name in names if name in vars(module))
+    codes = [*_codes(function.__code__)]
+    names = sorted({name for code in codes for name in code.co_names})
+    spaces = [function.__globals__, *(vars(one) for code in codes for one in _imported(code))]
+    # Modules lead to others, such as `package.module.function`.
+    for space in spaces:
+        for known in (space[name] for name in names if name in space):
+            yield known
+            is_own = isinstance(known, ModuleType) and _is_own(known.__name__)
+            if is_own and not any(vars(known) is one for one in spaces):
+                spaces.append(vars(known))
 
 
-def _names(code: CodeType) -> set[str]:
-    """Return all names that code looks up, those of functions within it included."""
-    inner = (part for part in code.co_consts if isinstance(part, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Return code, and that of all functions within it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)
+
+
+def _imported(code: CodeType) -> Iterator[ModuleType]:
+    """Return the modules of a user's own that code imports when it runs."""
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME" and _is_own(step.argval):
+            with suppress(ImportError, ValueError):
+                yield importlib.import_module(step.argval)
 
 
 def _parts_of_class(kind: type) -> Iterator[object]:
@@ -133,7 +151,7 @@ def _parts_of_class(kind: type) -> Iterator[object]:
 
 
 def _parts_of_value(thing: object) -> Iterator[object]:
-    """Return the class and the fields of a value of ours or a user's; of others only a function."""
+    """Return the class and the fields of a value of ours or a user's; of others what they say."""
     if dataclasses.is_dataclass(thing):
         yield type(thing)
         # Not all that it holds: some is kept only once somebody asked for it.
@@ -144,6 +162,9 @@ def _parts_of_value(thing: object) -> Iterator[object]:
         # A compiled function, and one whose results are kept.
         held = getattr(thing, "__dict__", {})
         yield from (held.get("py_func"), held.get("__wrapped__"))
+        # Parameters of a model, for instance; an address differs between runs.
+        said = repr(thing)
+        yield None if " at 0x" in said.lower() else said
 
 
 @functools.cache
@@ -156,4 +177,6 @@ def _is_own(name: str | None) -> bool:
     if top in sys.stdlib_module_names or top == "whosthere":
         return False
     file = getattr(sys.modules.get(name or ""), "__file__", None)
+    if file is None and top not in sys.modules:
+        file = getattr(find_spec(top), "origin", None)
     return file is None or _INSTALLED.isdisjoint(Path(file).parts)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whosthere.adversary.knowledge import AllVisits, KnowledgeRule
+from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
 
@@ -69,11 +69,11 @@ class Setting:
     """What is published, and how well targets are known; never what the attacker does."""
 
     scheme: Scheme
-    knowledge: KnowledgeRule = AllVisits()
+    knowledge: Knowledge = All()
 
     def __str__(self) -> str:
         """Write the setting as tables and files name it; that all is known goes without saying."""
-        known = "" if self.knowledge == AllVisits() else f", knows {self.knowledge}"
+        known = "" if self.knowledge == All() else f", knows {self.knowledge}"
         return f"{self.scheme}{known}"
 
 
@@ -151,11 +151,12 @@ class Plan:
         return self.game.tasks(self)
 
     @property
-    def _chosen(self) -> tuple[object, ...]:
-        """Whatever a user may have written: attacks, mechanisms, kinds of knowledge, the game."""
+    def code(self) -> dict[str, str]:
+        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge and the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
-        return tuple(dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game)))
+        chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
+        return {str(one): code for one in chosen if (code := own_code(one))}
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""
@@ -186,7 +187,7 @@ class Plan:
                 str(setting): [str(attack) for attack in self.attacks_in(setting)]
                 for setting in self.settings
             },
-            "code": {str(one): code for one in self._chosen if (code := own_code(one))},
+            "code": self.code,
             "targets": list(self.targets),
             "releases": self.releases,
             "control_releases": self.control_releases,
@@ -195,7 +196,7 @@ class Plan:
             "first_epoch": self.first_epoch,
             "seed": self.seed,
             **({"releases_of": special} if special else {}),
-            **({} if self.game == TARGET_GAME else {"game": self.game.name}),
+            **({} if self.game == TARGET_GAME else {"game": str(self.game)}),
         }
 
     def about_json(self) -> dict[str, Any]:

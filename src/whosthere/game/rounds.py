@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.adversary.attacks import FittedAttack
 from whosthere.data.floor import class_ends
 from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.attacks import Answer, Attack
+    from whosthere.adversary.attacks import Answer, Attack, FittedAttack
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
     from whosthere.game.checks import Checks
     from whosthere.game.plan import Contest, Plan
     from whosthere.privacy.publish import Publication
-    from whosthere.privacy.release import Release
     from whosthere.privacy.scheme import Scheme
 
 
@@ -109,34 +107,26 @@ class GameRound:
 
     publication: Publication
     labels: Mapping[int, bool]
-
-
-class KnowsTheOthers(FittedAttack):
-    """An attacker who knows everybody else in a publication: for studies, as nobody does."""
-
-    @abstractmethod
-    def score_publication(self, publication: Publication) -> Answer:
-        """Score what was published, of whose group the last one alone is not known."""
-
-    def score(self, release: Release) -> Answer:
-        raise NotImplementedError(f"{release!r} alone does not tell who else is in it")
+    key: tuple[str, int] = ("", 0)
+    """What the round is for, and its number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """An attack in a setting, fitted to each person whose membership is asked, by row."""
+    """An attack in a setting, fitted to each person whose membership is asked, by row.
+
+    `fit` fits it to a round, if it has something that belongs to one release alone.
+    """
 
     contest: Contest
     fitted: Mapping[int, FittedAttack]
+    fit: Callable[[GameRound], Mapping[int, FittedAttack]] | None = None
 
-    def answers(self, publication: Publication) -> dict[int, Answer]:
+    def answers(self, drawn: GameRound) -> dict[int, Answer]:
         """Return what the attack says about each person, by row."""
-        return {
-            person: one.score_publication(publication)
-            if isinstance(one, KnowsTheOthers)
-            else one.score_tables(publication.releases)
-            for person, one in self.fitted.items()
-        }
+        fitted = self.fitted if self.fit is None else self.fit(drawn)
+        releases = drawn.publication.releases
+        return {person: one.score_tables(releases) for person, one in fitted.items()}
 
 
 class Rounds(ABC):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -16,8 +17,7 @@ from whosthere.privacy.utility import utility
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from whosthere.adversary.attacks import Attack
-    from whosthere.game.plan import Contest, Plan
+    from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
 
@@ -27,49 +27,56 @@ _MOST_IN_BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Scored:
-    """How much of a task is done: test releases by attack, or the ceiling, and control releases."""
+    """How much of a task is done.
 
-    releases: tuple[tuple[str, int], ...] = ()
-    controls: int = 0
+    By what is known and by attack, or the ceiling: how many test and control releases were scored,
+    or would have been if the attack applied. Settings under one scheme differ in what is known.
+    """
+
+    parts: tuple[tuple[str, str, int, int], ...] = ()
 
     @classmethod
     def wanted(cls, plan: Plan, task: Task) -> Self:
         """Return what a plan asks of a task."""
-        attacks = dict.fromkeys(one.attack for one in plan.contests_under(task.scheme))
-        releases = {str(one): len(plan.game.tests(plan, task, one)) for one in attacks}
-        releases[CEILING] = max(releases.values())
-        return cls(tuple(sorted(releases.items())), len(plan.game.controls(plan, task)))
+        contests, controls = plan.contests_under(task.scheme), len(plan.game.controls(plan, task))
+        tests = {one.attack: len(plan.game.tests(plan, task, one.attack)) for one in contests}
+        parts = [
+            (str(one.setting.knowledge), str(one.attack), tests[one.attack], controls)
+            for one in contests
+        ]
+        most, known = max(tests.values()), dict.fromkeys(part[0] for part in parts)
+        return cls((*parts, *((one, CEILING, most, 0) for one in known)))
+
+    def without(self, unused: Iterable[Setting]) -> Self:
+        """Return it without the ceiling of settings in which no attack applies."""
+        never = {(str(one.knowledge), CEILING) for one in unused}
+        return replace(self, parts=tuple(part for part in self.parts if part[:2] not in never))
 
     @classmethod
-    def of(cls, rows: pl.DataFrame) -> Self:
-        """Return what the rows of a task hold."""
-        tests, controls = rows.filter(~pl.col("control")), rows.filter("control")
-        counted = tests.group_by("attack").agg(pl.col("release").n_unique())
-        return cls(tuple(sorted(counted.iter_rows())), controls["release"].n_unique())
-
-    @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
+    def from_json(cls, described: list[list[Any]]) -> Self:
         """Read what `to_json` wrote."""
-        releases = tuple(sorted(described["releases"].items()))
-        return cls(releases, int(described["controls"]))
+        return cls(tuple((str(one), str(by), int(n), int(m)) for one, by, n, m in described))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
-        return {"releases": dict(self.releases), "controls": self.controls}
+    def to_json(self) -> list[list[Any]]:
+        """Return it as a JSON list."""
+        return [list(part) for part in self.parts]
 
-    def by(self, attack: str) -> int:
-        """Return how many test releases an attack has scored."""
-        return dict(self.releases).get(attack, 0)
+    def by(self, attack: str, knowledge: object) -> tuple[int, int]:
+        """Return how many test and control releases an attack has scored that knows so much."""
+        return self._by.get((str(knowledge), attack), (0, 0))
 
-    def covers_all_by(self, attack: Attack, wanted: Scored) -> bool:
-        """Tell whether an attack has scored all that is wanted of it."""
-        tested = self.by(str(attack)) >= wanted.by(str(attack))
-        return tested and self.controls >= wanted.controls
+    @cached_property
+    def _by(self) -> dict[tuple[str, str], tuple[int, int]]:
+        return {part[:2]: part[2:] for part in self.parts}
+
+    def lacks(self, knowledge: str, attack: str, tests: int, controls: int) -> bool:
+        """Tell whether so much is not done; a setting in which no attack applies has no ceiling."""
+        done = self.by(attack, knowledge)
+        return (done[0] > 0 or attack != CEILING) and (tests > done[0] or controls > done[1])
 
     def covers(self, wanted: Scored) -> bool:
-        """Tell whether all is done that is wanted; attacks that do not apply have no rows."""
-        tested = all(n >= wanted.by(attack) for attack, n in self.releases)
-        return bool(self.releases) and tested and self.controls >= wanted.controls
+        """Tell whether all is done that is wanted."""
+        return bool(self.parts) and not any(self.lacks(*part) for part in wanted.parts)
 
 
 NOTHING = Scored()
@@ -84,43 +91,52 @@ def score_task(
     """
     rounds = plan.game.rounds(population, plan, task)
     contests, wanted = plan.contests_under(task.scheme), Scored.wanted(plan, task)
-    finished = [one for one in contests if done.covers_all_by(one.attack, wanted)]
-    players = list(_timed(rounds, (one for one in contests if one not in finished)))
-    taking_part = {*finished, *(one.player.contest for one in players)}
-    in_use = dict.fromkeys(one.setting for one in contests if one in taking_part)
-    settings = [str(one) for one in in_use]
+    parts = zip(contests, wanted.parts, strict=False)
+    players = list(_timed(rounds, [one for one, part in parts if done.lacks(*part)]))
+    taking_part = {one.player.contest.setting for one in players}
+    with_ceiling = [
+        (str(one), by_ceiling)
+        for one in dict.fromkeys(contest.setting for contest in contests)
+        if (by_ceiling := done.by(CEILING, one.knowledge)[0]) or one in taking_part
+    ]
     numbers = max((plan.game.tests(plan, task, one.attack) for one in contests), key=len)
     rows: list[dict[str, Any]] = []
     with_law: list[dict[str, Any]] = []
     checks = rounds.checks()
     kept = []
-    compared, new = numbers[:RELEASES_FOR_UTILITY], numbers[done.by(CEILING) :]
-    of_players = [one.numbers[done.by(one.attack) :] for one in players]
-    to_draw = [i for i in numbers if any(i in some for some in (compared, new, *of_players))]
+    compared = numbers[:RELEASES_FOR_UTILITY]
+    new_in = {i: [name for name, seen in with_ceiling if i in numbers[seen:]] for i in numbers}
+    of_players = [one.numbers[done.by(one.attack, one.knowledge)[0] :] for one in players]
+    to_draw = [
+        i for i in numbers if new_in[i] or any(i in some for some in (compared, *of_players))
+    ]
     for block in _blocks(rounds, to_draw):
-        optima = rounds.optima({i: drawn for i, drawn in block.items() if i in new})
+        optima = rounds.optima({i: drawn for i, drawn in block.items() if new_in[i]})
         for i, drawn in block.items():
             if i in compared:
                 kept += [_left_to_publish(table) for table in drawn.publication.tables]
-            at_work = (one for one, own in zip(players, of_players, strict=True) if i in own)
+            at_work = [one for one, own in zip(players, of_players, strict=True) if i in own]
             rows += _scores(at_work, drawn, i)
             about: dict[str, Any] = {}
-            if i in new:
+            if new_in[i]:
                 seen = [one.see(drawn) for one in checks]
                 about = next((one for one in seen if one.fault), seen[0])._asdict()
             for person, best in optima.get(i, {}).items():
                 row = _row(drawn, i, person, CEILING, best) | about
-                made = [row | {"setting": setting} for setting in settings]
+                made = [row | {"setting": setting} for setting in new_in[i]]
                 with_law = with_law or made
                 rows += made
                 # A round is checked once, whoever is asked about.
                 about = {}
     for row in with_law if task.scheme.has_law else ():
         row["law"] = [sum(parts) for parts in zip(*(one.sums() for one in checks), strict=True)]
-    for i in plan.game.controls(plan, task)[done.controls :]:
-        drawn = rounds.control(i)
-        fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
-        rows += [one | {"control": True, "fault": fault} for one in _scores(players, drawn, i)]
+    controls = plan.game.controls(plan, task)
+    for i in controls:
+        at_work = [one for one in players if i in controls[done.by(one.attack, one.knowledge)[1] :]]
+        if at_work:
+            drawn = rounds.control(i)
+            fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
+            rows += [one | {"control": True, "fault": fault} for one in _scores(at_work, drawn, i)]
     people = {person: rounds.about(person) for person in {row["target"] for row in rows}}
     of_task = _means(kept)
     return pl.DataFrame([row | people[row["target"]] | of_task for row in rows], schema=SCHEMA)
@@ -170,6 +186,7 @@ class _Timed(NamedTuple):
     player: Player
     attack: str
     setting: str
+    knowledge: str
     numbers: range
     seconds: float
 
@@ -182,7 +199,7 @@ def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
         numbers = plan.game.tests(plan, task, attack)
         scores = len(player.fitted) * (len(numbers) + len(plan.game.controls(plan, task)))
         seconds = (time.perf_counter() - begun) / scores
-        yield _Timed(player, str(attack), str(setting), numbers, seconds)
+        yield _Timed(player, str(attack), str(setting), str(setting.knowledge), numbers, seconds)
         begun = time.perf_counter()
 
 
@@ -190,7 +207,7 @@ def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dic
     """Let attacks score a round; a row for each of them and each person asked."""
     for one in players:
         begun = time.perf_counter()
-        answers = one.player.answers(drawn.publication)
+        answers = one.player.answers(drawn)
         seconds = (time.perf_counter() - begun) / len(answers)
         for person, answer in answers.items():
             yield _row(drawn, i, person, one.attack, answer.score) | {

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks import Auxiliary, NotApplicableError, PastRelease
-from whosthere.adversary.attacks.base import View
+from whosthere.adversary.attacks import (
+    Auxiliary,
+    FittedAttack,
+    NotApplicableError,
+    PastRelease,
+)
+from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
 from whosthere.arrays import own
+from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
@@ -23,11 +30,11 @@ from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge, KnowledgeRule
+    from whosthere.adversary.knowledge import Knowledge, Known
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -38,9 +45,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TargetGame(Game):
-    """Each target has a task under each scheme; every other test round holds the target."""
+    """Each target has a task under each scheme; every other test round holds the target.
 
+    `groups` draws the others where they are not drawn uniformly. Whoever is in the target's place
+    is drawn uniformly from all who are left: so the target is as likely to be in, whoever the
+    others are, and the best test is the same.
+    """
+
+    groups: DrawGroup | None = None
     name: ClassVar[str] = "target"
+
+    def __str__(self) -> str:
+        if self.groups is None:
+            return self.name
+        # Not where a function is in memory, which differs between runs.
+        named = getattr(self.groups, "__qualname__", type(self.groups).__qualname__)
+        by = self.groups if isinstance(self.groups, Clusters) else named
+        return f"{self.name}(groups={by})"
 
     def tasks(self, plan: Plan) -> tuple[Task, ...]:
         return tuple(Task(*chosen) for chosen in product(plan.targets, plan.schemes))
@@ -59,6 +80,11 @@ class TargetRounds(Rounds):
     def target(self) -> int:
         """The row of the person whose membership is asked."""
         return self.task.number
+
+    @property
+    def groups(self) -> DrawGroup | None:
+        """What draws the others, if they are not drawn uniformly."""
+        return self.plan.game.groups if isinstance(self.plan.game, TargetGame) else None
 
     @cached_property
     def tables(self) -> tuple[TargetTable, ...]:
@@ -106,15 +132,38 @@ class TargetRounds(Rounds):
 
         Without anybody to put in, one of the group counts as put in.
         """
-        scheme = self.task.scheme
-        m = scheme.group_size
+        m = self.task.scheme.group_size
         # Without the mechanism: the same groups meet every protection, so that a difference
         # between protections is not one between groups.
         rng = self.rng(f"{role} group", m, i)
-        if put_in is not None and i % 2 == 0:
-            rows = np.append(rng.choice(people, m - 1, replace=False), put_in)
+        last = put_in if i % 2 == 0 else None
+        if self.groups is not None:
+            others = draw_group(self.groups, rng, people, m - 1)
+            last = int(rng.choice(np.setdiff1d(people, others))) if last is None else last
+            rows = np.append(others, last)
+        elif last is not None:
+            rows = np.append(rng.choice(people, m - 1, replace=False), last)
         else:
             rows = rng.choice(people, m, replace=False)
+        made = self._published(role, i, rows, window, rng)
+        return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
+
+    def older(self, drawn: GameRound) -> Publication:
+        """Publish the people of a round in the time before it, or else in its own once more."""
+        role, i = drawn.key
+        rows = drawn.publication.tables[0].group.rows
+        return self._published(f"older {role}", i, rows, 0, self.rng("older", i))
+
+    def _published(
+        self,
+        role: str,
+        i: int,
+        rows: NDArray[np.int64],
+        window: int | None,
+        rng: np.random.Generator,
+    ) -> Publication:
+        """Publish some people in the tested time or a window of the past."""
+        scheme = self.task.scheme
         # Making random numbers takes time, and not every mechanism asks for some.
         noise = bounding = rng
         if any(mechanism.random_steps for mechanism in scheme.mechanisms):
@@ -126,26 +175,38 @@ class TargetRounds(Rounds):
             traces = table.traces if window is None else table.people.past[window]
             group = Group(traces, own(rows, np.int64))
             made.append(publish_table(group, table.mechanism, bounding=bounding, noise=noise))
-        return GameRound(Publication(tuple(made)), {self.target: put_in is None or i % 2 == 0})
+        return Publication(tuple(made))
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
-        known = cache(lambda rule: [table.knowledge(rule) for table in self.tables])
         for contest in contests:
-            attack, rule = contest.attack, contest.setting.knowledge
-            # By name and not by parameters: variants of an attack share their random numbers, so
-            # that a difference between them is not one between draws.
-            key = *self.task.scheme.key, specs.content(rule), attack.name
-            seed = derived_seed(self.plan.seed, "attack", self.target, *key)
-            views = [
-                View(table.facts, what, table.auxiliary(attack.uses))
-                for table, what in zip(self.tables, known(rule), strict=True)
-            ]
-            try:
-                fitted = attack.fit_tables(views, seed=seed)
-            except NotApplicableError:
-                continue
-            yield Player(contest, {self.target: fitted})
+            with suppress(NotApplicableError):
+                yield self.player(contest)
+
+    def player(self, contest: Contest) -> Player:
+        """Prepare an attack, or raise `NotApplicableError`."""
+        fit = partial(self._fitted, contest)
+        if contest.attack.uses & OF_ONE_RELEASE:
+            return Player(contest, fit(self.test(0)), fit)
+        return Player(contest, fit(None))
+
+    @cached_property
+    def _known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of the target over each table, by rule, and the same for all attacks."""
+        return cache(lambda rule: [table.knowledge(rule) for table in self.tables])
+
+    def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
+        """Fit an attack to the target, and to a round if it has something of that."""
+        attack, rule = contest.attack, contest.setting.knowledge
+        # By name and not by parameters: variants of an attack share their random numbers, so
+        # that a difference between them is not one between draws.
+        key = *self.task.scheme.key, specs.content(rule), attack.name
+        seed = derived_seed(self.plan.seed, "attack", self.target, *key)
+        views = [
+            View(table.facts, known, table.auxiliary(attack.uses, drawn))
+            for table, known in zip(self.tables, self._known(rule), strict=True)
+        ]
+        return {self.target: attack.fit_tables(views, seed=seed)}
 
     def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
         if not self.task.scheme.has_law:
@@ -194,16 +255,29 @@ class TargetTable:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
 
-    def knowledge(self, rule: KnowledgeRule) -> Knowledge:
+    def knowledge(self, rule: Knowledge) -> Known:
         """Return what the attacker knows of the target."""
         target, rng = self.rounds.target, self.rounds.rng("knowledge")
         trace = self.traces.trace(target)
         known = rule.of(trace, self.traces.epochs.n, rng)
         return known.weighed(trace, self.traces.added(target))
 
-    def auxiliary(self, uses: frozenset[str]) -> Auxiliary:
-        """Return what else an attack has: the parts that it uses, and no other."""
-        return Auxiliary(**{part: getattr(self, f"_{part}") for part in uses})
+    def auxiliary(self, uses: frozenset[str], drawn: GameRound | None = None) -> Auxiliary:
+        """Return what else an attack has: the parts that it uses, and no other.
+
+        Some of them belong to a round.
+        """
+        parts: dict[str, Any] = {part: getattr(self, f"_{part}") for part in uses - OF_ONE_RELEASE}
+        if drawn is not None and "others" in uses:
+            counted = drawn.publication.tables[self.place].counted
+            parts["others"] = counted.everybody.select(counted.rows[:-1])
+        if drawn is not None and "older" in uses:
+            parts["older"] = self.rounds.older(drawn).releases[self.place]
+        return Auxiliary(**parts)
+
+    @cached_property
+    def _everybody(self) -> Traces:
+        return self.traces.select(self.rounds.pool)
 
     @cached_property
     def _reference(self) -> Traces:

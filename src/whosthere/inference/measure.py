@@ -31,11 +31,12 @@ from whosthere.inference.vocabulary import (
     EXCESS,
     FAULTS,
     LAW_CONTROL,
-    NOT_ATTACKS,
     OF_UTILITY,
     RATES,
     SHARED_AUC,
+    STUDY_ONLY,
     UTILITY,
+    is_judged,
 )
 from whosthere.kernels.threads import one_thread
 from whosthere.seeds import generator
@@ -66,7 +67,11 @@ def measure(
     """
     parts = _by_setting_and_attack(tests)
     shared_parts = _by_setting_and_attack(shared_releases(tests))
-    uneven = {place[0] for place, rows in parts.items() if rows.height > shared_parts[place].height}
+    uneven = {
+        setting
+        for (setting, attack), rows in parts.items()
+        if rows.height > shared_parts[setting, attack].height and not attack.endswith(STUDY_ONLY)
+    }
     control_parts = _by_setting_and_attack(controls)
     # Of a mechanism without a law, no ceiling is known: its rows only hold checks and utility.
     ceilings = {
@@ -74,11 +79,13 @@ def measure(
         for (setting, name), rows in parts.items()
         if name == CEILING and not rows["score"].null_count()
     }
-    # Each attack has a control and is compared with the ceiling, which has that of the law.
-    n_controls = n_controls or len(control_parts) + sum(place[0] in ceilings for place in parts)
+    # Each attack has a control and is compared with the ceiling, which has that of the law. Who
+    # knows more than the ceiling is taken to know may exceed it.
+    compared = [one for one in parts if one[0] in ceilings and not one[1].endswith(STUDY_ONLY)]
+    n_controls = n_controls or len(control_parts) + len(compared)
     found: list[Finding] = []
     for (setting, attack), rows in parts.items():
-        here = sum(one == setting and name not in NOT_ATTACKS for one, name in parts)
+        here = sum(one == setting and is_judged(name) for one, name in parts)
         n_judged = max((n_attacks or here) * n_limits, 1)
         measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
         if attack == CEILING:
@@ -95,7 +102,7 @@ def measure(
             found.append(shared.finding(SHARED_AUC, shared.mean(shared.aucs)))
         if (setting, attack) in control_parts:
             found.append(_control(rows, control_parts[setting, attack], n_controls))
-        if setting in ceilings and attack != CEILING:
+        if (setting, attack) in compared and attack != CEILING:
             found.append(_excess(measured, ceilings[setting], n_controls))
     return found
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from whosthere.inference.vocabulary import STUDY_ONLY
+
 if TYPE_CHECKING:
     from whosthere.arrays import Floats
 
@@ -63,9 +65,11 @@ RELEASES_FOR_UTILITY = 2
 def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:
     """Return the scores of those releases that all attacks of a setting scored.
 
-    Attacks are compared on these: a difference between them is then not one between releases.
+    Attacks are compared on these: a difference between them is then not one between releases. What
+    is for study only does not count, so that nothing else changes by it.
     """
-    lasts = tests.group_by("setting", "attack").agg(pl.col("release").max())
+    counted = tests.filter(~pl.col("attack").str.ends_with(STUDY_ONLY))
+    lasts = counted.group_by("setting", "attack").agg(pl.col("release").max())
     shared = lasts.group_by("setting").agg(pl.col("release").min().alias("last"))
     joined = tests.join(shared, on="setting", how="left", maintain_order="left")
     return joined.filter(pl.col("release") <= pl.col("last")).drop("last")

@@ -22,6 +22,8 @@ GUARANTEE = "guarantee"
 UTILITY = "utility"
 """Takes the place of an attack in findings about what is left to publish."""
 NOT_ATTACKS = frozenset({CEILING, GUARANTEE, UTILITY})
+STUDY_ONLY = " (study only)"
+"""Ends the name of an attack that has what no attacker has: nothing is judged by it."""
 CONTROL = "control_auc"
 """The metric of the control, which is about the audit and not about an attack."""
 LAW_CONTROL = "law_control"
@@ -63,6 +65,11 @@ _TEXTS = tomllib.loads((files(__package__) / "vocabulary.toml").read_text(encodi
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {name: Metric(**about) for name, about in _TEXTS["metrics"].items()}
 )
+
+
+def is_judged(name: str) -> bool:
+    """Tell whether a setting is judged by an attack: whether it is one, and not for study only."""
+    return name not in NOT_ATTACKS and not name.endswith(STUDY_ONLY)
 
 
 def glossary(names: Iterable[str]) -> list[tuple[str, str]]:

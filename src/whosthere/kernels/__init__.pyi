@@ -1,69 +1,44 @@
-from .count_matrix import CountMatrix, cell_sums, standardised_cells, standardised_sums
+from .count_matrix import (
+    CountMatrix as CountMatrix,
+    cell_sums as cell_sums,
+    standardised_cells as standardised_cells,
+    standardised_sums as standardised_sums,
+)
 from .fitted_rates import (
-    fit_rank_one,
-    fit_shaped,
-    relative_deviations,
-    standardised_residuals,
+    fit_rank_one as fit_rank_one,
+    fit_shaped as fit_shaped,
+    relative_deviations as relative_deviations,
+    standardised_residuals as standardised_residuals,
 )
-from .groups import LINE, publish_groups
-from .l1_logistic import minimise
-from .lines import Scales, log_ratios_at_nodes, scores_of_draws, sum_log_chances
+from .groups import LINE as LINE, publish_groups as publish_groups
+from .l1_logistic import minimise as minimise
+from .lines import (
+    Scales as Scales,
+    log_ratios_at_nodes as log_ratios_at_nodes,
+    scores_of_draws as scores_of_draws,
+    sum_log_chances as sum_log_chances,
+)
 from .rows import (
-    count_cells,
-    count_fates,
-    count_periods,
-    empty_key_table,
-    group_by_row,
-    look_up_keys,
-    merge_rows,
-    most_shared,
-    number_keys,
-    renumber_regions,
-    sample_within_periods,
-    split_keys,
-    sum_cells,
-    take_marked,
-    take_rows,
+    count_cells as count_cells,
+    count_fates as count_fates,
+    count_periods as count_periods,
+    empty_key_table as empty_key_table,
+    group_by_row as group_by_row,
+    look_up_keys as look_up_keys,
+    merge_rows as merge_rows,
+    most_shared as most_shared,
+    number_keys as number_keys,
+    renumber_regions as renumber_regions,
+    sample_within_periods as sample_within_periods,
+    split_keys as split_keys,
+    sum_cells as sum_cells,
+    take_marked as take_marked,
+    take_rows as take_rows,
 )
-from .stages import Stages
-from .threads import in_parts, one_thread
-from .unicity import People, add_first_visits, draw_traces
-
-__all__ = [
-    "LINE",
-    "CountMatrix",
-    "People",
-    "Scales",
-    "Stages",
-    "add_first_visits",
-    "cell_sums",
-    "count_cells",
-    "count_fates",
-    "count_periods",
-    "draw_traces",
-    "empty_key_table",
-    "fit_rank_one",
-    "fit_shaped",
-    "group_by_row",
-    "in_parts",
-    "log_ratios_at_nodes",
-    "look_up_keys",
-    "merge_rows",
-    "minimise",
-    "most_shared",
-    "number_keys",
-    "one_thread",
-    "publish_groups",
-    "relative_deviations",
-    "renumber_regions",
-    "sample_within_periods",
-    "scores_of_draws",
-    "split_keys",
-    "standardised_cells",
-    "standardised_residuals",
-    "standardised_sums",
-    "sum_cells",
-    "sum_log_chances",
-    "take_marked",
-    "take_rows",
-]
+from .stages import Stages as Stages
+from .threads import in_parts as in_parts, one_thread as one_thread
+from .unicity import (
+    People as People,
+    add_first_visits as add_first_visits,
+    draw_traces as draw_traces,
+)

@@ -46,4 +46,4 @@ class StudyChoices(TypedDict, total=False):
         int | None, Choice(int, "People that knock-knock has real traces of.")
     ]
     max_visits: Annotated[int | None, Choice(int, "Visits counted a day under user-day noise.")]
-    seed: Annotated[int | None, Choice(int, "The same seed gives the same scores; default 1.")]
+    seed: Annotated[int | None, Choice(int, "The same seed gives the same scores; default 0.")]

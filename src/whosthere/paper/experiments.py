@@ -13,10 +13,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import ATTACKS
-from whosthere.adversary.knowledge import KNOWLEDGE_RULES
+from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
+from whosthere.inference.vocabulary import STUDY_ONLY
 from whosthere.paper.study_attacks import InformedTest, KnockKnock, RegionsAndTruth, ZeroKnowledge
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.mechanism import RAW, STEPS, Mechanism
@@ -32,7 +33,7 @@ KK, ZK, LR = "knock-knock", "zero-knowledge", "likelihood-ratio"
 # What the usual specs name, and what only a study does.
 _STEPS = Catalogue.of("step", *STEPS, EightBitLaplace, UnlimitedLaplace)
 _ATTACKS = ATTACKS.with_kinds(KnockKnock, ZeroKnowledge, InformedTest)
-_KNOWLEDGE = KNOWLEDGE_RULES.with_kinds(RegionsAndTruth)
+_KNOWLEDGE = KNOWLEDGE.with_kinds(RegionsAndTruth)
 _MAX_VISITS = "{max_visits}"
 
 
@@ -134,9 +135,9 @@ class Experiment(NamedTuple):
         blocks = tuple(
             Block(
                 mechanisms=setting.scheme.mechanisms,
-                group_sizes=setting.scheme.group_size,
+                group_size=setting.scheme.group_size,
                 knowledge=setting.knowledge,
-                attacks=tuple(map(_ATTACKS.parse, series.attacks)),
+                attacks=[_ATTACKS.parse(one.removesuffix(STUDY_ONLY)) for one in series.attacks],
             )
             for series, _, setting in self.places(dataset, n_users)
         )

@@ -10,29 +10,30 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from whosthere.auditing.choices import whole_numbers
 from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
 from whosthere.auditing.work import Job, Outcome, Workers
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError
+from whosthere.paper.choices import StudyChoices
 from whosthere.paper.datasets import Dataset, find_dataset, is_milan_file, made_traces
 from whosthere.paper.description import describe
 from whosthere.paper.experiments import ALL, EXPERIMENTS, named_experiments, size_of
 from whosthere.paper.outcome import StudyResult, finished_in, write_outcome
 from whosthere.reporting.report import REPORT, audit_report
+from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from whosthere.game.rounds import Task
-    from whosthere.paper.choices import StudyChoices
     from whosthere.paper.experiments import Experiment, Size
     from whosthere.progress import Move
 
-_DEFAULT_SEED = 1
 _SECONDS_TO_TRY_ALL = 40.0
 
 
@@ -157,10 +158,10 @@ def prepare_study(
     to put traces that have to be made, if not in the folder of the study.
     """
     wanted = named_experiments(experiments)
+    seed = check_seed(chosen.get("seed") or 0)
+    chosen |= cast("StudyChoices", whole_numbers(StudyChoices, chosen))
     size = size_of(chosen.get("scale"), chosen.get("targets"), chosen.get("releases"))
     dataset, traces = find_dataset(**chosen)
-    given = chosen.get("seed")
-    seed = _DEFAULT_SEED if given is None else given
     record = _record_of(dataset, traces, seed=seed)
     begun = _check_record(out, record)
     path = _traces_in(out if begun else scratch or out, dataset, traces, begun=begun)

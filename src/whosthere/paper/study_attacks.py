@@ -8,35 +8,30 @@ Shilov, Guépin and de Montjoye (2024, arXiv 2412.20456) says; its formulas were
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from whosthere import kernels, specs
 from whosthere.adversary import attacks
-from whosthere.adversary.attacks import Answer, Attack, TrainedAttack
-from whosthere.adversary.attacks.base import needed
-from whosthere.adversary.attacks.trained import Learned, sampler_over
-from whosthere.adversary.classifiers import ExactL1, moments
+from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
+from whosthere.adversary.attacks.trained import Untuned, sampler_over
+from whosthere.adversary.classifiers import L1, classifier, moments
 from whosthere.adversary.groups import GroupSampler
-from whosthere.adversary.knowledge import KnownRegions, OnlyRegions
+from whosthere.adversary.knowledge import Known, KnownRegions, Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_mean
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.cells import region_of
-from whosthere.game.optimum import others_of
-from whosthere.game.rounds import KnowsTheOthers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Noise
-    from whosthere.privacy.publish import Publication
     from whosthere.privacy.release import Release
 
 # Processes of the authors' scripts that share the state of the random numbers.
@@ -61,7 +56,7 @@ class ForkedSampler(GroupSampler):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PooledL1(ExactL1):
+class PooledL1(L1):
     """Standardises by groups to learn from and groups to tune on together."""
 
     also: CountMatrix
@@ -85,8 +80,8 @@ class _AsCoded(TrainedAttack):
     )
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
-    ) -> Learned:
+        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+    ) -> Untuned:
         if not self.leak and self.noise == "fresh":
             return super().learn(reference, facts, knowledge, rng)
         sampler = sampler_over(reference, facts, knowledge, rng)
@@ -97,10 +92,10 @@ class _AsCoded(TrainedAttack):
         lessons = sampler.sample(self.groups, self.sampling, rng)
         truth = getattr(knowledge, "truth", sampler.target) if self.leak else sampler.target
         trial = replace(sampler, target=truth).sample(self.validation_groups, "independent", rng)
-        learner = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
-        decision = learner.fit(features.matrix(lessons.counts), lessons.labels)
+        pooled = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
+        decision = classifier(pooled).fit(features.matrix(lessons.counts), lessons.labels)
         symbols = trial.counts.dense()[:, features.cells(decision.cells)]
-        return Learned.of(decision, features, symbols, trial.labels)
+        return Untuned.of(decision, features, symbols, trial.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +130,13 @@ class KnownRegionsAndTruth(KnownRegions):
 
 
 @dataclass(frozen=True)
-class RegionsAndTruth(OnlyRegions):
-    """Places, the first ones by number; what `OnlyRegions` is to attacks that do not leak."""
+class RegionsAndTruth(Regions):
+    """Places, the first ones by number; what `Regions` is to attacks that do not leak."""
 
     name: ClassVar[str] = "regions-and-truth"
     summary: ClassVar[str] = "the regions that were visited; the times leak into tuning"
 
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Knowledge:  # noqa: ARG002
+    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:  # noqa: ARG002
         regions = np.unique(region_of(trace, n_epochs))[: self.top]
         return KnownRegionsAndTruth(tuple(regions.tolist()), self.guess, trace)
 
@@ -158,21 +153,30 @@ class InformedTest(Attack):
 
     name: ClassVar[str] = "informed"
     summary: ClassVar[str] = "knows everybody else who is in the release"
+    uses = frozenset({"others"})
 
-    def _fit(self, _: Facts, knowledge: Knowledge | None, *_more: Any) -> FittedInformedTest:  # noqa: ANN401
-        return FittedInformedTest(needed(knowledge).certain, self.thresholds)
+    def fit(
+        self,
+        facts: Facts,  # noqa: ARG002 - what is published is all that counts
+        knowledge: Known,
+        auxiliary: Auxiliary,
+        *,
+        seed: int,  # noqa: ARG002
+    ) -> FittedInformedTest:
+        others = cast("Traces", auxiliary.others).counts().reshape(-1)
+        return FittedInformedTest(knowledge.certain, others, self.thresholds)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedInformedTest(KnowsTheOthers):
-    """The test for one target."""
+class FittedInformedTest(FittedAttack):
+    """The test for one target and one release."""
 
     cells: NDArray[np.int32]
+    others: NDArray[np.int32]
     thresholds: int
 
-    def score_publication(self, publication: Publication) -> Answer:
-        [table] = publication.tables
-        beyond = (table.release.counts.reshape(-1) - others_of(table))[self.cells]
+    def score(self, release: Release) -> Answer:
+        beyond = (release.counts.reshape(-1) - self.others)[self.cells]
         if self.thresholds == 1:
             return Answer(float(beyond.sum()), self.cells.size / 2)
         return Answer(float((beyond >= 1).sum() - (beyond < 0).sum()), 0.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from whosthere.errors import InputError
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from whosthere.data.epochs import Epochs
@@ -35,9 +36,9 @@ class Facts:
         return cls(traces.regions, traces.epochs, group_size, mechanism, traces.most_added)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "group_size", whole(self.group_size, "the group size"))
         if self.group_size < 1:
             raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
-        object.__setattr__(self, "group_size", int(self.group_size))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -100,6 +100,8 @@ def game_guarantee(
 
     Parameters
     ----------
+    mechanism
+        What is done to the counts.
     units_of_target, units_of_other
         Units of the person in question, and of the one in their place. If that can be one of
         several people, the largest number holds for all of them.

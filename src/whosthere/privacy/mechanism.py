@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -95,7 +95,7 @@ MECHANISMS = Catalogue(
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Steps that turn true counts into published values, each cell by itself, in order.
+    """The `steps` that turn true counts into published values, each cell by itself, in order.
 
     A published value is a whole number, or `WITHHELD`. Without a step, counts are published as
     they are.
@@ -113,9 +113,14 @@ class Mechanism:
                 raise SpecError(f"{step!r} is not a step of a mechanism")
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a mechanism from text such as ``laplace(eps=1, unit=event) | suppress(k=1)``."""
-        return cls(tuple(step for steps in MECHANISMS.parse_chain(text) for step in steps))
+    def parse(cls, given: Mechanism | str) -> Mechanism:
+        """Return what a spec such as ``laplace(eps=1, unit=event) | suppress(k=1)`` describes.
+
+        A mechanism is returned as it is.
+        """
+        if isinstance(given, Mechanism):
+            return given
+        return cls(tuple(step for steps in MECHANISMS.parse_chain(given) for step in steps))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or RAW

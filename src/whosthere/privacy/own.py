@@ -132,5 +132,5 @@ def own(function: Function, *, name: str | None = None, then: Mechanism | str = 
         )
     if called.lower() in MECHANISMS.kinds:
         raise SpecError(f"there is a mechanism {called} already", fix="Give another name")
-    after = then if isinstance(then, Mechanism) else Mechanism.parse(then)
+    after = Mechanism.parse(then)
     return Mechanism((OwnStep(called, function), *after.steps))

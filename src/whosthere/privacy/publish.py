@@ -18,9 +18,11 @@ from whosthere.privacy.guarantees import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    import polars as pl
+    from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Noise
@@ -94,6 +96,10 @@ class Publication:
         """Share of the visits that bounding left out, where there is one table alone."""
         return self.only.share_dropped
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows of `Release.to_frame`, with the `truth`, which must stay secret."""
+        return self.release.to_frame().with_columns(truth=self.truth.reshape(-1))
+
     def __repr__(self) -> str:
         return in_one_line("Publication", *map(repr, self.releases))
 
@@ -131,10 +137,11 @@ def publish(
     *,
     mechanism: Mechanism | str,
     group_size: int | None = None,
+    group: ArrayLike | None = None,
     seed: int | None = None,
     audited: Audited | None = None,
 ) -> Publication:
-    """Choose a group at random and publish it.
+    """Publish a group, which is chosen at random unless it is given.
 
     Without a seed the group and the noise are drawn by the operating system's cryptographic
     generator, the noise with exactly the stated law where `GuaranteeLedger.randomness` says so.
@@ -149,6 +156,8 @@ def publish(
         What is done to the counts, or its spec.
     group_size
         How many people to choose; all of them by default.
+    group
+        Whom to publish instead: different rows of the traces.
     seed
         The same seed gives the same release, which is then a trial without any guarantee:
         whoever tries seeds until one fits the counts can take the noise away again. Give none
@@ -156,22 +165,17 @@ def publish(
     audited
         By which audit this was accepted, if by any.
     """
-    m = traces.n_users if group_size is None else group_size
-    if not 1 <= m <= traces.n_users:
-        raise GroupError(
-            f"a group of {m} cannot be chosen from {traces.n_users} users",
-            fix=f"Give a group size (`group_size`) from 1 to {traces.n_users}",
-        )
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
-    chosen = Mechanism.parse(mechanism) if isinstance(mechanism, str) else mechanism
+    chosen = Mechanism.parse(mechanism)
+    rows = _choose(traces.n_users, group_size, seed) if group is None else _given(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
-    group = Group(replace(traces, friends=None), _choose(traces.n_users, m, seed))
+    people = Group(replace(traces, friends=None), rows)
     bounding = generator(seed, "publish", "bounding")
     ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
-    made = publish_table(group, chosen, bounding=bounding, noise=noise, ledger=ledger)
+    made = publish_table(people, chosen, bounding=bounding, noise=noise, ledger=ledger)
     return Publication((replace(made, release=replace(made.release, audited=audited)),))
 
 
@@ -180,13 +184,33 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
 
     `publish` itself does not, as the smallest group of all is good for trials.
     """
-    m = traces.n_users if group_size is None else group_size
+    m = traces.n_users if group_size is None else whole(group_size, "the group size")
     if m < 2:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
 
 
-def _choose(n: int, m: int, seed: int | None) -> NDArray[np.int64]:
-    """Choose m of n rows, each set of them equally likely, in order."""
+def _given(group: ArrayLike, group_size: int | None) -> NDArray[np.int64]:
+    """Return the rows of a group that was given, in order."""
+    rows = np.asarray(group)
+    if group_size is not None:
+        fix = "Leave one of them out"
+        raise GroupError("a group (`group`) and its size (`group_size`) are both given", fix=fix)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not rows.size:
+        raise GroupError("the group must be rows of the traces (`group`): whole numbers from 0")
+    if np.unique(rows).size < rows.size:
+        fix = "Give each person once (`np.unique`)"
+        raise GroupError("the group has somebody twice (`group`)", fix=fix)
+    return np.sort(rows.astype(np.int64))
+
+
+def _choose(n: int, group_size: int | None, seed: int | None) -> NDArray[np.int64]:
+    """Choose so many of n rows, each set of them equally likely, in order; all by default."""
+    m = n if group_size is None else whole(group_size, "the group size")
+    if not 1 <= m <= n:
+        raise GroupError(
+            f"a group of {m} cannot be chosen from {n} users",
+            fix=f"Give a group size (`group_size`) from 1 to {n}",
+        )
     if seed is None:
         # The generator of the operating system.
         rows = np.array(secrets.SystemRandom().sample(range(n), m), np.int64)

@@ -218,7 +218,7 @@ class Release:
             )
         return stated
 
-    def to_table(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Return one row per cell: region, epoch_start (in the local zone) and count.
 
         With a column withheld, where the mechanism may withhold counts: a withheld one is 0.
@@ -246,7 +246,7 @@ class Release:
         """
         path = Path(path)
         if path.suffix == ".parquet":
-            table, about = self.to_table(), self._describe()
+            table, about = self.to_frame(), self._describe()
             write_table(table, path, kind=KIND, metadata=about, force=force, public=True)
         elif path.suffix == ".csv":
             description = description_path(path)
@@ -257,7 +257,7 @@ class Release:
                 new_file(description, force=force, public=True) as new_description,
             ):
                 new_description.write_text(head, encoding="utf-8")
-                table = self.to_table()
+                table = self.to_frame()
                 table = table.with_columns(for_sheets(table["region"]))
                 table.write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
         else:
@@ -301,7 +301,7 @@ class Release:
 
     def _check_rows(self, table: pl.DataFrame) -> None:
         """Refuse a table whose rows are not the cells in order, as when it was sorted anew."""
-        expected = self.to_table()
+        expected = self.to_frame()
         times = to_utc_micros(table["epoch_start"], None)
         in_order = (table["region"] == expected["region"]) & (
             times == expected["epoch_start"].dt.timestamp("us")

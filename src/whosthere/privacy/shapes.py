@@ -172,7 +172,7 @@ class AddedNoise(Step):
 
 
 class Choices(NamedTuple):
-    """Results of counts, ascending along the last axis, and their chances, shape (..., j)."""
+    """The `results` of counts, ascending along the last axis, and their `chances`: (..., j)."""
 
     results: Counts
     chances: Floats

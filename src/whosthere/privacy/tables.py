@@ -19,6 +19,7 @@ from whosthere.data.reading.source import Source, naming
 from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
+from whosthere.display import counted
 from whosthere.errors import RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
@@ -28,6 +29,7 @@ from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from whosthere.arrays import Ints32
     from whosthere.privacy.mechanism import Mechanism
@@ -116,7 +118,8 @@ class TableReader:
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
-        return Imported(release, n_withheld, (*source.notes, *rows.notes, *notes))
+        notes = (*source.notes, *rows.notes, *notes, *_taken_for_0(cells, epochs))
+        return Imported(release, n_withheld, notes)
 
     def _cells(self, rows: Rows, source: Source) -> tuple[pl.DataFrame, tuple[str, ...]]:
         """Return a row for each published count: region, micros (UTC), count, withheld, row.
@@ -274,6 +277,19 @@ _FIXES = {
 }
 
 
+def _taken_for_0(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
+    """Say of what a table does not hold that it is read as 0, which it may not have been."""
+    empty = int((is_empty(cells["marker"]) & ~cells["withheld"]).sum())
+    if empty:
+        yield (
+            f"{counted(empty, 'empty cell')} read as 0. If they stand for withheld counts, say so "
+            "(`markers`): ''"
+        )
+    missing = epochs.n - cells["micros"].n_unique()
+    if missing:
+        yield f"{missing:,} of {counted(epochs.n, 'epoch')} are not in the table: read as 0"
+
+
 def _all_in_pairs(table: pl.DataFrame) -> bool:
     counted = table.group_by("region", "time").len()["len"]
     return bool((counted == 2).all())
@@ -305,6 +321,9 @@ def _check_mechanism(
     numbers = [value for value in strange if value != WITHHELD]
     if numbers:
         bad = cells.filter(pl.col("count").is_in(numbers) & ~pl.col("withheld"))
+        if bad.is_empty():
+            problem = f"cells that are not in the table are read as 0, which {mechanism} withholds"
+            raise RecordsError(problem, fix="Add their rows, or " + fix().lower())
         others = "" if bad.height == 1 else f"; {bad.height:,} counts cannot"
         raise RecordsError(
             f"{said(bad['count'][0])} cannot come from {mechanism}{others}",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
+RECOMMENDATION = "recommendation.json"
+"""The name of the file that has what the last search in a folder found."""
 SEARCHER = LikelihoodRatio()
 """The attack that is searched with: the strongest of all in our measurements, and the cheapest."""
 CHOSEN_BECAUSE_IT_PASSED = (

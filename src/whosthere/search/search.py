@@ -16,14 +16,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.estimate import Cost, estimate_cost
-from whosthere.auditing.manifest import number_of_look
+from whosthere.auditing.manifest import number_of_look, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
-from whosthere.search.recommendation import SEARCHER, Candidate, Recommendation
+from whosthere.search.recommendation import (
+    RECOMMENDATION,
+    SEARCHER,
+    Candidate,
+    Recommendation,
+)
 from whosthere.search.tester import (
     MOST_CONFIRMATIONS,
     Terms,
@@ -119,7 +124,9 @@ class PreparedSearch:
             done_by = folder, at_work, most, on_progress
             tester = Tester(self.terms, policy or Policy.default(), self.look, *done_by)
             stack.enter_context(_explained(tester, kept=self._folder is not None))
-            return self._found(tester)
+            found = self._found(tester)
+            write_json(folder.path / RECOMMENDATION, found.to_json())
+            return found
 
     def _found(self, tester: Tester) -> Recommendation:
         ladders = [_Ladder(tester, family) for family in self.terms.families]
@@ -153,7 +160,7 @@ def prepare_search(
     *,
     families: Sequence[str] = DEFAULT_FAMILIES,
     check_all: bool = False,
-    run: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
     estimate: bool = False,
 ) -> PreparedSearch:
     """Check everything that can be checked before any work is done.
@@ -166,7 +173,7 @@ def prepare_search(
         Specs with ``?`` for the parameter to find.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
-    run
+    out
         Folder that keeps all trials, so that an interrupted search resumes; None to keep nothing.
     estimate
         Whether to try each attack, to estimate time and memory.
@@ -176,7 +183,7 @@ def prepare_search(
     terms.check()
     plan = terms.any_plan
     job = Job.on(plan, path)
-    folder = None if run is None else TrialsFolder(Path(run), job)
+    folder = None if out is None else TrialsFolder(Path(out), job)
     if folder is not None:
         folder.check()
     n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
@@ -233,7 +240,7 @@ def _explained(tester: Tester, *, kept: bool) -> Iterator[None]:
         what = (
             "all tasks that were done are kept. The same command resumes there"
             if kept
-            else "nothing is kept, because no run folder was given"
+            else "nothing is kept, because no folder was named"
         )
         where = f"in trial {tester.number} of at most {tester.most}"
         raise InterruptedSearch(f"interrupted {where}; {what}") from None

@@ -261,7 +261,7 @@ class Tester:
             self.policy,
             guaranteed(plan, self.terms.tested),
             look=self.look,
-            n_attacks=len(self.terms.attacks),
+            n_attacks=sum(not one.is_study_only for one in self.terms.attacks),
             n_controls=self.terms.most_controls,
         )
         return verdict, findings

@@ -2,64 +2,41 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from whosthere import specs
 from whosthere.adversary.attacks.base import (
-    Answer,
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    NotApplicableError,
-    PastRelease,
+    Answer as Answer,
+    Attack as Attack,
+    Auxiliary as Auxiliary,
+    FittedAttack as FittedAttack,
+    NotApplicableError as NotApplicableError,
+    PastRelease as PastRelease,
 )
-from whosthere.adversary.attacks.contradiction_rule import ContradictionRule
-from whosthere.adversary.attacks.knock_knock import KnockKnock, LocMia, PastGroups
+from whosthere.adversary.attacks.calibration import calibrated as calibrated
+from whosthere.adversary.attacks.contradiction_rule import ContradictionRule as ContradictionRule
+from whosthere.adversary.attacks.knock_knock import (
+    KnockKnock as KnockKnock,
+    KnockKnockPastGroups as KnockKnockPastGroups,
+    LocMia as LocMia,
+)
 from whosthere.adversary.attacks.likelihood_ratio import (
-    LikelihoodAnswer,
-    LikelihoodRatio,
-    LikelihoodRatioWithReference,
+    LikelihoodAnswer as LikelihoodAnswer,
+    LikelihoodRatio as LikelihoodRatio,
+    LikelihoodRatioReference as LikelihoodRatioReference,
 )
-from whosthere.adversary.attacks.log_likelihood import LogLikelihood
-from whosthere.adversary.attacks.trained import TrainedAttack
-from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
-from whosthere.inference.scores import RULED_OUT
+from whosthere.adversary.attacks.log_likelihood import LogLikelihood as LogLikelihood
+from whosthere.adversary.attacks.trained import TrainedAttack as TrainedAttack
+from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge as ZeroKnowledge
+from whosthere.inference.scores import RULED_OUT as RULED_OUT
 
-__all__ = [
-    "ATTACKS",
-    "RULED_OUT",
-    "Answer",
-    "Attack",
-    "Auxiliary",
-    "ContradictionRule",
-    "FittedAttack",
-    "KnockKnock",
-    "LikelihoodAnswer",
-    "LikelihoodRatio",
-    "LikelihoodRatioWithReference",
-    "LocMia",
-    "LogLikelihood",
-    "NotApplicableError",
-    "PastGroups",
-    "PastRelease",
-    "TrainedAttack",
-    "ZeroKnowledge",
-    "attack",
-]
 
 ATTACKS = specs.Catalogue.of(
     "attack",
     LikelihoodRatio,
     ZeroKnowledge,
     KnockKnock,
-    LikelihoodRatioWithReference,
-    PastGroups,
+    LikelihoodRatioReference,
+    KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
     ContradictionRule,
 )
-
-
-def attack(given: Attack | str) -> Attack:
-    """Return the attack that a spec describes; an attack is returned as it is."""
-    return given if isinstance(given, Attack) else cast("Attack", ATTACKS.parse(given))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from whosthere import specs
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
+from whosthere.inference.vocabulary import STUDY_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -29,7 +31,7 @@ class NotApplicableError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class PastRelease:
-    """A past release of which the attacker knows whether the target was in it."""
+    """A past release of which the attacker knows whether the target was in it (`target_in`)."""
 
     release: Release
     target_in: bool
@@ -49,9 +51,13 @@ class Auxiliary:
         Releases with known membership.
     example
         A release that was made like the attacked ones; it may be one of them.
-    example_in
-        Another one that holds the target. No attacker has it: it is for studies of what it would
-        be worth.
+    example_in, others, everybody, older
+        What no attacker has: these are for studies of what it would be worth. An attack that uses
+        one of them is marked, and no setting is judged by it. `example_in` is an example that holds
+        the target. `others` are the other m - 1 people of the attacked release, with those of their
+        visits that were counted. `everybody` are all who may be in it besides the target. `older`
+        is a release of the same people as the attacked one, of the time before it; of the same time
+        once more if the audit has no `test_from`.
     """
 
     reference: Traces | None = None
@@ -59,6 +65,9 @@ class Auxiliary:
     past: Sequence[PastRelease] = ()
     example: Release | None = None
     example_in: Release | None = None
+    others: Traces | None = None
+    everybody: Traces | None = None
+    older: Release | None = None
 
     def has(self, part: str) -> bool:
         """Tell whether a part, named as the fields are, is there."""
@@ -75,10 +84,13 @@ class Auxiliary:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an attacker has of one table, and over its cells, before it is published."""
+    """What an attacker has of one table, before it is published: `facts`, `knowledge`, `auxiliary`.
+
+    All of it lies over the cells of the table.
+    """
 
     facts: Facts
-    knowledge: Knowledge | None
+    knowledge: Known
     auxiliary: Auxiliary
 
 
@@ -104,6 +116,12 @@ class Answer:
     calibrated: float = math.nan
 
     def __post_init__(self) -> None:
+        for name in ("score", "threshold"):
+            found = getattr(self, name)
+            if not isinstance(found, Real) or not math.isfinite(found):
+                problem = f"the {name} of an answer is {found!r}, no finite number"
+                raise InputError(problem, fix="Use RULED_OUT where the target cannot be in")
+            object.__setattr__(self, name, float(found))
         if self.is_certain:
             object.__setattr__(self, "calibrated", RULED_OUT)
         elif math.isnan(self.calibrated):
@@ -153,7 +171,7 @@ class FittedAttack(ABC):
 class Attack(ABC):
     """A way to find out whether a target is in a release.
 
-    To write one: a frozen dataclass with a `name`, a `summary`, and `_fit`. What it `uses` besides
+    To write one: a frozen dataclass with a `name`, a `summary`, and `fit`. What it `uses` besides
     the release and the knowledge of the target, it says. Fields that are declared with
     `whosthere.specs.parameter` can be set in specs.
 
@@ -167,7 +185,6 @@ class Attack(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    needs_knowledge: ClassVar[bool] = True
     groups_from_reference: ClassVar[bool] = False
     """Whether it makes groups of the reference, which then must hold more people than a group."""
 
@@ -175,6 +192,11 @@ class Attack(ABC):
     def uses(self) -> frozenset[str]:
         """Which parts of `Auxiliary` it reads; all others are never touched."""
         return frozenset()
+
+    @property
+    def is_study_only(self) -> bool:
+        """Whether it uses what no attacker has, so that nothing is judged by it."""
+        return bool(self.uses & FOR_STUDIES)
 
     @property
     def needs_law(self) -> bool:
@@ -190,17 +212,36 @@ class Attack(ABC):
                     fix = suggestion(str(found), known)
                     raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
 
-    def __str__(self) -> str:
-        """Write the attack as its canonical spec, with defaults left out."""
-        return specs.write(self)
+    @classmethod
+    def parse(cls, given: Attack | str) -> Attack:
+        """Return what a spec such as ``knock-knock`` describes; an attack is returned as it is."""
+        from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+        if not isinstance(given, Attack):
+            text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
+            return cast("Attack", ATTACKS.parse(text))
+        given._refuse_unknown_parts()
+        return given
+
+    def _refuse_unknown_parts(self) -> None:
+        uses: object = self.uses
+        if not isinstance(uses, set | frozenset):
+            problem = f"what {self.name} uses is no set, but {uses!r}"
+            raise InputError(problem, fix='Write it like uses = frozenset({"reference"})')
+        for part in sorted(uses - WORDS.keys(), key=str):
+            fix = suggestion(str(part), WORDS)
+            raise InputError(f"{self.name} uses {part!r}, which no attacker has", fix=fix)
+
+    def __str__(self) -> str:
+        """Write the attack as its canonical spec, with defaults left out, and a mark if it has one.
+
+        Results know an attack by this text alone.
+        """
+        return specs.write(self) + (STUDY_ONLY if self.is_study_only else "")
+
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
-        if self.needs_knowledge and knowledge is None:
-            raise NotApplicableError(
-                f"{self.name} needs to know something of the target", fix="Give some visits"
-            )
-        if knowledge is not None and not knowledge.lies_within(facts):
+        if not knowledge.lies_within(facts):
             raise NotApplicableError(
                 "the target's visits or places lie outside the release's regions and epochs"
             )
@@ -255,18 +296,11 @@ class Attack(ABC):
                 fix=f"Give more, or {'leave the number out' if of == 'synthetic' else other}",
             )
 
-    def fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
-        """Prepare for one target and for releases with these facts."""
-        self.check(facts, knowledge, auxiliary)
-        return self._fit(facts, knowledge, auxiliary, seed)
-
     @abstractmethod
-    def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        """Prepare, knowing that the attack applies."""
+        """Prepare for one target and for releases with these facts, which `check` has passed."""
 
     def check_tables(self, views: Sequence[View]) -> None:
         """Raise `NotApplicableError` if the attack does not apply to a publication.
@@ -274,21 +308,20 @@ class Attack(ABC):
         An attack that can add up what several tables say overrides this, `fit_tables` and
         `FittedAttack.score_tables`. All others know one table.
         """
-        view = self._only(views)
-        self.check(view.facts, view.knowledge, view.auxiliary)
-
-    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
-        """Prepare for one target and for publications of these tables."""
-        view = self._only(views)
-        return self.fit(view.facts, view.knowledge, view.auxiliary, seed=seed)
-
-    def _only(self, views: Sequence[View]) -> View:
         if len(views) > 1:
             raise NotApplicableError(
                 f"{self.name} attacks one table, not {len(views)} together",
                 fix="Publish one table, or use another attack",
             )
-        return views[0]
+        self.check(views[0].facts, views[0].knowledge, views[0].auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Check, and prepare for one target and for publications of these tables.
+
+        Whoever makes an attack calls this, and nothing else.
+        """
+        self.check_tables(views)
+        return self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
 
 
 WORDS = {
@@ -297,15 +330,15 @@ WORDS = {
     "past": "past releases with known membership",
     "example": "a release like those that it attacks",
     "example_in": "a release that is known to hold the target",
+    "others": "traces of the other people of the release",
+    "everybody": "traces of everybody who may be in the release",
+    "older": "an older release of the same people",
 }
 """What each part of `Auxiliary` is called in a sentence."""
-
-
-def needed(knowledge: Knowledge | None) -> Knowledge:
-    """Return what is known of the target, for attacks that need it."""
-    if knowledge is None:
-        raise NotApplicableError("nothing is known of the target", fix="Give some visits")
-    return knowledge
+FOR_STUDIES = frozenset({"example_in", "others", "everybody", "older"})
+"""The parts of `Auxiliary` that no attacker has."""
+OF_ONE_RELEASE = frozenset({"others", "older"})
+"""The parts that belong to the attacked release: who uses them is fitted to each release anew."""
 
 
 def check_same_facts(release: Release, facts: Facts) -> None:

@@ -11,7 +11,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     NotApplicableError,
-    needed,
 )
 from whosthere.adversary.knowledge import may_be_dropped
 from whosthere.inference.scores import RULED_OUT
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 _THRESHOLD = -0.5
 
 
-def is_sound(facts: Facts, knowledge: Knowledge | None) -> bool:
+def is_sound(facts: Facts, knowledge: Known) -> bool:
     """Tell whether a published 0 at one of the target's visits proves that the target is out.
 
     The visits must be known. The mechanism must never publish 0 for a count of 1: raw counts do
     not, but small counts may be suppressed, rounded to 0 or drowned in noise. And no known visit
     may have been dropped before the counting.
     """
-    if knowledge is None or not knowledge.certain.size or not facts.mechanism.has_law:
+    if not knowledge.certain.size or not facts.mechanism.has_law:
         return False
     dropped = may_be_dropped(knowledge.certain, facts).any()
     return not dropped and float(facts.mechanism.pmf(0, 1, facts.most_count)) == 0.0
@@ -51,7 +50,7 @@ class ContradictionRule(Attack):
         "sound where no visit and no count of 1 is hidden, as on raw counts"
     )
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not is_sound(facts, knowledge):
             raise NotApplicableError(
@@ -60,14 +59,15 @@ class ContradictionRule(Attack):
                 fix="Use another attack",
             )
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,  # noqa: ARG002 - the visits are all it takes
-        knowledge: Knowledge | None,
+        knowledge: Known,
         auxiliary: Auxiliary,  # noqa: ARG002
+        *,
         seed: int,  # noqa: ARG002
     ) -> FittedAttack:
-        return _Rule(needed(knowledge).certain)
+        return _Rule(knowledge.certain)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,8 +88,6 @@ class _Rule(FittedAttack):
         return self.otherwise.score(release)
 
 
-def rule_first(facts: Facts, knowledge: Knowledge | None, attack: FittedAttack) -> FittedAttack:
+def rule_first(facts: Facts, knowledge: Known, attack: FittedAttack) -> FittedAttack:
     """Put the rule before an attack, where it is sound."""
-    if knowledge is not None and is_sound(facts, knowledge):
-        return _Rule(knowledge.certain, attack)
-    return attack
+    return _Rule(knowledge.certain, attack) if is_sound(facts, knowledge) else attack

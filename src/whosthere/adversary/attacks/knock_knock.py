@@ -13,30 +13,24 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.adversary.attacks.base import (
-    Attack,
-    Auxiliary,
-    FittedAttack,
-    NotApplicableError,
-    needed,
-)
+from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import (
-    Learned,
     ThresholdRule,
     TrainedAttack,
+    Untuned,
     threshold_parameter,
 )
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, ExactL1, classifier
+from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
-from whosthere.seeds import generator
+from whosthere.seeds import derived_seed, generator
 from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
 
@@ -65,10 +59,10 @@ class KnockKnock(TrainedAttack):
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
-    def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        trained = self.train(auxiliary.real_traces, facts, needed(knowledge), seed)
+        trained = self.train(auxiliary.real_traces, facts, knowledge, seed)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -86,17 +80,17 @@ class LocMia(TrainedAttack):
     )
     uses = frozenset({"reference", "friends"})
     groups_from_reference: ClassVar[bool] = True
-    needs_knowledge: ClassVar[bool] = False
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:  # noqa: ARG002
-        super().check(facts, None, auxiliary)
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
+        super().check(facts, knowledge, auxiliary)
         _friends(auxiliary)
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,
-        knowledge: Knowledge | None,  # noqa: ARG002 - it is not looked at
+        knowledge: Known,  # noqa: ARG002 - it is not looked at
         auxiliary: Auxiliary,
+        *,
         seed: int,
     ) -> FittedAttack:
         proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
@@ -125,7 +119,7 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastGroups(Attack):
+class KnockKnockPastGroups(Attack):
     """Train on real past releases of which it is known whether the target was in them.
 
     Parameters
@@ -138,8 +132,8 @@ class PastGroups(Attack):
         Where the threshold lies among equally good ones.
     """
 
-    classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+    classifier: Classifier | Model | str = specs.parameter(
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
         specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
@@ -151,14 +145,13 @@ class PastGroups(Attack):
         "trains on past releases of the same regions and epochs with known membership"
     )
     uses = frozenset({"past"})
-    needs_knowledge: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         if not all(_is_alike(past.release.facts, facts) for past in auxiliary.past):
             raise NotApplicableError(
@@ -173,8 +166,8 @@ class PastGroups(Attack):
                 f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
             )
 
-    def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         alphabet = facts.mechanism.alphabet(facts.most_count)
         features = Features(facts.n_cells, alphabet.withholds)
@@ -186,10 +179,11 @@ class PastGroups(Attack):
         labels = np.array([past.target_in for past in auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
         lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
-        decision = self.classifier.fit(lessons, labels[~trial])
+        own = derived_seed(seed, self.name, "classifier") % 2**32
+        decision = classifier(self.classifier).fit(lessons, labels[~trial], own)
         tried = symbols[trial][:, features.cells(decision.cells)]
-        learned = Learned.of(decision, features, tried, labels[trial])
-        return rule_first(facts, knowledge, learned.tuned(self.threshold))
+        untuned = Untuned.of(decision, features, tried, labels[trial])
+        return rule_first(facts, knowledge, untuned.tuned(self.threshold))
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Mark the releases that are kept for tuning: some of either kind, never all."""

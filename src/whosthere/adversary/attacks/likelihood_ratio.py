@@ -16,7 +16,6 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     check_same_facts,
-    needed,
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
@@ -29,7 +28,7 @@ from whosthere.inference.scores import RULED_OUT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -113,16 +112,17 @@ class LikelihoodRatio(Attack):
     )
     needs_law = True
 
-    def _fit(
+    def fit(
         self,
         facts: Facts,
-        knowledge: Knowledge | None,
+        knowledge: Known,
         auxiliary: Auxiliary,
+        *,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
         completion(facts.mechanism, facts.most_count)
         low_rank = self.rates == "low-rank"
-        return _Test(facts, needed(knowledge), self._shape(auxiliary), low_rank=low_rank)
+        return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
 
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
@@ -158,7 +158,7 @@ class LikelihoodRatio(Attack):
 
 
 @dataclass(frozen=True)
-class LikelihoodRatioWithReference(LikelihoodRatio):
+class LikelihoodRatioReference(LikelihoodRatio):
     """The likelihood ratio with rates whose shape comes from real traces of other people."""
 
     name: ClassVar[str] = "likelihood-ratio-reference"
@@ -176,7 +176,7 @@ class LikelihoodRatioWithReference(LikelihoodRatio):
 @dataclass(frozen=True, eq=False, repr=False)
 class _Test(FittedAttack):
     facts: Facts
-    knowledge: Knowledge
+    knowledge: Known
     shape: NDArray[np.float64]
     low_rank: bool
 
@@ -186,7 +186,7 @@ class _Test(FittedAttack):
         return log_likelihood_ratio(release, self.knowledge, rates)
 
 
-def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -> LikelihoodAnswer:
+def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
     """Score a release for a target, by rates that were fitted to it."""
     null = _null(release, knowledge, rates)
     score = float(null.by_line().sum())
@@ -196,7 +196,7 @@ def log_likelihood_ratio(release: Release, knowledge: Knowledge, rates: Rates) -
 
 
 def terms_by_cell(
-    release: Release, knowledge: Knowledge, rates: Rates
+    release: Release, knowledge: Known, rates: Rates
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return the cells that the score of a target looks at, and what each adds to it.
 
@@ -211,7 +211,7 @@ def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
     return Lines.of(release.symbols, rates, tables, axis)
 
 
-def _null(release: Release, knowledge: Knowledge, rates: Rates) -> Null:
+def _null(release: Release, knowledge: Known, rates: Rates) -> Null:
     """Return what counts are like, without the target, where the target is or may be."""
     cells, chance = knowledge.likely_visits(
         lambda: Habits(rates.time_marginal(), rates.total() / release.group_size)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import Answer, Attack, Auxiliary, FittedAttack, needed
+from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack
+from whosthere.adversary.attacks.calibration import Calibrated
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Tuning, checked_groups, sampler_over
+from whosthere.adversary.attacks.trained import checked_groups, sampler_over
 from whosthere.adversary.count_tables import stand_in
-from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
-
-_UNTUNED = Tuning(0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +53,21 @@ class LogLikelihood(Attack):
         checked = checked_groups(self.validation_groups, "validation")
         object.__setattr__(self, "validation_groups", checked)
 
-    def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
         rng = generator(seed, self.name)
-        sampler = sampler_over(auxiliary.real_traces, facts, needed(knowledge), rng)
+        sampler = sampler_over(auxiliary.real_traces, facts, knowledge, rng)
         everybody = sampler.reference.counts().reshape(-1)
         frequencies = _log_frequencies(everybody, sampler.reference.n_users)
-        test = _Test(sampler.target, frequencies, facts)
-        trial = sampler.sample(self.validation_groups, "independent", rng)
-        scores = np.array([test.statistic(symbols) for symbols in trial.counts.dense()])
-        return rule_first(facts, knowledge, replace(test, tuning=Tuning.of(scores, trial.labels)))
+        test = _Test(sampler.target, frequencies)
+        fitted = Calibrated.by(sampler, test, facts, self.validation_groups, rng)
+        return rule_first(facts, knowledge, fitted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Test(FittedAttack):
-    """The log of the ratio of the likelihoods, and what its values mean.
+class _Test:
+    """The log of the ratio of the likelihoods.
 
     `target` holds the cells of the target, `reference` logarithms of the reference's frequencies
     and of their complements, each (n_cells,).
@@ -78,22 +75,16 @@ class _Test(FittedAttack):
 
     target: NDArray[np.int32]
     reference: tuple[NDArray[np.float64], NDArray[np.float64]]
-    facts: Facts
-    tuning: Tuning = _UNTUNED
 
-    def statistic(self, symbols: NDArray[np.integer]) -> float:
-        """Return the ratio of published symbols, shape (n_cells,)."""
-        m, mechanism = self.facts.group_size, self.facts.mechanism
-        counts: NDArray[np.number] = symbols
-        if mechanism.withheld is not None:
-            values = mechanism.alphabet(self.facts.most_count).values(symbols)
-            counts = np.where(values == WITHHELD, stand_in(mechanism), values)
-        of_release, of_reference = _log_frequencies(counts, m), self.reference
+    def __call__(self, release: Release) -> float:
+        """Return the ratio of a release."""
+        counts: NDArray[np.number] = release.symbols
+        if release.withheld is not None:
+            counts = np.where(release.withheld, stand_in(release.mechanism), release.values)
+        of_release = _log_frequencies(counts.reshape(-1), release.group_size)
+        of_reference = self.reference
         visited, not_visited = (a - b for a, b in zip(of_release, of_reference, strict=True))
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
-
-    def score(self, release: Release) -> Answer:
-        return self.tuning.answer(self.statistic(release.symbols.reshape(-1)))
 
 
 def _log_frequencies(

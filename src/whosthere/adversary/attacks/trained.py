@@ -11,7 +11,14 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
-from whosthere.adversary.classifiers import CLASSIFIERS, Classifier, Decision, ExactL1, classifier
+from whosthere.adversary.classifiers import (
+    CLASSIFIERS,
+    L1,
+    Classifier,
+    Decision,
+    Model,
+    classifier,
+)
 from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.groups import Features
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -50,7 +57,7 @@ class TrainedAttack(Attack):
     sampling
         Whether the groups to learn from are drawn in pairs or independently.
     classifier
-        What learns; a name such as ``"l1-paper"`` will do.
+        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
     groups
         Labelled aggregates to learn from, half of them with the target.
     validation_groups
@@ -64,8 +71,8 @@ class TrainedAttack(Attack):
         "how the groups to learn from are drawn: in pairs, or independently",
         default="paired",
     )
-    classifier: Classifier = specs.parameter(
-        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=ExactL1
+    classifier: Classifier | Model | str = specs.parameter(
+        specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
     validation_groups: int = specs.parameter(
@@ -79,9 +86,7 @@ class TrainedAttack(Attack):
         for field, key in (("groups", "groups"), ("validation_groups", "validation")):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
-    def train(
-        self, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
-    ) -> Trained:
+    def train(self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int) -> Trained:
         """Learn from what is seen of other people, and choose the threshold.
 
         Attacks that differ in their threshold alone learn once for all of them.
@@ -90,29 +95,32 @@ class TrainedAttack(Attack):
         return _learned(usual, seen, facts, knowledge, seed).tuned(self.threshold)
 
     def learn_from(
-        self, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
-    ) -> Learned:
+        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+    ) -> Untuned:
         """Learn from what is seen: here, real traces."""
         return self.learn(cast("Traces", seen), facts, knowledge, generator(seed, self.name))
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
-    ) -> Learned:
+        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+    ) -> Untuned:
         """Learn from groups of a reference, and score further ones to tune the threshold on."""
         sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
-        decision = self.classifier.fit(features.matrix(lessons.counts), lessons.labels)
+        # Not from what is drawn for groups, which are the same for every classifier.
+        own = int(rng.spawn(1)[0].integers(2**32))
+        learner = classifier(self.classifier)
+        decision = learner.fit(features.matrix(lessons.counts), lessons.labels, own)
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
-        return Learned.of(decision, features, trial.counts.dense(), trial.labels)
+        return Untuned.of(decision, features, trial.counts.dense(), trial.labels)
 
 
 @lru_cache(maxsize=1)
 def _learned(
-    attack: TrainedAttack, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
-) -> Learned:
+    attack: TrainedAttack, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+) -> Untuned:
     """Return what an attack learns; the last one is kept, as rules for a threshold share it."""
     return attack.learn_from(seen, facts, knowledge, seed)
 
@@ -125,7 +133,7 @@ def checked_groups(given: int, key: str) -> int:
     return n
 
 
-class Learned(NamedTuple):
+class Untuned(NamedTuple):
     """A classifier, what it sees, and its scores of labelled groups that it did not learn from."""
 
     decision: Decision
@@ -140,7 +148,7 @@ class Learned(NamedTuple):
         features: Features,
         symbols: NDArray[np.integer],
         labels: NDArray[np.bool_],
-    ) -> Learned:
+    ) -> Untuned:
         """Score labelled groups, given the symbols of the cells that the classifier looks at."""
         return cls(decision, features, decision(features.of(symbols, decision.cells)), labels)
 
@@ -226,7 +234,7 @@ def youden_threshold(
 
 
 def sampler_over(
-    reference: Traces, facts: Facts, knowledge: Knowledge, rng: np.random.Generator
+    reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
 ) -> GroupSampler:
     """Make groups out of reference traces and the target, contributions bounded as published.
 

@@ -11,15 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast, get_args
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import (
-    Answer,
-    Auxiliary,
-    FittedAttack,
-    check_same_facts,
-    needed,
-)
+from whosthere.adversary.attacks.base import Answer, Auxiliary, FittedAttack, check_same_facts
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Learned, Trained, TrainedAttack
+from whosthere.adversary.attacks.trained import Trained, TrainedAttack, Untuned
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
@@ -30,7 +24,7 @@ from whosthere.specs import check_integer
 if TYPE_CHECKING:
     import numpy as np
 
-    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
@@ -125,7 +119,7 @@ class ZeroKnowledge(TrainedAttack):
     def uses(self) -> frozenset[str]:
         return frozenset({_EXAMPLES[self.fit_on]}) if self.fit_on in _EXAMPLES else frozenset()
 
-    def check(self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary) -> None:
+    def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
         self._check_reference(facts.group_size, self._people(facts.group_size), of="synthetic")
 
@@ -136,18 +130,18 @@ class ZeroKnowledge(TrainedAttack):
         """Return how many people are made up for groups of m."""
         return self.reference_size or max(_PEOPLE, _PEOPLE_PER_MEMBER * m)
 
-    def _fit(
-        self, facts: Facts, knowledge: Knowledge | None, auxiliary: Auxiliary, seed: int
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        on_each = OnEachRelease(self, facts, needed(knowledge), seed)
+        on_each = OnEachRelease(self, facts, knowledge, seed)
         fitted: FittedAttack = on_each
         if self.fit_on in _EXAMPLES:
             fitted = on_each.trained_on(getattr(auxiliary, _EXAMPLES[self.fit_on]))
         return rule_first(facts, knowledge, fitted) if self.rule else fitted
 
     def learn_from(
-        self, seen: Traces | Release, facts: Facts, knowledge: Knowledge, seed: int
-    ) -> Learned:
+        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+    ) -> Untuned:
         """Learn from people who are made up from a release."""
         release = cast("Release", seen)
         rng = generator(seed, self.name, digest(release.values.reshape(-1)))
@@ -183,7 +177,7 @@ class OnEachRelease(FittedAttack):
 
     attack: ZeroKnowledge
     facts: Facts
-    knowledge: Knowledge
+    knowledge: Known
     seed: int
 
     def score(self, release: Release) -> Answer:

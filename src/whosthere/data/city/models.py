@@ -23,7 +23,7 @@ _DAY_PARTS = (
 
 @dataclass(frozen=True)
 class CityModel:
-    """Everything that a simulated city is made from, except the seed.
+    """Everything that a simulated city with a `name` is made from, except the seed.
 
     docs/explanation/cities.md says what each parameter means. Attractions fall by the factor e over
     `homes_km`, `jobs_km` and `leisure_km` around a centre, and so does the density of antennas over

@@ -62,7 +62,9 @@ _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygo
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of the columns that hold each thing; None asks for a guess from `USUAL_NAMES`.
+    """Names of the columns for `user`, `time`, `date`, `lon`, `lat`, `region` and `count`.
+
+    None asks for a guess from `USUAL_NAMES`.
 
     A user or region may be several columns together, as in ``LAC+CI``.
     """

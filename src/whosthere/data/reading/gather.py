@@ -238,10 +238,10 @@ def _only_visited_regions(rows: Traces) -> Traces:
 
 
 _MOST_GAPS = 6
-_AROUND = r"""^[\s"']+|[\s"']+$"""
 # How ids of one person or place may differ between two files.
 _ALIKE: dict[str, Callable[[pl.Series], pl.Series]] = {
-    "spaces or quotes around them": lambda ids: ids.str.replace_all(_AROUND, ""),
+    "characters that are not seen": lambda ids: ids.str.replace_all(r"\p{Cf}", ""),
+    "spaces or quotes": lambda ids: ids.str.replace_all(r"""[\s"']""", ""),
     "leading zeros or a plus": lambda ids: ids.str.replace(r"^\+?0*(\d+)$", "$1"),
     "upper and lower case": lambda ids: ids.str.to_lowercase(),
     "the Unicode form of letters": lambda ids: ids.str.normalize("NFKC"),

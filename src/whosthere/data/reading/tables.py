@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from whosthere.data.clusters import Clusters
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
@@ -34,12 +35,18 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Traces
 
-COLUMNS = ("user", "friend")
+FRIENDS, GROUPS = ("user", "friend"), ("user", "group")
 _NOBODY = -1
 
 
 def read_regions(path: str | os.PathLike[str]) -> Regions:
-    """Read a table of regions: an id column and, if known, lon and lat; or GeoJSON of areas."""
+    """Read the places of a data set.
+
+    Parameters
+    ----------
+    path
+        A table with a column of ids and, if known, lon and lat; or GeoJSON of areas.
+    """
     path = Path(path)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
@@ -79,28 +86,46 @@ def _first_null(column: pl.Series) -> int:
     return column.is_null().arg_max() or 0
 
 
-def read_pairs(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read pairs of user ids from the columns user and friend or else the first two, as text."""
+def read_pairs(path: str | os.PathLike[str], columns: tuple[str, str] = FRIENDS) -> pl.DataFrame:
+    """Read pairs of ids from the columns of these names or else the first two, as text."""
     path = Path(path)
     table = read_single(path)
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
-    named = [by_lower_case[name] for name in COLUMNS if name in by_lower_case]
-    chosen = named if len(named) == len(COLUMNS) else table.columns[: len(COLUMNS)]
-    if len(named) < len(COLUMNS):
-        refuse_data_as_names(table.columns, where=path, header=",".join(COLUMNS))
-    if len(chosen) < len(COLUMNS):
+    named = [by_lower_case[name] for name in columns if name in by_lower_case]
+    chosen = named if len(named) == len(columns) else table.columns[: len(columns)]
+    if len(named) < len(columns):
+        refuse_data_as_names(table.columns, where=path, header=",".join(columns))
+    if len(chosen) < len(columns):
         raise RecordsError(
-            f"has no two columns of user ids (found {listed(showable(table.columns))})",
+            f"has no two columns of ids (found {listed(showable(table.columns))})",
             where=path,
-            fix="Give a table with the columns user and friend",
+            fix=f"Give a table with the columns {' and '.join(columns)}",
         )
     if not table.height:
         raise EmptyError("has no rows", where=path)
     with naming(path):
         ids = [joined_ids([name], table.schema) for name in chosen]
     return table.select(
-        expr.cast(pl.String).alias(role) for role, expr in zip(COLUMNS, ids, strict=True)
+        expr.cast(pl.String).alias(role) for role, expr in zip(columns, ids, strict=True)
     )
+
+
+def read_clusters(path: str | os.PathLike[str], users: Sequence[str]) -> Clusters:
+    """Read which group each user belongs to; whoever is in none is one alone."""
+    pairs = read_pairs(path, GROUPS).drop_nulls().unique(maintain_order=True)
+    known = pairs.join(pl.DataFrame({"user": users}), on="user", how="semi")
+    if known.is_empty():
+        fix = "Give the ids as they are in the records"
+        raise EmptyError("names nobody who is in the traces", where=path, fix=fix)
+    if known["user"].is_duplicated().any():
+        raise RecordsError(
+            "has people in several groups", where=path, fix="Give each person one group"
+        )
+    found = pl.DataFrame({"user": users}).join(known, on="user", how="left", maintain_order="left")
+    group = found["group"].rank("dense").cast(pl.Int64) - 1
+    # The others are numbered after all groups, each by itself.
+    alone = pl.int_range(found.height, dtype=pl.Int64, eager=True) + known["group"].n_unique()
+    return Clusters.by(group.fill_null(alone).to_numpy())
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
@@ -110,7 +135,7 @@ def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, Friend
     edges = np.column_stack(
         [
             pairs[role].replace_strict(ids, rows, default=_NOBODY, return_dtype=pl.Int32).to_numpy()
-            for role in COLUMNS
+            for role in FRIENDS
         ]
     )
     known = edges[(edges != _NOBODY).all(axis=1)]

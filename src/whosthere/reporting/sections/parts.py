@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from whosthere.auditing.verdict import Verdict
 from whosthere.inference.finding import Finding
-from whosthere.inference.vocabulary import CEILING, GUARANTEE, METRICS, NOT_ATTACKS, UTILITY
+from whosthere.inference.vocabulary import (
+    CEILING,
+    GUARANTEE,
+    METRICS,
+    NOT_ATTACKS,
+    UTILITY,
+    is_judged,
+)
 from whosthere.reporting.words import number, outcome, shortened, texts, words_of
 
 if TYPE_CHECKING:
@@ -62,8 +69,9 @@ class Lookup:
         return None if found is None else found.estimate
 
     def largest(self, setting: str, metric: str) -> Finding | None:
-        """Return the largest value that a real attack reached, None where none has one."""
-        found = (self.find(setting, attack, metric) for attack in self.attacks_in(setting))
+        """Return the largest value that decides, of a real attack; None where none has one."""
+        judged = filter(is_judged, self.attacks_in(setting))
+        found = (self.find(setting, attack, metric) for attack in judged)
         known = [one for one in found if one is not None and one.estimate is not None]
         return max(known, key=lambda one: one.estimate or 0.0, default=None)
 
