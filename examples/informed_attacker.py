@@ -23,7 +23,7 @@ class Informed(wt.attacks.Attack):
     summary: ClassVar[str] = "knows everybody else in the release"
     uses = frozenset({"others", "everybody"})
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         others, everybody = auxiliary.others, auxiliary.everybody
         left = np.flatnonzero(~np.isin(everybody.users, others.users))
         return FittedInformed(facts, knowledge.certain, others.counts(), everybody.select(left))

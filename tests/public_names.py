@@ -34,8 +34,9 @@ def data() -> wt.Traces:
         wt.regions.ThroughAntennas(regions, wt.regions.Polygons(Path("areas.geojson"))),
     ]
     source = wt.Query("SELECT * FROM records", "sqlite:///records.db")
-    filters, columns = wt.Filters(min_visits=2), wt.Columns(user="who")
-    traces = wt.read_records(source, partition=ways[0], filters=filters, columns=columns)
+    traces = wt.read_records(source, regions=ways[0], min_visits=2, user_column="who")
+    frame: wt.ArrowFrame = traces.to_frame()
+    print(wt.read_records(frame, grid_km=1, epoch="1h", timezone="Europe/Rome"))
     ledger: wt.results.Ledger | None = traces.ledger
     if ledger is not None:
         entries: tuple[wt.results.Entry, ...] = ledger.entries

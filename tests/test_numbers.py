@@ -74,7 +74,9 @@ def test_a_spec_is_the_same_whatever_the_kind_of_number(one, other):
 
 
 @pytest.mark.parametrize(
-    "seed", [np.random.default_rng(1), np.random.SeedSequence(1), 1.0, True, "1", -1], ids=repr
+    "seed",
+    [np.random.default_rng(1), np.random.SeedSequence(1), 1.0, True, "1", -1],
+    ids=lambda seed: type(seed).__name__,
 )
 def test_what_is_no_seed_is_refused_everywhere(traces, tmp_path, seed):
     release = wt.publish(traces, "raw", group_size=40, seed=1).release

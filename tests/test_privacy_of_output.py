@@ -46,8 +46,9 @@ BASES = {
         "NotApplicableError",
         "TableReader",
     ),
-    *("Answer", "OneOf", "Filters", "Columns", "Choices", "Correction", "TableReader"),
+    *("Answer", "OneOf", "Choices", "Correction", "TableReader"),
     *("AuditFailedError", "NotAuditedWarning", "CityModel", "Classifier", "Value", "Habits"),
+    "ArrowFrame",
     # Numbers of mechanisms, and sums over many people.
     *("Alphabet", "Span", "Member", "Guarantee", "GameGuarantee", "Randomness", "TradeOff"),
     *("Audited", "Imported", "Ledger", "Entry", "FriendEntry", "MeanOverTargets", "Band"),

@@ -37,7 +37,7 @@ PUBLIC = {f"wt.{name}": getattr(wt, name) for name in wt.__all__ if name not in 
 # Of these, what they take or return is of no use to anybody else: docs/reference/api.md calls them
 # inner. They may change at any time.
 INNER = {
-    *("AuditOptions.contests", "Block.contests", "Filters.window", "Query.open"),
+    *("AuditOptions.contests", "Block.contests", "Query.open"),
     *("Classifier.fit", "TrainedAttack.train", "LikelihoodAnswer.null"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
     *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),

@@ -13,9 +13,9 @@ from .auditing.run import AuditFailedError as AuditFailedError
 from .data.cities import simulate as simulate
 from .data.city.models import CityModel as CityModel
 from .data.epochs import Epochs as Epochs
-from .data.reading.columns import Columns as Columns
+from .data.frames import ArrowFrame as ArrowFrame
 from .data.reading.queries import Query as Query
-from .data.reading.read import Filters as Filters, read_records as read_records
+from .data.reading.read import read_records as read_records
 from .data.regions import Regions as Regions
 from .data.traces import Traces as Traces
 from .errors import InputError as InputError

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -30,7 +30,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
-from whosthere.auditing.work import chosen_workers
+from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game.study import Round, rounds_of
@@ -59,13 +59,14 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import PastRelease
     from whosthere.arrays import Ints32
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
     from whosthere.privacy.publish import Publication
     from whosthere.reporting.report import Report
 
-    AnyPath: TypeAlias = "str | os.PathLike[str]"
     Reported: TypeAlias = "AuditResult | AnyPath"
     TracesLike: TypeAlias = "Traces | AnyPath"
+    RecordsLike: TypeAlias = "TracesLike | Frame"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
@@ -96,7 +97,7 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 
 @_takes(AuditChoices)
 def audit(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
@@ -112,8 +113,8 @@ def audit(
     ----------
     traces
         Everybody who may be published: a file from `whosthere ingest`, traces in memory, or
-        records about which nothing has to be asked, as a file, a folder or a pattern such as
-        ``"records/*.csv"``. `out` then keeps their traces.
+        records about which nothing has to be asked, as a frame, a file, a folder or a pattern such
+        as ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
     group_size
@@ -153,22 +154,29 @@ def audit(
     >>> result.verdicts
     """
     options = chosen_options(plan, chosen)
-    judged_by = Policy.of(policy)
+    judged_by, at_work = Policy.of(policy), chosen_workers(workers)
     with ExitStack() as stack:
+        stack.enter_context(_compiling_is_said())
         path, read = stack.enter_context(_as_file(traces, out))
-        if read is not None:
-            print(*what_was_read(read), sep="\n", file=sys.stderr)
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audit"
         else:
             folder = Path(out)
         kept = read is not None
-        prepared = prepare_audit(path, options, folder, extend=extend, keep_traces=kept)
+        prepared = prepare_audit(
+            path,
+            options,
+            folder,
+            extend=extend,
+            keep_traces=kept,
+            estimate=isinstance(at_work, LocalProcesses),
+            seconds_to_try=0,
+        )
         move = stack.enter_context(progress())
         failures: list[str] = []
         result = prepared.run(
             policy=judged_by,
-            workers=chosen_workers(workers),
+            workers=at_work,
             what_if=what_if,
             on_progress=move,
             on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
@@ -187,7 +195,7 @@ def audit(
 
 @_takes(SearchChoices)
 def recommend(
-    traces: TracesLike,
+    traces: RecordsLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
@@ -216,16 +224,18 @@ def recommend(
         As for `audit`.
     """
     options = AuditOptions.of(group_size=group_size, **chosen)
-    judged_by = Policy.of(policy)
-    with _as_file(traces) as (path, _), progress(one_bar=True) as move:
+    judged_by, at_work = Policy.of(policy), chosen_workers(workers)
+    said, moving = _compiling_is_said(), progress(one_bar=True)
+    with said, _as_file(traces, out) as (path, _), moving as move:
         prepared = prepare_search(
             path,
             options,
             families=(families,) if isinstance(families, str) else tuple(families),
             check_all=check_all,
             out=out,
+            estimate=isinstance(at_work, LocalProcesses),
         )
-        return prepared.run(policy=judged_by, workers=chosen_workers(workers), on_progress=move)
+        return prepared.run(policy=judged_by, workers=at_work, on_progress=move)
 
 
 @_takes(StudyChoices)
@@ -456,21 +466,33 @@ def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -
     return KnownVisits(np.asarray(target))
 
 
+def _compiling_is_said() -> AbstractContextManager[None]:
+    """Say once that kernels are compiled.
+
+    Before several processes begin, each attack is tried in this one: they load what it compiled.
+    """
+    from whosthere.kernels.compiling import said_once  # noqa: PLC0415 - loads the compiler
+
+    return said_once(lambda text: print(text, file=sys.stderr))
+
+
 def _loaded(traces: TracesLike) -> Traces:
     return traces if isinstance(traces, Traces) else Traces.load(traces)
 
 
 @contextmanager
 def _as_file(
-    traces: TracesLike, out: AnyPath | None = None
+    traces: RecordsLike, out: AnyPath | None = None
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 
     Those in memory, and of records, are written to a file for as long as it is needed.
     """
     if not isinstance(traces, Traces):
-        with traces_file(traces, out) as found:
-            yield found
+        with traces_file(traces, out) as (path, read):
+            if read is not None:
+                print(*what_was_read(read), sep="\n", file=sys.stderr)
+            yield path, read
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.parquet"

@@ -47,11 +47,14 @@ class Written:
         Number of its first character in the text, from 1.
     arguments
         Keys and values in order; a value without a key has the key "". None without parentheses.
+    spelled
+        The word as it stands there, for names of files.
     """
 
     name: str
     place: int
     arguments: tuple[tuple[str, Written], ...] | None = None
+    spelled: str = ""
 
     def __str__(self) -> str:
         if self.arguments is None:
@@ -87,7 +90,9 @@ class Reader:
     def __init__(self, noun: str, known: Collection[str], text: str) -> None:
         self._noun = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
         self._fix = suggestion("", known)
-        self._tokens = [Written(t[0].lower(), t.start() + 1) for t in _TOKEN.finditer(text)]
+        self._tokens = [
+            Written(t[0].lower(), t.start() + 1, spelled=t[0]) for t in _TOKEN.finditer(text)
+        ]
         self._tokens.append(Written("", len(text) + 1))
         self._next = 0
 

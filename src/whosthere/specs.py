@@ -64,6 +64,13 @@ class Text(Value):
             raise UnreadableError(problem, place=written.place) from None
 
 
+class Spelled(Text):
+    """A word whose letter case counts, such as the name of a file."""
+
+    def read(self, written: Written, key: str) -> Any:  # noqa: ANN401
+        return super().read(replace(written, name=written.spelled), key)
+
+
 @dataclass(frozen=True)
 class OneOf(Value):
     """One of a few words, the `choices`."""

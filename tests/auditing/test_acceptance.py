@@ -131,10 +131,6 @@ class _Mine(Map):
     def describe(self):
         return "Nothing is done."
 
-    @property
-    def window(self):
-        return 0, 0
-
 
 def test_a_step_of_the_same_name_with_other_code_is_refused(accepted, traces):
     mine = Mechanism((_Mine(),))

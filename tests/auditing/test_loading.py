@@ -67,6 +67,13 @@ def test_parts_that_were_not_measured_are_empty(folder):
     assert all(one.is_empty() for one in (found.regions, found.leaks, found.marginals))
 
 
+def test_regions_lack_nothing(folder):
+    path = folder / "regions.parquet"
+    pl.read_parquet(path).drop("outline").write_parquet(path)
+    with pytest.raises(FileError, match="lacks the column outline"):
+        wt.load(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -20,6 +20,7 @@ from whosthere.game.scoring import score_task
 from whosthere.mechanisms import own
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.step import Span
 
 M = 30
 QUICK = "zero-knowledge(groups=20, validation=10, reference=60)"
@@ -72,7 +73,7 @@ def test_it_is_a_mechanism_that_publishes_whole_tables(traces):
 
 def test_what_asks_for_its_law_is_refused():
     assert not MINE.has_law
-    for ask in (lambda: MINE.pmf(1, 1, M), lambda: MINE.steps[0].window):
+    for ask in (lambda: MINE.pmf(1, 1, M), lambda: MINE.steps[0].lands(Span(0, M), Span(0, M))):
         with pytest.raises(InputError, match="chance of a published count is not known"):
             ask()
     assert MINE.tabulated(M) is None

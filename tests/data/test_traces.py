@@ -109,12 +109,12 @@ def test_visits_per_day_add_up(traces):
 @pytest.mark.parametrize("per_day", [True, False])
 def test_bounding_drops_only_what_is_too_much(traces, per_day):
     before = traces.cells.copy()
-    bounded = traces.bounded(5, per_day=per_day, rng=np.random.default_rng(1))
-    again = traces.bounded(5, per_day=per_day, rng=np.random.default_rng(1))
+    periods = traces.epochs.days if per_day else np.zeros(traces.epochs.n, np.int32)
+    bounded = traces.bounded(5, periods, np.random.default_rng(1))
+    again = traces.bounded(5, periods, np.random.default_rng(1))
     assert _same(bounded, again)
     assert np.array_equal(traces.cells, before)
     assert (_dense(bounded) <= _dense(traces)).all()
-    periods = traces.epochs.days if per_day else np.zeros(traces.epochs.n, np.int32)
     visits = traces.visits_per_period(periods)
     assert np.array_equal(bounded.visits_per_period(periods), np.minimum(visits, 5))
 
@@ -234,7 +234,7 @@ def test_results_share_no_memory_that_can_be_written_to(befriended, rng, tmp_pat
     befriended.save(tmp_path / "t")
     results = [
         befriended.select([3, 1]),
-        befriended.bounded(2, per_day=True, rng=rng),
+        befriended.bounded(2, befriended.epochs.days, rng),
         befriended.between(5, 9),
         Traces.load(tmp_path / "t"),
     ]
@@ -280,7 +280,9 @@ def test_selecting_keeps_friendships_among_the_selected(befriended, rng):
 
 
 def test_bounding_and_windows_keep_friendships(befriended, rng):
-    assert _pairs(befriended.bounded(1, per_day=False, rng=rng)) == _pairs(befriended)
+    assert _pairs(befriended.bounded(1, np.zeros(befriended.epochs.n, np.int32), rng)) == _pairs(
+        befriended
+    )
     assert _pairs(befriended.between(0, 1)) == _pairs(befriended)
 
 
@@ -332,10 +334,46 @@ def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
     assert heavy.counts().sum() == weights.sum()
     part = heavy.between(0, traces.epochs.n // 2)
     assert part.counts().sum() == heavy.counts()[:, : traces.epochs.n // 2].sum()
-    bounded = heavy.bounded(2, per_day=False, rng=rng)
+    bounded = heavy.bounded(2, np.zeros(heavy.epochs.n, np.int32), rng)
     for row in range(traces.n_users):
         kept = np.isin(traces.trace(row), bounded.trace(row))
         assert np.array_equal(bounded.added(row), heavy.added(row)[kept])
     assert traces.added(3) == 1
     with pytest.raises(InputError, match="weights"):
         replace(traces, weights=weights[:-1])
+
+
+def test_traces_go_to_frames_and_back(traces):
+    """Also somebody without a visit, in any order, and as pandas has them."""
+    part = traces.between(0, 3)
+    assert (part.visits_per_user() == 0).any()
+    for one in (part, replace(part, epochs=replace(part.epochs, timezone="Europe/Rome"))):
+        frame = one.to_frame()
+        assert frame.columns == ["user", "region", "epoch_start"]
+        assert frame["epoch_start"].dtype.time_zone == one.epochs.timezone
+        assert frame["region"].drop_nulls().len() == one.n_visits
+        known = {"regions": one.regions, "epochs": one.epochs}
+        for same in (frame, frame.reverse(), pl.concat([frame, frame]), frame.lazy()):
+            assert _same(Traces.from_frame(same, **known), one)
+        pytest.importorskip("pandas")
+        assert _same(Traces.from_frame(frame.to_pandas(), **known), one)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows.drop("user"), "no column user"),
+        (lambda rows: rows.drop("epoch_start"), "no column epoch_start"),
+        (lambda rows: rows.with_columns(user=None), "does not hold a text in every row"),
+        (lambda rows: rows.with_columns(region=pl.lit("secret")), "row 0 is of none"),
+        (lambda rows: rows.with_columns(region=None), "row 0 is of none"),
+        (lambda rows: rows.with_columns(pl.col("epoch_start").dt.offset_by("1s")), "row 0 is of"),
+        (lambda rows: rows.cast({"epoch_start": pl.Datetime("us")}), "datetimes with a zone"),
+        (lambda rows: rows.cast({"epoch_start": pl.String}), "datetimes with a zone"),
+    ],
+)
+def test_rows_that_are_no_visits_are_refused(traces, change, message):
+    rows = change(traces.to_frame().drop_nulls())
+    with pytest.raises(InputError, match=message) as caught:
+        Traces.from_frame(rows, regions=traces.regions, epochs=traces.epochs)
+    assert "secret" not in str(caught.value)

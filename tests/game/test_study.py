@@ -55,7 +55,7 @@ class Curious(wt.attacks.Attack):
     def uses(self):
         return frozenset(self.parts)
 
-    def _fit(self, facts, knowledge, auxiliary, seed):
+    def fit(self, facts, knowledge, auxiliary, *, seed):
         self.had.append(auxiliary)
         return FittedCurious(len(self.had))
 

@@ -11,6 +11,7 @@ from whosthere.auditing import run
 from whosthere.auditing.loading import load
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.game.together import RARE, Band, Together, together
+from whosthere.reporting.report import recommendation_report
 from whosthere.reporting.sections.overview import overview
 from whosthere.reporting.sections.people import who_section
 
@@ -82,12 +83,15 @@ class TestNumbers:
 class TestAudits:
     def test_verdict_and_report_say_so_where_it_is_not_rare(self, households, tmp_path):
         result = audited(households, tmp_path)
-        assert ALIKE in result.verdicts[0].meaning[-1]
-        assert "easier to find" in result.verdicts[0].meaning[-1]
+        assert ALIKE in result.cautions[-1]
+        assert "easier to find" in result.cautions[-1]
         kept_audit = load(tmp_path)
         assert any(ALIKE in said for said in overview(kept_audit).warnings)
         assert who_section(kept_audit).together is not None
-        assert "People who go together" in (tmp_path / "report.html").read_text()
+        page = (tmp_path / "report.html").read_text()
+        assert "People who go together" in page
+        # However many cards there are.
+        assert page.count(ALIKE) == 1
         kept = json.loads((tmp_path / "manifest.json").read_text())["together"]
         assert Together.read(kept) == together(households)
         assert json.loads((tmp_path / "verdicts.json").read_text())["together"] == kept
@@ -96,7 +100,7 @@ class TestAudits:
         result = audited(strangers, tmp_path)
         kept_audit = load(tmp_path)
         assert who_section(kept_audit).together is None
-        for said in (*result.verdicts[0].meaning, *overview(kept_audit).warnings):
+        for said in (*result.cautions, *overview(kept_audit).warnings):
             assert ALIKE not in said
         assert "People who go together" not in (tmp_path / "report.html").read_text()
 
@@ -118,4 +122,5 @@ class TestAudits:
             attacks="likelihood-ratio",
             releases=4,
         )
-        assert all(ALIKE in one.verdict.meaning[-1] for one in found.candidates)
+        assert ALIKE in found.cautions[-1]
+        assert recommendation_report(found).html.count(ALIKE) == 1

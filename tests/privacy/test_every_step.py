@@ -10,7 +10,8 @@ from scipy import stats
 
 from whosthere.privacy.mechanism import MECHANISMS, STEPS, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
-from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
+from whosthere.privacy.scaling import Scale
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Span
 from whosthere.privacy.units import User
 
@@ -32,6 +33,13 @@ STEPS_TO_TEST = [
     RandomRound(2),
     RandomRound(10),
     RandomRound(50),
+    RandomRound(3, (0.0, 1.0)),
+    RandomRound(5, (0.1, 0.3, 0.3, 0.9)),
+    Floor(4),
+    Floor(60, 3),
+    RoundBySize(((6, 10), (15, 20))),
+    Scale(0.3),
+    Scale(1),
     Laplace(0.2),
     Laplace(6, User(3)),
     Gaussian(8, 1e-3),
@@ -39,10 +47,16 @@ STEPS_TO_TEST = [
 every_step = pytest.mark.parametrize("step", STEPS_TO_TEST, ids=str)
 
 
+def results(step, m):
+    """All numbers that counts in 0..m can become."""
+    lowest, highest = step.span(Span(0, m))
+    return np.arange(lowest, highest + 1, dtype=np.int32)
+
+
 def table(step, m):
     """P(result | count) as a matrix, a row for each count."""
-    counts = np.arange(m + 1, dtype=np.int32)
-    return np.exp(step.log_landing(counts[:, None], counts, counts, Span(0, m)))
+    counts, found = np.arange(m + 1, dtype=np.int32), results(step, m)
+    return np.exp(step.log_landing(counts[:, None], found, found, Span(0, m)))
 
 
 def withheld(step, m):
@@ -68,7 +82,7 @@ def test_specs_read_back(step):
 @every_step
 @pytest.mark.parametrize("m", SIZES)
 def test_chances_sum_to_one(step, m):
-    assert step.span(Span(0, m)) == Span(0, m)
+    assert step.span(Span(0, m)).lowest == 0
     assert table(step, m).sum(axis=1) + withheld(step, m) == pytest.approx(1, abs=1e-12)
 
 
@@ -76,8 +90,8 @@ def test_chances_sum_to_one(step, m):
 @pytest.mark.parametrize("m", SIZES)
 def test_an_interval_is_the_sum_of_its_points(step, m):
     rng = np.random.default_rng(m)
-    ends = np.sort(rng.integers(0, m + 1, (40, 2)), axis=1)
     points = table(step, m)
+    ends = np.sort(rng.integers(0, points.shape[1], (40, 2)), axis=1)
     for lo, hi in ends:
         found = step.log_landing(np.arange(m + 1), np.array(lo), np.array(hi), Span(0, m))
         assert np.exp(found) == pytest.approx(points[:, lo : hi + 1].sum(axis=1), abs=1e-12)
@@ -89,7 +103,7 @@ def test_an_interval_is_the_sum_of_its_points(step, m):
 @pytest.mark.parametrize("m", SIZES)
 def test_pulling_back_keeps_the_chance(step, m):
     counts = np.arange(m + 1)
-    lo, hi = np.meshgrid(np.arange(m + 2), np.arange(m + 1))
+    lo, hi = np.meshgrid(np.arange(results(step, m).size + 1), results(step, m))
     pulled = step.pull_back(lo, hi, Span(0, m))
     if pulled is None:
         return
@@ -105,7 +119,7 @@ def test_pulling_back_keeps_the_chance(step, m):
 @pytest.mark.parametrize("block", [1, 7, 10**6])
 def test_the_results_to_sum_over_are_all_of_them(step, block):
     counts = np.arange(M + 1, dtype=np.int32)
-    found = np.zeros((M + 1, M + 1))
+    found = np.zeros((M + 1, results(step, M).size))
     for values, logs in step.split(counts, Span(0, M), block=block):
         assert values.dtype == np.int32
         assert values.shape == logs.shape
@@ -126,7 +140,7 @@ def test_what_is_published_follows_the_chances(step):
         assert published.dtype == np.int32
         assert not np.shares_memory(published, cells)
         held = published == WITHHELD
-        observed = np.append(held.sum(), np.bincount(published[~held], minlength=M + 1))
+        observed = np.append(held.sum(), np.bincount(published[~held], minlength=chances.shape[1]))
         expected = cells.size * np.append(withheld(step, M)[count], chances[count])
         assert not observed[expected == 0].any()
         rare = expected < 5
@@ -151,19 +165,24 @@ def test_the_same_draw_keeps_the_order_of_groups(step):
 
 
 @every_step
-def test_the_window_holds_all_changes(step):
-    m = 4000
-    counts = np.unique(np.random.default_rng(0).integers(0, m + 1, 50)).astype(np.int64)
-    low, high = step.window
-    below = step.log_landing(counts, np.array(0), np.maximum(counts + low - 1, 0), Span(0, m))
-    below = np.where(counts + low - 1 < 0, -np.inf, below)
-    above = step.log_landing(counts, counts + high + 1, np.array(m), Span(0, m))
-    assert max(below.max(), above.max()) < np.log(1e-18)
+def test_results_lie_where_they_are_said_to_land(step):
+    within = Span(0, 4000)
+    lowest, highest = step.span(within)
+    for count in np.random.default_rng(0).integers(0, 4001, 50):
+        low, high = step.lands(Span(count, count), within)
+        assert lowest <= low <= high <= highest
+        outside = [
+            step.log_landing(np.array(count), np.array(first), np.array(last), within)
+            for first, last in ((lowest, low - 1), (high + 1, highest))
+            if first <= last
+        ]
+        assert all(one < np.log(1e-18) for one in outside)
 
 
 @every_step
 def test_steps_that_change_nothing_say_so(step):
-    changes = not np.array_equal(table(step, M), np.eye(M + 1))
+    chances = table(step, M)
+    changes = not np.array_equal(chances, np.eye(*chances.shape))
     assert step.changes_counts == changes
 
 

@@ -6,6 +6,7 @@ import math
 import pickle
 import tracemalloc
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import stats
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
+from whosthere.privacy.probability import placed
 from whosthere.privacy.rounding import RandomRound, Round, Suppress
 from whosthere.privacy.shapes import Map
 from whosthere.privacy.step import WITHHELD, Correction, Span
@@ -193,8 +195,10 @@ def test_laplace_is_a_difference_of_its_cdf(eps, b):
 )
 def test_large_groups_and_counts(spec):
     mechanism, m = Mechanism.parse(spec), 3_000_000
-    reach = sum(step.window[1] + 1 for step in mechanism.steps) + 10
-    true = np.array([0, 4000, 9000, m])[:, None]
+    steps, true = placed(mechanism.steps, m)[0], np.array([0, 4000, 9000, m])[:, None]
+    middle = Span(m // 2, m // 2)
+    landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, middle)
+    reach = landing.highest - landing.lowest + 10
     published = np.clip(true + np.arange(-reach, reach + 1), 0, m)
     tracemalloc.start()
     found = mechanism.pmf(published, true, m)
@@ -477,7 +481,6 @@ class Scaled(Map):
     """Counts are scaled up and shifted, as if to a whole population."""
 
     name: ClassVar[str] = "scaled"
-    window: ClassVar[tuple[int, int]] = (-5, 10**6)
 
     def apply(self, values, within):
         return values * 3 - 5

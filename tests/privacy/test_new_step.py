@@ -43,10 +43,6 @@ class Jitter(ChanceTable):
         chances = np.stack([half, 1 - 2 * half, half], axis=-1)
         return Choices(np.clip(around, *within).astype(np.int32), chances)
 
-    @property
-    def window(self):
-        return -1, 1
-
     def describe(self):
         return f"Counts above 0 move by one with a chance of {self.chance:g}."
 

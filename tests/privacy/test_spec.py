@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ mechanisms = st.lists(steps, max_size=4).map(lambda chosen: Mechanism(tuple(chos
         (" LAPLACE ( EPS = 1 )|Suppress(K=1) ", (Laplace(1), Suppress(1)), None),
         ("raw | suppress(k=2) | raw()", (Suppress(2),), "suppress(k=2)"),
         ("flowkit", (Suppress(15),), "suppress(k=15)"),
-        ("MDS", (Suppress(9),), "suppress(k=9)"),
+        ("MDS", (Suppress(9, "mark"),), "suppress(k=9, shown=mark)"),
         ("stats-nz", (RandomRound(3),), "random-round(to=3)"),
         ("opensafely", (Suppress(7), Round(5)), "suppress(k=7) | round(to=5)"),
         (
@@ -145,11 +146,20 @@ def test_bad_specs_say_what_is_wrong_and_where(text, fragments):
 def test_long_texts_are_shortened():
     with pytest.raises(SpecError, match=r"\.\.\.") as caught:
         Mechanism.parse("raw |" * 5000)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 700
 
 
-def test_every_preset_is_explained():
-    assert list(PRESETS) == ["flowkit", "mds", "opensafely", "stats-nz"]
-    for name, preset in PRESETS.items():
-        assert Mechanism.parse(name) == Mechanism(preset.steps)
-        assert len(preset.meaning) > 20
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_rule_with_its_source(name):
+    preset = PRESETS[name]
+    mechanism = Mechanism.parse(name)
+    assert mechanism == Mechanism.parse(preset.spec)
+    assert mechanism.has_law
+    assert str(mechanism) == preset.spec
+    assert len(preset.meaning) > 20
+    assert preset.publisher
+    assert preset.source
+    assert 2015 <= preset.year <= 2026
+    alphabet = mechanism.alphabet(50)
+    published = alphabet.values(np.arange(alphabet.size))
+    assert mechanism.pmf(published, 20, 50).sum() == pytest.approx(1)

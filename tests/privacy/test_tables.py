@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whosthere.data.epochs import Epochs
-from whosthere.data.reading.columns import Columns
 from whosthere.data.regions import Regions
 from whosthere.errors import FileError, InputError, RecordsError
 from whosthere.privacy.facts import Facts
@@ -63,8 +62,8 @@ def _as_other_names(release, folder):
     names = {"region": "Gemeinde", "epoch_start": "Beginn", "count": "Personen"}
     table = release.to_frame().rename(names).select("Personen", "Gemeinde", "Beginn")
     table.with_columns(quality=pl.lit("good")).write_parquet(folder / "c.parquet")
-    columns = Columns(region="Gemeinde", time="Beginn", count="Personen")
-    return folder / "c.parquet", {"columns": columns}
+    columns = {"region_column": "Gemeinde", "time_column": "Beginn", "count_column": "Personen"}
+    return folder / "c.parquet", columns
 
 
 def _without_zeros(release, folder):
@@ -116,6 +115,37 @@ def test_every_form_of_the_counts_gives_the_same_release(release, tmp_path, writ
     before = path.read_bytes()
     assert read(path, **options) == release
     assert path.read_bytes() == before
+
+
+def test_counts_in_memory_give_the_same_release(release):
+    pytest.importorskip("pandas")
+    frame = release.to_frame()
+    regions = pl.DataFrame({"region": release.regions.ids})
+    assert read(frame.lazy()) == release
+    assert read(frame.to_pandas().set_index("region"), regions=regions, epoch="1h") == release
+    with pytest.raises(InputError, match=r"the frame, row 0: 'many' is not a count"):
+        read(frame.with_columns(count=pl.lit("many")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clock_change": "drop"}, "counts cannot be dropped. Give `clock_change` earlier"),
+        ({"thousands": "-"}, "'-' is no mark between thousands"),
+        ({"wide": True, "count_column": "n"}, "`count_column` do nothing with `wide`"),
+        ({"epoch": "an hour"}, "not a length of time"),
+        ({"date": "today"}, "`date` 'today' is no day"),
+    ],
+)
+def test_words_of_the_reader_are_checked(release, options, message):
+    with pytest.raises(InputError, match=message):
+        read(release.to_frame(), **options)
+
+
+def test_one_marker_will_do(tmp_path):
+    text = HEADER + "a,2021-06-01T00:00Z,..\na,2021-06-01T01:00Z,8\n"
+    how = {"markers": "..", "mechanism": Mechanism.parse("suppress(k=5, shown=mark)")}
+    assert read_text(tmp_path, text, **how).withheld.tolist() == [[True, False]]
 
 
 @st.composite
@@ -214,7 +244,7 @@ def test_missing_counts_of_any_type_are_zero(tmp_path, dtype):
 
 def test_withheld_counts_of_a_wide_table(tmp_path):
     text = "place,2021-06-01T00:00Z,2021-06-01T02:00Z\nb,<5,7\na,,9\n"
-    options = {"markers": ("<5",), "epoch_length": timedelta(hours=1)}
+    options = {"markers": ("<5",), "epoch": timedelta(hours=1)}
     marking = Mechanism.parse("suppress(k=4, shown=mark)")
     found = read_text(tmp_path, text, **options, mechanism=marking)
     assert found.regions.ids == ("a", "b")
@@ -236,7 +266,7 @@ def test_local_times_over_the_end_of_summer_time(tmp_path):
         read_text(tmp_path, text, **rome)
     # The clock shows 2 twice; the table has the hour once, so that the other one is 0.
     for which, counts in (("earlier", [0, 1, 2, 0, 3, 4]), ("later", [0, 1, 0, 2, 3, 4])):
-        found = read_text(tmp_path, text, **rome, at_clock_change=which)
+        found = read_text(tmp_path, text, **rome, clock_change=which)
         assert found.counts.tolist() == [counts]
         assert found.epochs.start == datetime(2013, 10, 26, 22, tzinfo=UTC)
     twice = text + "a,2013-10-27T02:00,7\n"
@@ -278,7 +308,7 @@ def test_the_epoch_is_the_smallest_step(tmp_path, quarters, given_length):
     table = pl.DataFrame({"region": "a", "time": times, "count": 1})
     table.write_parquet(tmp_path / "c.parquet")
     step = given_length or min(b - a for a, b in zip([first, *others], others, strict=False))
-    options = {} if given_length is None else {"epoch_length": timedelta(minutes=15 * step)}
+    options = {} if given_length is None else {"epoch": timedelta(minutes=15 * step)}
     if any((q - first) % step for q in quarters):
         with pytest.raises(RecordsError, match=r"do not fall on steps.*length of an epoch"):
             read(tmp_path / "c.parquet", **options)
@@ -293,7 +323,7 @@ def test_a_single_time_needs_a_length(tmp_path):
     text = HEADER + "a,2021-06-01T00:00Z,1\nb,2021-06-01T00:00Z,2\n"
     with pytest.raises(RecordsError, match=r"has a single time.*length of an epoch"):
         read_text(tmp_path, text)
-    assert read_text(tmp_path, text, epoch_length=timedelta(days=1)).counts.tolist() == [[1], [2]]
+    assert read_text(tmp_path, text, epoch=timedelta(days=1)).counts.tolist() == [[1], [2]]
 
 
 def test_a_regions_table_gives_order_positions_and_empty_regions(release, tmp_path):
@@ -318,7 +348,7 @@ GOOD = HEADER + "a,2021-06-01T00:00:00Z,1\na,2021-06-01T01:00:00Z,2\n"
         ("region\na\n", {"wide": True}, "has no counts"),
         ("region,time\na,2021-06-01\n", {}, r"no column for the count .found region, time"),
         ("time,count\n1,1\n", {}, r"no column for the region.*column holds the region"),
-        (GOOD, {"columns": Columns(count="cuont")}, r"no column 'cuont'.*Did you mean 'count'"),
+        (GOOD, {"count_column": "cuont"}, r"no column 'cuont'.*Did you mean 'count'"),
         (GOOD + "a,2021-06-01T01:00:00Z,2\n", {}, r"region 'a' has more than one count"),
         (GOOD + "a,2021-06-01T03:00:00+02:00,2\n", {}, r"region 'a' has more than one count"),
         (GOOD + "a,2021-06-01T02:00:00Z,1.5\n", {}, r"line 4: '1\.5' is not a count.*whole number"),
@@ -337,7 +367,7 @@ GOOD = HEADER + "a,2021-06-01T00:00:00Z,1\na,2021-06-01T01:00:00Z,2\n"
         (GOOD.replace("Z", ""), {"timezone": "Europe/Roma"}, "not a known time zone"),
         (GOOD, {"timezone": "Europe/Roma"}, "not a known time zone"),
         (GOOD + "a,2021-06-01T02:30:00Z,1\n", {}, "do not fall on steps of 0:30:00|steps of 1:00"),
-        (GOOD + "a,1970-01-01T00:00:00Z,1\n", {"epoch_length": timedelta(seconds=1),
+        (GOOD + "a,1970-01-01T00:00:00Z,1\n", {"epoch": timedelta(seconds=1),
          "regions": Regions(["a", "b"])}, "more than 2147483647 cells"),
         (GOOD, {"group_size": 0}, "a group of 0 people"),
     ],

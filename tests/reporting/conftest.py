@@ -16,6 +16,7 @@ from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.errors import SpecError
+from whosthere.game.leaks import REGIONS
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.measure import measure, per_target
@@ -166,7 +167,9 @@ def _with_places(audit, ids=None):
             "id": names,
             "lon": 9.0 + np.arange(n) % 3 / 10,
             "lat": 45.0 + np.arange(n) // 3 / 10,
-        }
+            "outline": None,
+        },
+        schema=REGIONS,
     )
     leaks, marginals, utility = [], [], []
     for j, verdict in enumerate(audit.verdicts):

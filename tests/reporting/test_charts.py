@@ -27,7 +27,15 @@ from whosthere.reporting.charts.risk import (
     TradeOff,
     numbered_keys,
 )
-from whosthere.reporting.charts.svg import Key, Linear, Logarithmic, element, picture, text
+from whosthere.reporting.charts.svg import (
+    WIDTH,
+    Key,
+    Linear,
+    Logarithmic,
+    element,
+    picture,
+    text,
+)
 
 EVIL = '<script>alert("1")</script>\'&'
 A, B = numbered_keys(["a", EVIL]).values()
@@ -95,6 +103,28 @@ each = pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
 
 def parsed(chart):
     return ElementTree.fromstring(str(chart.draw()))
+
+
+@pytest.mark.parametrize("low", np.linspace(0, 1, 11))
+@pytest.mark.parametrize("further", [0, 0.02, 0.18, 0.35, 0.7])
+def test_no_line_crosses_the_name_of_another(low, further):
+    marked = (("median:", low), ("90 %:", min(low + further, 1.0)))
+    drawn = parsed(Spread("t", "AUC", (0.5,), marked))
+    lines = [
+        [float(end) for end in re.findall(r"[\d.]+", one.get("d"))]
+        for one in drawn.iter()
+        if one.get("class") == "marked"
+    ]
+    names = [one for one in drawn.iter() if (one.text or "").startswith(("median", "90"))]
+    assert len(lines) == len(names) == 2
+    for name in names:
+        # No letter of the font is wider than that on average.
+        at, width = float(name.get("x")), 6.3 * len(name.text)
+        first = at - width if name.get("text-anchor") == "end" else at
+        assert first > 0
+        assert first + width < WIDTH
+        for x, top, *_ in lines:
+            assert not (first < x < first + width and top < float(name.get("y")) - 4)
 
 
 @each

@@ -155,6 +155,16 @@ class TestFirstScreen:
             cell = page.locator(f"#verdicts td[data-head='{said}']").first.bounding_box()
             assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1, said
 
+    def test_long_verdicts_do_not_make_it_scroll(self, opened):
+        """At a width at which all columns fit beside each other, but not longer words in them."""
+        page = opened(width=1250)
+        page.evaluate(
+            "document.querySelectorAll('#verdicts td .badge')"
+            ".forEach(one => { one.textContent = 'CANNOT TELL AND USELESS'; })"
+        )
+        box = page.locator("#verdicts .scroll")
+        assert box.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
     def test_heads_are_not_broken(self, opened):
         page = opened()
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
@@ -172,8 +182,6 @@ class TestFirstScreen:
 
     def test_what_only_some_read_is_closed_and_opened_by_links(self, opened):
         page = opened()
-        for card in page.locator(".card summary").all():
-            card.click()
         assert page.evaluate("document.documentElement.scrollHeight") <= 6000
         for folded in ("method", "policy", "repeat", "glossary"):
             assert page.locator(f"#{folded}").get_attribute("open") is None
@@ -250,7 +258,7 @@ class TestControls:
         page.locator("summary").first.focus()
         before = page.locator("details[open]").count()
         page.keyboard.press("Enter")
-        assert page.locator("details[open]").count() == before - 1
+        assert page.locator("details[open]").count() == before + 1
         page.locator("#choose-setting").focus()
         page.keyboard.press("ArrowDown")
         assert "suppress" in shown(page, "#who .panel h3").inner_text()

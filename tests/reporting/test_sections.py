@@ -83,7 +83,6 @@ class TestOverview:
         cards = overview(audit).cards
         assert [card.verdict for card in cards] == list(audit.verdicts)
         assert [card.number for card in cards] == [1, 2, 3]
-        assert overview(audit).opened
 
     def test_people_found_are_the_largest_tpr_of_the_group(self, audit):
         found = Lookup(audit.findings)

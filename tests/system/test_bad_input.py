@@ -6,7 +6,6 @@ import shutil
 import polars as pl
 import pytest
 
-from whosthere.data.reading.partition import RegionIds
 from whosthere.data.reading.read import read_records
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
@@ -55,7 +54,7 @@ def template(tmp_path_factory):
         (folder / name).write_text(text)
     (folder / "hollow").mkdir()
     pl.read_csv(folder / "records.csv").write_parquet(folder / "others.parquet")
-    traces = read_records(folder / "records.csv", partition=RegionIds())
+    traces = read_records(folder / "records.csv")
     traces.save(folder / "traces.parquet")
     publish(traces, mechanism=Mechanism()).release.save(folder / "release.parquet")
     for name in ("traces", "release"):
@@ -145,7 +144,6 @@ WRONG = [
     ),
     ("release empty.parquet -M raw -o out.parquet", "empty.parquet", "Write or copy it again"),
     ("target records.csv -o out.csv", "records.csv: is a file of another", INGEST_FIRST),
-    ("recommend records.csv -m 5 -o run", "records.csv: is a file of another", INGEST_FIRST),
     ("paper ssc --dataset records.csv -o run", "records.csv: is a file of another", INGEST_FIRST),
     ("attack counts.parquet --target bare.csv", "not a release file", "whosthere import"),
     ("release traces-cut.parquet -M raw -o out.parquet", "traces-cut.parquet", "copy it again"),

@@ -5,16 +5,22 @@ import json
 import shutil
 from dataclasses import replace
 
+import numba
 import polars as pl
 import pytest
 from rich.console import Console
 
 import whosthere as wt
+from whosthere.auditing.estimate import Cost
 from whosthere.auditing.policy import Policy
+from whosthere.auditing.run import PreparedAudit
 from whosthere.auditing.verdict import Verdict
 from whosthere.cli import console
 from whosthere.cli.screen import Line, show_lines
+from whosthere.errors import InputError
 from whosthere.inference.finding import Finding
+from whosthere.search.search import PreparedSearch
+from whosthere.search.tester import TrialFailedError
 
 POLICY = Policy.default()
 SETTING = "suppress(k=1), m=2000"
@@ -122,7 +128,7 @@ def records(tmp_path_factory):
 @pytest.fixture(scope="module")
 def traces(records):
     path = records.with_name("traces.parquet")
-    wt.read_records(records, partition=wt.regions.RegionIds()).save(path)
+    wt.read_records(records).save(path)
     return path
 
 
@@ -203,6 +209,58 @@ def test_records_are_audited_directly_and_resume(records, traces, tmp_path, whos
     assert code == 0
     assert "2 of 3 tasks are done already" in shown
     assert (run / "findings.json").read_bytes() == found
+
+
+def test_records_can_be_searched_directly(records, traces, tmp_path, whosthere, monkeypatch):
+    """As traces can, by the command and from Python, and saying what was read."""
+    searched = []
+
+    def run(self, **_):
+        searched.append(self.terms.everybody)
+        raise TrialFailedError("this is enough")
+
+    monkeypatch.setattr(PreparedSearch, "run", run)
+    chosen = ("-m", "20", "-a", "likelihood-ratio", "--targets", "3", "--releases", "4")
+    code, shown, said = whosthere("recommend", records, *chosen, "--out", tmp_path / "run")
+    assert (code, shown[:5]) == (1, "Read ")
+    assert "this is enough" in said
+    with pytest.raises(TrialFailedError):
+        wt.recommend(str(records), group_size=20, targets=3, releases=4, workers=1)
+    expected = wt.Traces.load(traces)
+    for found in searched:
+        assert found.users == expected.users
+        assert (found.cells == expected.cells).all()
+    assert len(searched) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("by", ["python", "command"])
+def test_one_process_compiles_before_several_begin(
+    traces, tmp_path, whosthere, monkeypatch, capsys, workers, by
+):
+    """Others load what it compiled; and it is said once, even where nothing else is."""
+    done = []
+
+    def tried(*_, **__):
+        numba.njit(lambda number: number + 1)(1)
+        done.append("tried")
+        return Cost(1.0, 0)
+
+    def run(*_, **__):
+        done.append("run")
+        raise InputError("this is enough")
+
+    monkeypatch.setattr("whosthere.auditing.run.estimate_cost", tried)
+    monkeypatch.setattr(PreparedAudit, "run", run)
+    if by == "python":
+        with pytest.raises(InputError):
+            wt.audit(traces, mechanisms="raw", group_size=20, targets=3, workers=workers)
+        said = capsys.readouterr().err
+    else:
+        rest = ("-M", "raw", "--out", tmp_path / "run", "--json", "--workers", workers)
+        _, _, said = whosthere("audit", traces, *QUICK, *rest)
+    assert done == ["tried", "run"][2 - workers :]
+    assert said.count("Compiling for this machine") == workers - 1
 
 
 def test_a_dry_run_on_records_writes_nothing(records, tmp_path, whosthere):

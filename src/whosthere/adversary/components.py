@@ -124,10 +124,10 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     width = np.minimum(1 / np.maximum(tables.information, 1e-12), rates + noise)
     bins = tables.bin_of_symbol
     # The last value of each bin. The last bin holds all further values, which are left alone.
-    largest = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
-    largest += tables.alphabet.base
+    last = np.searchsorted(bins, np.arange(tables.log_ratio.shape[1]), "right") - 1
+    largest = tables.per_person * (last + tables.alphabet.base)
     if mechanism.withheld is not None:
-        largest[0] = mechanism.withheld.highest
+        largest[0] = tables.per_person * mechanism.withheld.highest
     with np.errstate(over="ignore"):
         completed = rates[:, None] + width[:, None] * np.expm1(tables.log_ratio)
     most = np.maximum(rates[:, None], largest - min(tables.shift, 0.0) + _FAR * np.sqrt(noise) + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,8 @@ from scipy.special import gammaln, softmax
 
 from whosthere import kernels
 from whosthere.arrays import Floats, Ints32, Ints64, own
-from whosthere.privacy.probability import log_probability, log_withheld
+from whosthere.privacy.probability import log_probability, log_withheld, own_draws, placed
+from whosthere.privacy.step import NO_DRAW, Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,8 @@ class CountTables:
     first, step
         Logarithm of the first rate, and the distance of the logarithms.
     mean, variance
-        Of the published count, shape (n_rates,); `empty_mean` and so on with nobody in the cell.
+        Of the published count in people, shape (n_rates,); `empty_mean` and so on with nobody in
+        the cell.
     information
         Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
         published as they are, one by the rate.
@@ -61,6 +63,11 @@ class CountTables:
         (n_rates, n_bins); minus infinity where that person cannot be there.
     log_chance
         Log of the chance of one symbol of a bin where nobody more is there, same shape.
+    per_person
+        What a published count is multiplied by to be one of people.
+    draws
+        Where somebody alone in several cells draws once: the log chance of each draw, and
+        `log_ratio` given it, shape (n_bins, n_rates).
     """
 
     first: float
@@ -74,6 +81,8 @@ class CountTables:
     log_ratio: Floats
     log_chance: Floats
     alphabet: Alphabet
+    per_person: float
+    draws: tuple[tuple[float, Floats], ...]
 
     def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
@@ -90,6 +99,12 @@ class CountTables:
     def of_ratios(self) -> tuple[Floats, Scales]:
         """What kernels look log ratios of symbols up by."""
         return np.ascontiguousarray(self.log_ratio.T), self.scales
+
+    def of_draws(self) -> list[tuple[float, tuple[Floats, Scales]]]:
+        """Return the same for each draw that the target may have, and the log of its chance."""
+        return [(chance, (ratios, self.scales)) for chance, ratios in self.draws] or [
+            (0.0, self.of_ratios)
+        ]
 
     def information_on_levels(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return what lines tell about the logarithm of a factor of all their rates (Fisher's).
@@ -110,7 +125,8 @@ class CountTables:
     def scales(self) -> Scales:
         """How kernels read the tables."""
         scales = self.bin_of_symbol, self.first, self.step, self.noise, self.shift
-        return kernels.Scales(*scales, self.alphabet.base, int(self.alphabet.withholds))
+        marks = int(self.alphabet.withholds)
+        return kernels.Scales(*scales, self.alphabet.base, marks, self.per_person)
 
     @property
     def _last(self) -> float:
@@ -144,10 +160,11 @@ def stand_in(mechanism: Mechanism) -> float:
 
 
 def filled(release: Release) -> NDArray[np.int32 | np.float64]:
-    """Return published counts with something in place of withheld ones, see `stand_in`."""
-    if release.withheld is None:
-        return release.counts
-    return release.counts + stand_in(release.mechanism) * release.withheld
+    """Return published counts in people, with something in place of withheld ones."""
+    slope, counts = release.mechanism.slope, release.counts
+    if release.withheld is not None:
+        counts = counts + stand_in(release.mechanism) * release.withheld
+    return counts if slope == 1 else counts / slope
 
 
 @lru_cache(maxsize=32)
@@ -156,31 +173,35 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
 
     The others in a cell are Poisson with the cell's rate.
     """
-    moved = max((-step.window[0] for step in mechanism.steps if not step.is_random), default=0)
-    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * moved), _FURTHEST_RATE)
+    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * _moved_down(mechanism, m)), _FURTHEST_RATE)
     n_rates = math.ceil(math.log(most_rate / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1
     rates = _LEAST_RATE * np.exp(np.arange(n_rates) / _POINTS_PER_E_FOLD)
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
     alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
-    edges = _bin_edges(mechanism, int(n[-1]), alphabet)
+    edges = _bin_edges(mechanism, int(n[-1]), m)
     chances = np.exp(log_probability(mechanism.steps, counts, edges[:-1], edges[1:] - 1, m))
     middles, widths = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
     if alphabet.withholds:
         chances = np.hstack([np.exp(log_withheld(mechanism.steps, counts, m)), chances])
         middles, widths = np.append(stand_in(mechanism), middles), np.append(1, widths)
+    middles = middles / mechanism.slope
     means = chances @ middles
     squares = chances @ middles**2
     others = _poisson(n[:-1], rates)
     mean = others @ means[:-1]
     without, within = others @ chances[:-1], others @ chances[1:]
+    draws = []
+    for draw in own_draws(mechanism.steps, m):
+        # Only where nobody else is does the target's own draw decide.
+        given = np.exp(draw.log_probability(edges[:-1], edges[1:] - 1))
+        if alphabet.withholds:
+            given = np.append(np.exp(draw.log_withheld()), given)
+        by_draw = np.maximum(within + others[:, :1] * (given - chances[1]), 0.0)
+        draws.append((draw.log_chance, own(_log_ratio(by_draw, without).T, np.float64)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(within) - np.log(without)
         # One person more is a step of a Poisson law: the derivative of the chances by the rate is
         # what that person adds to them.
         information = np.where(without > 0, (within - without) ** 2 / without, 0.0).sum(axis=1)
-    # Values too far from a rate for either chance to be a number say: more people than that.
-    ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
-    ratio = np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
     return CountTables(
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
@@ -190,18 +211,40 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(information, np.float64),
         bin_of_symbol=own(np.repeat(np.arange(widths.size), widths), np.int32),
-        log_ratio=own(ratio, np.float64),
+        log_ratio=own(_log_ratio(within, without), np.float64),
         log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
         alphabet=alphabet,
+        per_person=1 / mechanism.slope,
+        draws=tuple(draws),
     )
 
 
-def _bin_edges(mechanism: Mechanism, most: int, alphabet: Alphabet) -> Ints64:
+def _log_ratio(within: Floats, without: Floats) -> Floats:
+    """Return logs of ratios of chances; values too far from a rate say: more people than that."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(within) - np.log(without)
+    ratio = np.where(np.isnan(ratio), _LARGEST_RATIO, ratio)
+    return np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
+
+
+def _moved_down(mechanism: Mechanism, m: int) -> int:
+    """Return how far a map takes any count down that is worth a rate of its own."""
+    moved = 0
+    for step, within in placed(mechanism.steps, m)[0]:
+        if not step.is_random:
+            counts = np.arange(min(within.highest, int(_FURTHEST_RATE)) + 1, dtype=np.int32)
+            shown = np.maximum(step.publish(counts, NO_DRAW, within), 0)
+            moved = max(moved, int((counts - shown).max()))
+    return moved
+
+
+def _bin_edges(mechanism: Mechanism, most: int, m: int) -> Ints64:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
-    reach = sum(step.window[1] for step in mechanism.steps)
+    steps, (lowest, _) = placed(mechanism.steps, m)
+    landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, Span(0, most))
     widest = max((step.scale for step in mechanism.steps), default=0.0)
     width = max(1, int(widest / _BINS_PER_SCALE))
-    lowest, end = alphabet.lowest, min(alphabet.highest, most + reach) + 1
+    end = landing.highest + 1
     return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 
 from whosthere import kernels
 from whosthere.arrays import own
+from whosthere.data.traces import Group
 from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
 
@@ -123,6 +124,8 @@ class GroupSampler:
         people and the same noise draw: they differ in the target and one other person alone.
         Independent aggregates share nothing.
         """
+        if any(step.noise_of == "people" for step in self.mechanism.steps):
+            return self._of_people(n, sampling, rng, cells)
         has_law = self.mechanism.has_law
         people = self._people(cells if has_law else None)
         make = _pairs if sampling == "paired" else _singles
@@ -138,6 +141,37 @@ class GroupSampler:
             else:
                 counts = self._published_whole(true, cells, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
+
+    def _of_people(
+        self, n: int, sampling: Sampling, rng: np.random.Generator, cells: NDArray[np.int64] | None
+    ) -> Aggregates:
+        """Make aggregates one after the other, where noise depends on who is in a cell.
+
+        A pair has the same random numbers: people who are in both have the same keys.
+        """
+        mechanism, m, reference = self.mechanism, self.group_size, self.reference
+        target = np.unique(self.target).astype(np.int32)
+        everybody = replace(
+            reference,
+            users=(*reference.users, ""),
+            indptr=np.append(reference.indptr, reference.indptr[-1] + target.size),
+            cells=np.append(reference.cells, target),
+            friends=None,
+        )
+        alphabet = mechanism.alphabet(m)
+        wanted = np.arange(reference.n_cells) if cells is None else cells
+        counts = np.empty((wanted.size, n), np.min_scalar_type(alphabet.size - 1))
+        for i in range(n):
+            if i % 2 == 0 or sampling == "independent":
+                seed = int(rng.integers(2**63))
+                rows = rng.choice(reference.n_users, m, replace=False)
+            # The target comes last, in the place of somebody else.
+            put_in = np.append(rows[:-1], reference.n_users)
+            group = Group(everybody, put_in if i % 2 == 0 else rows)
+            noise = mechanism.draw_for(group, reference.shape, np.random.default_rng(seed))
+            made = mechanism.publish(group.counts(), noise, m)
+            counts[:, i] = alphabet.symbols(made).reshape(-1)[wanted]
+        return Aggregates(kernels.CountMatrix.single(counts), np.arange(n) % 2 == 0)
 
     def _published_whole(
         self, true: CountMatrix, cells: NDArray[np.int64] | None, rng: np.random.Generator

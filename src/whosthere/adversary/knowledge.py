@@ -333,6 +333,7 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
         if period is not None:
             cells_in_period = len(facts.regions) * np.bincount(period)
             found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
+            found |= unit.max_regions is not None and unit.max_regions < len(facts.regions)
     return found
 
 
@@ -355,5 +356,14 @@ def chance_of_being_counted(
             of_visit = period[epoch_of(cells, facts.epochs.n)].astype(np.int64)
             of_visit += person * (int(period.max()) + 1)
             together = np.bincount(of_visit)[of_visit]
-            chance = np.minimum(chance, unit.most_visits / together)
+            if unit.max_regions is None:
+                chance = np.minimum(chance, unit.most_visits / together)
+                continue
+            # Regions are chosen first, and then visits to those, of which so many are left.
+            region = of_visit * len(facts.regions) + region_of(cells, facts.epochs.n)
+            pairs, pair = np.unique(region, return_inverse=True)
+            regions = np.bincount(pairs // len(facts.regions))[of_visit]
+            kept = np.minimum(1.0, unit.max_regions / regions)
+            left = np.maximum(together * kept, np.bincount(pair)[pair])
+            chance = np.minimum(chance, kept * np.minimum(1.0, unit.most_visits / left))
     return np.where(may_be_dropped(cells, facts), np.minimum(chance, _SUREST), chance)

@@ -168,7 +168,7 @@ class _Imitation:
         m = self.release.group_size
         if self.expected is not None:
             occurring = np.bincount(counts.reshape(-1))
-            return float(occurring @ self.expected[: occurring.size]) / m
+            return float(occurring @ self.expected[: occurring.size]) / m / self.mechanism.slope
         values = self.mechanism.apply(counts, m, np.random.default_rng(self.seed))
         return float(filled(replace(self.release, values=values)).sum()) / m
 

@@ -7,7 +7,7 @@ becomes `whosthere.auditing.options.AuditOptions`, which has the defaults and ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ForwardRef, TypeAlias, TypedDict, TypeVar, get_args, get_origin
 
 from whosthere.specs import whole
 
@@ -22,162 +22,58 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Iterable[_T]
 """One value or several."""
-PUBLISHED, ATTACKER, AMOUNT = "What is published", "Who attacks", "How much is tried"
-"""The groups of choices in the help of a command."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How one thing is chosen outside Python.
-
-    `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `datetime`
-    or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several` values are a
-    list in a file, and a repeated option of a command. `flags` and `metavar` are what the command
-    calls it and its value, if not by its name and its type, and `group` is where its help stands.
-    """
-
-    kind: type
-    help: str
-    several: bool = False
-    flags: tuple[str, ...] | None = None
-    metavar: str | None = None
-    group: str = AMOUNT
 
 
 class SearchChoices(TypedDict, total=False):
     """What may be chosen for a search as well as for an audit; a search takes one group size."""
 
-    attacks: Annotated[
-        "OneOrMore[Attack | str] | None",
-        Choice(
-            str,
-            "Who attacks, such as likelihood-ratio or 'zero-knowledge(sampling=independent)'. By "
-            "default knock-knock, zero-knowledge and likelihood-ratio. See: whosthere attacks.",
-            several=True,
-            flags=("--attack", "-a"),
-            metavar="SPEC",
-            group=ATTACKER,
-        ),
-    ]
-    knowledge: Annotated[
-        "OneOrMore[Knowledge | str] | None",
-        Choice(
-            str,
-            "What is known of a target: all (default), 'share(0.1)' of the visits, regions, or "
-            "'regions(top=2)'. See: whosthere attacks.",
-            several=True,
-            metavar="SPEC",
-            group=ATTACKER,
-        ),
-    ]
-    targets: Annotated[
-        int | None, Choice(int, "People to attack, drawn at random; default 65 at the scale quick.")
-    ]
-    min_visits: Annotated[
-        int | None, Choice(int, "Attack people with at least this many visits; default 1.")
-    ]
-    releases: Annotated[
-        int | None,
-        Choice(
-            int,
-            "Test releases per target and scheme, half of them with the target; default 20 at the "
-            "scale quick.",
-        ),
-    ]
-    releases_of: Annotated[
-        Mapping[str, int] | None,
-        Choice(
-            dict,
-            "Another number for one attack, such as likelihood-ratio=200.",
-            metavar="ATTACK=N",
-        ),
-    ]
-    reference_size: Annotated[
-        int | None,
-        Choice(
-            int,
-            "People an attacker has real traces of; default half of all if an attack uses them.",
-            group=ATTACKER,
-        ),
-    ]
-    seed: Annotated[int | None, Choice(int, "The same seed gives the same scores; default 0.")]
+    attacks: "OneOrMore[Attack | str] | None"
+    knowledge: "OneOrMore[Knowledge | str] | None"
+    targets: int | None
+    min_visits: int | None
+    releases: int | None
+    releases_of: Mapping[str, int] | None
+    reference_size: int | None
+    seed: int | None
 
 
 class AuditChoices(SearchChoices, total=False):
     """What may be chosen for an audit."""
 
-    group_size: Annotated[
-        OneOrMore[int] | None,
-        Choice(
-            int,
-            "People in a release.",
-            several=True,
-            flags=("--group-size", "-m"),
-            metavar="N",
-            group=PUBLISHED,
-        ),
-    ]
-    mechanisms: Annotated[
-        "OneOrMore[Mechanism | str] | None",
-        Choice(
-            str,
-            "A protection to try, such as 'suppress(k=1)'. See: whosthere mechanisms.",
-            several=True,
-            flags=("--mechanism", "-M"),
-            metavar="SPEC",
-            group=PUBLISHED,
-        ),
-    ]
-    groups: Annotated[
-        "DrawGroup | str | os.PathLike[str] | None",
-        Choice(
-            str,
-            "Table with the columns user and group: test groups are then whole companies, "
-            "districts or ages, drawn at random. Nothing is then accepted.",
-            metavar="FILE",
-            group=PUBLISHED,
-        ),
-    ]
-    scale: Annotated[
-        str | None,
-        Choice(
-            str,
-            "quick (65 targets, 20 releases, 60 for likelihood-ratio; default) or paper (50, 100).",
-        ),
-    ]
-    users: Annotated[
-        OneOrMore[str] | None,
-        Choice(
-            str,
-            "Attack this person instead. Nothing is then accepted.",
-            several=True,
-            flags=("--user",),
-            metavar="ID",
-        ),
-    ]
-    control_releases: Annotated[
-        int | None, Choice(int, "Further releases without the target; default a fifth as many.")
-    ]
-    past_releases: Annotated[
-        int | None,
-        Choice(
-            int, "For attacks that learn from past releases: how many; default 100.", group=ATTACKER
-        ),
-    ]
-    test_from: Annotated[
-        datetime | None,
-        Choice(
-            datetime,
-            "Publish the time from here on. Past releases are made from the time before.",
-            metavar="TIME",
-            group=ATTACKER,
-        ),
-    ]
+    group_size: OneOrMore[int] | None
+    mechanisms: "OneOrMore[Mechanism | str] | None"
+    groups: "DrawGroup | str | os.PathLike[str] | None"
+    scale: str | None
+    users: OneOrMore[str] | None
+    control_releases: int | None
+    past_releases: int | None
+    test_from: datetime | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one thing is chosen outside Python; the words of options are in ``cli/options.toml``.
+
+    `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `datetime`
+    or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several` values are a
+    list in a file, and a repeated option of a command.
+    """
+
+    kind: type
+    several: bool = False
 
 
 def choices_of(declared: type) -> dict[str, Choice]:
-    """Return the choices that `SearchChoices` or `AuditChoices` declares, by name."""
-    return {name: hint.__metadata__[0] for name, hint in declared.__annotations__.items()}
+    """Return the choices that a class such as `AuditChoices` declares, by name."""
+    return {name: _choice(hint) for name, hint in declared.__annotations__.items()}
+
+
+def _choice(hint: object) -> Choice:
+    # What Python has objects for is a spec or a file elsewhere, and so a text.
+    if isinstance(hint, ForwardRef):
+        return Choice(str, several=hint.__forward_arg__.startswith("OneOrMore"))
+    kind, *others = get_args(hint)
+    return Choice(dict if get_origin(kind) else kind, several=len(others) > 1)
 
 
 def whole_numbers(declared: type, given: Mapping[str, object]) -> dict[str, int]:

@@ -22,12 +22,7 @@ from scipy.spatial import cKDTree
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.regions import MOST_OUTLINES, Regions
-from whosthere.game.leaks import (
-    REGIONS,
-    add_up,
-    others_to_look_at,
-    rarely_visited,
-)
+from whosthere.game.leaks import REGIONS, add_up, others_to_look_at, rarely_visited
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
 from whosthere.game.target import TARGET_GAME
@@ -135,7 +130,9 @@ class FollowUp:
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return {"regions": regions, "leaks": leaks, "marginals": marginals}
-        plan = _with_law(job.plan)
+        # The part where the likelihood ratio, which finds leaks, applies.
+        with_law = tuple(one for one in job.plan.contests if one.setting.scheme.has_law)
+        plan = replace(job.plan, contests=with_law)
         tasks = TARGET_GAME.tasks(plan)
         if not tasks:
             return {"regions": regions}
@@ -189,11 +186,6 @@ class FollowUp:
             },
             schema=REGIONS,
         )
-
-
-def _with_law(plan: Plan) -> Plan:
-    """Return the part of a plan where the likelihood ratio, which finds leaks, applies."""
-    return replace(plan, contests=tuple(one for one in plan.contests if one.setting.scheme.has_law))
 
 
 def riskiest(

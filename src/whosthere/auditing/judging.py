@@ -20,8 +20,10 @@ and its verdict says so.
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
@@ -34,11 +36,8 @@ from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
 from whosthere.inference.vocabulary import (
     CEILING,
-    CONTROL,
     EXCESS,
-    FAULTS,
     GUARANTEE,
-    LAW_CONTROL,
     METRICS,
     RATES,
     SHARED_AUC,
@@ -58,42 +57,12 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
-    from whosthere.game.together import Together
     from whosthere.privacy.scheme import TableScheme
 
-_WHY_UNTRUSTED = {
-    CONTROL: "an attack found a signal where there is none",
-    LAW_CONTROL: "published values do not follow the law of their mechanism",
-    FAULTS: "test releases are not what they claim to be",
-    EXCESS: "an attack did better than the best possible one",
-}
-_NO_CONTROL = "There was no control, so nothing shows that the audit itself is sound."
-_NO_ATTACK = "No attack that may decide was measured in this setting."
-_FAILED = "Some tasks of this setting failed, so some people were not attacked."
-_WEAK = (
-    f"{STRONGEST}, the strongest attack known, was not tried, so the limits may only be kept by "
-    "weak attacks."
+_SENTENCES = tomllib.loads(
+    (files("whosthere.auditing") / "sentences.toml").read_text(encoding="utf-8")
 )
-_OWN = (
-    "The mechanism is a function of your own, whose law is not known. It is never accepted: only "
-    f"attacks weaker than {STRONGEST} can be tried, no ceiling is known, and published values "
-    "cannot be checked against their law."
-)
-_OWN_GROUPS = (
-    "The groups are not drawn uniformly, as attacks assume. So this is a study, and nothing is "
-    "accepted."
-)
-_NO_SAMPLE = (
-    "The targets were named by hand. They do not represent other people, so nothing can be "
-    "accepted. Let targets be drawn at random."
-)
-_FAILS_THEM = (
-    "The targets were named by hand: this is about them, and other people may be harder or easier "
-    "to find. A protection that fails them is rejected all the same."
-)
-_KNOWN_TODAY = (
-    "So this is accepted by the attacks known today, not because no attack could ever do better."
-)
+_SAID = {name: said.format(strongest=STRONGEST) for name, said in _SENTENCES.items()}
 
 
 class Judged(NamedTuple):
@@ -141,7 +110,6 @@ def judge_scores(
         knows={str(one): one.knowledge.words for one in plan.settings},
         protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
-        together=plan.together,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
         own_groups=plan.game != TARGET_GAME,
         look=look,
@@ -159,7 +127,6 @@ def judge(
     knows: Mapping[str, str] | None = None,
     protections: Mapping[str, str] | None = None,
     choice: TargetChoice | None = None,
-    together: Together | None = None,
     without_law: Collection[str] = (),
     own_groups: bool = False,
     look: Look = FIRST_LOOK,
@@ -173,10 +140,9 @@ def judge(
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
-    untrusted = _NO_CONTROL if trusted is None else _failed_controls(findings)
+    untrusted = _SAID["no_control"] if trusted is None else _failed_controls(findings)
     sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
-    sharing = () if together is None else together.in_words()
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = tuple(finding for finding in findings if finding.setting == setting)
@@ -203,7 +169,7 @@ def judge(
                 decision,
                 tuple(said),
                 (reasons.guaranteed(case.line(GUARANTEE), None if by_hand else who),),
-                (*meaning, *sharing),
+                tuple(meaning),
                 case.strongest,
                 left=case.left,
                 useless=bool(useless),
@@ -312,11 +278,15 @@ class _Case:
         said += [*self._above_ceiling(), *self._for_studies(), *reasons.looks_before(self.look)]
         if self.without_law:
             # What decides comes first.
-            said = [*said, _OWN] if decision == "reject" else [_OWN, *said]
+            said = (
+                [*said, _SAID["own_mechanism"]]
+                if decision == "reject"
+                else [_SAID["own_mechanism"], *said]
+            )
         if self.by_hand and decision == "reject":
-            said.append(_FAILS_THEM)
+            said.append(_SAID["fails_them"])
         elif self.by_hand:
-            said = [_NO_SAMPLE, *said]
+            said = [_SAID["no_sample"], *said]
         return decision, said
 
     def _for_studies(self) -> list[str]:
@@ -329,23 +299,27 @@ class _Case:
     def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:
         ceiling = self._ceiling(policy)
         if not self.attacks:
-            return _undecided(_NO_ATTACK, *ceiling)
+            return _undecided(_SAID["no_attack"], *ceiling)
         broken = [limit for limit in policy.limits if self._above(limit)]
         if broken:
-            return "reject", [self._broken(limit) for limit in broken]
+            worst = {limit: max(self._above(limit), key=low_of) for limit in broken}
+            return "reject", [
+                reasons.broken(one, limit, is_strongest=one.attack == self.strongest)
+                for limit, one in worst.items()
+            ]
         unsure = [limit for limit in policy.limits if not self._keeps(limit)]
         if unsure:
             return _undecided(*map(self._unsure, unsure), *ceiling)
         kept = ["No attack exceeds a limit."]
         kept += [reasons.kept(self.on(limit.metric), limit) for limit in policy.limits]
         kept += ceiling
-        held_back = [] if STRONGEST in self.attacks or self.without_law else [_WEAK]
+        held_back = [] if STRONGEST in self.attacks or self.without_law else [_SAID["weak"]]
         if self.incomplete and not self.by_hand:
-            held_back = held_back or [_FAILED]
-        held_back = [_OWN_GROUPS] if self.own_groups else held_back
+            held_back = held_back or [_SAID["failed"]]
+        held_back = [_SAID["own_groups"]] if self.own_groups else held_back
         if held_back or self.by_hand or self.without_law:
             return _undecided(*held_back, *kept)
-        return "accept", [*kept, _KNOWN_TODAY] if self._ceiling_breaks(policy) else kept
+        return "accept", [*kept, _SAID["known_today"]] if self._ceiling_breaks(policy) else kept
 
     def _above(self, limit: Limit) -> list[Finding]:
         """Return what is surely above a limit."""
@@ -355,10 +329,6 @@ class _Case:
         found = self.on(limit.metric)
         measured = {finding.attack for finding in found}
         return measured == set(self.attacks) and all(_surely_within(one, limit) for one in found)
-
-    def _broken(self, limit: Limit) -> str:
-        worst = max(self._above(limit), key=low_of)
-        return reasons.broken(worst, limit, is_strongest=worst.attack == self.strongest)
 
     def _unsure(self, limit: Limit) -> str:
         found = self.on(limit.metric)
@@ -425,5 +395,5 @@ def _surely_within(finding: Finding, limit: Limit) -> bool:
 
 def _failed_controls(findings: Iterable[Finding]) -> str:
     failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
-    why = "; ".join(_WHY_UNTRUSTED[metric] for metric in failed)
+    why = "; ".join(_SAID[metric] for metric in failed)
     return f"A control failed{f': {why}' if why else ''}. No number of this audit can be trusted."

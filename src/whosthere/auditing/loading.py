@@ -33,12 +33,7 @@ _IN_EVERY_AUDIT = {
 }
 _PARTS = {"begun": str, "traces": str, "versions": dict, "plan": dict, "looks": list}
 _PARTS |= {"machine": dict, "settings": list, "cautions": list}
-_IN_SOME = {
-    # Audits of earlier versions have no outlines.
-    "regions": [name for name in REGIONS if name != "outline"],
-    "leaks": LEAKS,
-    "marginals": MARGINALS,
-}
+_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS}
 
 
 def load(folder: str | os.PathLike[str]) -> AuditResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from whosthere.auditing.loading import is_audit
 from whosthere.auditing.store import KEPT
 from whosthere.data.files import existing, read_metadata
-from whosthere.data.reading.partition import RegionIds
+from whosthere.data.frames import is_frame
 from whosthere.data.reading.read import read_records
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError, listed, quote
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.traces import Traces
 
 
@@ -33,38 +34,42 @@ class UnclearRecordsError(InputError):
 
     def __init__(self, error: InputError) -> None:
         fix = "" if error.fix is None else f"{error.fix.rstrip('.')}. "
-        first = "Read them with `whosthere ingest` first, which has options for that, and audit "
-        super().__init__(error.problem, where=error.where, fix=f"{fix}{first}the traces")
+        first = "Read them with `read_records` first, which has options for that, and "
+        super().__init__(error.problem, where=error.where, fix=f"{fix}{first}give the traces")
 
 
 @contextmanager
 def traces_file(
-    given: str | os.PathLike[str] | Sequence[Path],
-    out: str | os.PathLike[str] | None = None,
+    given: AnyPath | Sequence[AnyPath] | Frame,
+    out: AnyPath | None = None,
     console: Console | None = None,
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give a file of traces, and the traces if they were made of records just now.
 
-    Records are files, folders or a pattern such as ``records/*.csv``. The file that is made of
-    them is there for as long as it is needed. The folder `out` must not lie among them, where it
-    would be read as records when the audit resumes.
+    Records are a frame, files, folders or a pattern such as ``records/*.csv``. The file that is
+    made of them is there for as long as it is needed. The folder `out` must not lie among them,
+    where it would be read as records when the audit resumes.
     """
-    several = [given] if isinstance(given, str | os.PathLike) else given
-    paths = [path for one in several for path in _matching(str(one))]
-    for path in filter(is_audit, paths):
-        fix = f"Name the traces or records that it was made from, or its {KEPT} if it has one"
-        raise FileError("is the folder of an audit", where=path, fix=fix)
-    for path in filter(_is_ours, paths):
-        if len(paths) > 1:
-            raise FileError("is no file of records", where=path, fix="Name traces alone")
-        yield path, None
-        return
-    if out is not None and set(map(Path.resolve, paths)) & {*Path(out).resolve().parents}:
-        fix = "Name a folder outside of them"
-        raise FileError("lies in a folder of records", where=out, fix=fix)
+    records: Frame | list[Path]
+    if is_frame(given):
+        records = given
+    else:
+        several = [given] if isinstance(given, str | os.PathLike) else given
+        records = [path for one in several for path in _matching(str(one))]
+        for path in filter(is_audit, records):
+            fix = f"Name the traces or records that it was made from, or its {KEPT} if it has one"
+            raise FileError("is the folder of an audit", where=path, fix=fix)
+        for path in filter(_is_ours, records):
+            if len(records) > 1:
+                raise FileError("is no file of records", where=path, fix="Name traces alone")
+            yield path, None
+            return
+        if out is not None and set(map(Path.resolve, records)) & {*Path(out).resolve().parents}:
+            fix = "Name a folder outside of them"
+            raise FileError("lies in a folder of records", where=out, fix=fix)
     try:
         with progress(console) as move:
-            traces = read_records(paths, partition=RegionIds(None), progress=move)
+            traces = read_records(records, progress=move)
     except InputError as error:
         # What can be said with an option is named in backquotes.
         if "`" in (error.fix or ""):

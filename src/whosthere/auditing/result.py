@@ -131,7 +131,9 @@ class AuditResult:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader of the results must know beforehand, a sentence each."""
-        return tuple(self.manifest["cautions"])
+        together = self.together
+        sharing = () if together is None else together.in_words()
+        return (*self.manifest["cautions"], *sharing)
 
     def to_frame(self) -> pl.DataFrame:
         """Return the findings as a table, one row each.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -21,9 +21,12 @@ from whosthere.cli.screen import show_audit
 from whosthere.display import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.prospects import Prospects
     from whosthere.auditing.run import PreparedAudit
+    from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
     from whosthere.inference.looks import Look
 
@@ -64,9 +67,9 @@ def audit(
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`, or
     `whosthere audit records/ -m 1000 -M 'suppress(k=1)' --fail-on reject --out run`
     """
+    from whosthere.auditing.estimate import SECONDS_TO_TRY
     from whosthere.auditing.plan_file import chosen_options
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.records import traces_file, what_was_read
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.work import chosen_workers
     from whosthere.reporting.report import REPORT, audit_report
@@ -75,13 +78,17 @@ def audit(
     options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     talk = not json
-    with ExitStack() as stack:
-        path, read = stack.enter_context(traces_file(traces, out, console.err))
-        if read is not None and talk:
-            console.say(*what_was_read(read))
+    with traces_of(traces, out, talk=talk) as (path, read):
         with console.trying("Checking the plan, and trying each attack to estimate the time ..."):
             prepared = prepare_audit(
-                path, options, out, extend=extend, estimate=talk, keep_traces=read is not None
+                path,
+                options,
+                out,
+                extend=extend,
+                keep_traces=read is not None,
+                # What is compiled for a try need not be compiled by each worker.
+                estimate=talk or workers != 1,
+                seconds_to_try=SECONDS_TO_TRY if talk else 0,
             )
         if talk:
             if dry_run or details:
@@ -121,6 +128,19 @@ def audit(
         raise typer.Exit(SOMETHING_FAILED)
     if any(verdict.decision in fails for verdict in result.verdicts):
         raise typer.Exit(NOT_GOOD_ENOUGH)
+
+
+@contextmanager
+def traces_of(
+    given: list[Path], out: Path | None, *, talk: bool
+) -> Iterator[tuple[Path, Traces | None]]:
+    """Give the file of traces, and the traces if they were read from records; say so."""
+    from whosthere.auditing.records import traces_file, what_was_read
+
+    with traces_file(given, out, console.err) as (path, read):
+        if read is not None and talk:
+            console.say(*what_was_read(read))
+        yield path, read
 
 
 def _show_plan(plan: Plan) -> None:

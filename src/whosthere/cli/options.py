@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""How commands get their options: types from their signatures, words from ``options.toml``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import re
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from datetime import datetime
-from functools import partial, wraps
+from functools import wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
-from typer.models import ParameterInfo
 
-from whosthere.auditing.choices import Choice, SearchChoices, choices_of
+from whosthere.auditing.choices import Choice, choices_of
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ NOT_GOOD_ENOUGH = 3
 """Exit code of a command that was told to fail on a verdict, and met it."""
 _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
+_COMMANDS_OF = {"read_records": "`whosthere ingest`"}
 
 _TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     (files("whosthere.cli") / "options.toml").read_text(encoding="utf-8")
@@ -36,40 +35,29 @@ _TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 
 def described(command: _Command) -> _Command:
     """Give the parameters of a command what ``options.toml`` says of them."""
-    told = _TOLD["all"] | _TOLD.get(command.__name__.rstrip("_"), {})
-    parameters = [
-        one.replace(annotation=Annotated[one.annotation, _info(one.name, told[one.name])])
-        if one.name in told and not isinstance(one.default, ParameterInfo)
-        else one
-        for one in inspect.signature(command, eval_str=True).parameters.values()
-    ]
+    own = _TOLD.get(command.__name__.rstrip("_"), {})
+    parameters = []
+    for one in inspect.signature(command, eval_str=True).parameters.values():
+        about = _TOLD["all"].get(one.name, {}) | own.get(one.name, {})
+        annotation = one.annotation
+        if about:
+            if "list" in str(annotation) and not about.get("argument"):
+                about["help"] += " Can be repeated."
+            annotation = Annotated[annotation, _info(one.name, about)]
+        parameters.append(one.replace(annotation=annotation))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
 
 
-def _info(name: str, about: Mapping[str, Any], *default: Any) -> Any:  # noqa: ANN401 - as typer has it
+def _info(name: str, about: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as typer has it
     said: dict[str, Any] = {"metavar": about.get("metavar"), "help": about.get("help")}
     if about.get("argument"):
-        return typer.Argument(*default, **said)
+        return typer.Argument(**said)
     usual = [f"--{name.replace('_', '-')}", *([about["short"]] if "short" in about else [])]
     said |= {"rich_help_panel": about["panel"], "min": about.get("min")}
-    return typer.Option(*default, *about.get("flags", usual), **said)
-
-
-results = partial(typer.Option, rich_help_panel="Results")
-reading = partial(typer.Option, rich_help_panel="Reading")
-FORCE, JSON = (_info(name, _TOLD["all"][name], False) for name in ("force", "json"))
-TIMEZONE, TIME_FORMAT, ENCODING = (
-    _info(name, _TOLD["all"][name], None) for name in ("timezone", "time_format", "encoding")
-)
-CLOCK_CHANGE = _info("at_clock_change", _TOLD["all"]["at_clock_change"], "refuse")
-KNOWLEDGE = typer.Option(
-    "all",
-    metavar="SPEC",
-    help=choices_of(SearchChoices)["knowledge"].help,
-    rich_help_panel="Whom the attacker knows",
-)
+    said |= {"formats": about.get("formats")}
+    return typer.Option(*about.get("flags", usual), **said)
 
 
 def with_options(message: str, context: typer.Context) -> str:
@@ -80,9 +68,9 @@ def with_options(message: str, context: typer.Context) -> str:
     names = {one.name: one.opts for one in context.command.params}
 
     def option(found: re.Match[str]) -> str:
-        name = re.sub(r"columns\.(\w+)", r"\1_column", found[1])
-        options = [names[one][0] for one in _OPTIONS_OF.get(name, (name,)) if one in names]
-        return " and ".join(options) or found[0]
+        asked = _OPTIONS_OF.get(found[1], (found[1],))
+        options = [names[one][0] for one in asked if one in names]
+        return " and ".join(options) or _COMMANDS_OF.get(found[1], found[0])
 
     return re.sub(r"`([\w.]+)`", option, message)
 
@@ -123,7 +111,7 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
         # The help shows the groups of options in the order of their first ones.
         parameters[2:2] = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, choice)
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
             )
             for name, choice in choices.items()
         ]
@@ -134,17 +122,10 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
     return with_choices
 
 
-def _option(name: str, choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
-    several = choice.several or choice.kind is dict
-    kind: Any = str if choice.kind is dict else choice.kind
-    option = typer.Option(
-        *(choice.flags or (f"--{name.replace('_', '-')}",)),
-        metavar=choice.metavar,
-        help=f"{choice.help} Can be repeated." if several else choice.help,
-        rich_help_panel=choice.group,
-        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"] if kind is datetime else None,
-    )
-    return Annotated[list[kind] | None if several else kind | None, option]
+def _typed(choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
+    if choice.kind is dict:
+        return list[str] | None
+    return list[choice.kind] | None if choice.several else choice.kind | None  # type: ignore[name-defined]
 
 
 def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    SOMETHING_FAILED,
-    takes,
-)
+from whosthere.cli.options import SOMETHING_FAILED, takes
 from whosthere.display import duration
 from whosthere.errors import InputError, MissingExtraError
 from whosthere.paper.choices import StudyChoices

@@ -10,14 +10,14 @@ import typer
 
 from whosthere.auditing.choices import SearchChoices
 from whosthere.cli import console
-from whosthere.cli.audit import show_prospects
+from whosthere.cli.audit import show_prospects, traces_of
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
     SOMETHING_FAILED,
     known_failure,
     takes,
 )
-from whosthere.cli.screen import HEADS, HEADS_OF_UTILITY, WHAT_FINDS_MEANS, Line, show_lines
+from whosthere.cli.screen import WHAT_FINDS_MEANS, Line, heads_of, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @takes(SearchChoices, once=("knowledge",))
 def recommend(
-    traces: Path,
+    traces: list[Path],
     *,
     group_size: int,
     family: list[str] | None = None,
@@ -54,7 +54,7 @@ def recommend(
     running at that moment: the same command resumes the search.
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --out search
-    --report choice.html`
+    --report choice.html`, or `whosthere recommend records/ -m 1000`
     """
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
@@ -67,36 +67,38 @@ def recommend(
     known_failure(fail_on, ("nothing",))
     if report is not None:
         refuse_page(report, force=force)
-        refuse_existing(report, force=force, inputs=(traces,))
+        refuse_existing(report, force=force, inputs=traces)
     options = AuditOptions.of(group_size=group_size, **chosen)
     judged_by = Policy.of(policy)
     talk = not json
-    with console.trying("Checking the search, and trying each attack to estimate the time ..."):
-        prepared = prepare_search(
-            traces,
-            options,
-            families=tuple(family or DEFAULT_FAMILIES),
-            check_all=check_all,
-            out=out,
-            estimate=talk or dry_run,
-        )
-    if talk:
-        if dry_run or details:
-            _show_search(prepared)
-        _show_cost(prepared, workers, cluster)
-        plan, always = prepared.terms.any_plan, dry_run or details
-        show_prospects("search", plan, prepared.look, judged_by, always=always)
-    if dry_run:
-        if json:
-            console.print_json(prepared.to_json())
-        return
-    try:
-        with console.progress(one_bar=True) as move:
-            doers = chosen_workers(cluster or workers)
-            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
-    except TrialFailedError as error:
-        console.complain(str(error).strip().splitlines()[-1])
-        raise typer.Exit(SOMETHING_FAILED) from None
+    with traces_of(traces, out, talk=talk) as (path, _):
+        with console.trying("Checking the search, and trying each attack to estimate the time ..."):
+            prepared = prepare_search(
+                path,
+                options,
+                families=tuple(family or DEFAULT_FAMILIES),
+                check_all=check_all,
+                out=out,
+                # What is compiled for a try need not be compiled by each worker.
+                estimate=talk or dry_run or workers != 1,
+            )
+        if talk:
+            if dry_run or details:
+                _show_search(prepared)
+            _show_cost(prepared, workers, cluster)
+            plan, always = prepared.terms.any_plan, dry_run or details
+            show_prospects("search", plan, prepared.look, judged_by, always=always)
+        if dry_run:
+            if json:
+                console.print_json(prepared.to_json())
+            return
+        try:
+            with console.progress(one_bar=True) as move:
+                doers = chosen_workers(cluster or workers)
+                found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
+        except TrialFailedError as error:
+            console.complain(str(error).strip().splitlines()[-1])
+            raise typer.Exit(SOMETHING_FAILED) from None
     if report is not None:
         recommendation_report(found).save(report, force=force)
     written = [path for path in (out, report) if path is not None]
@@ -177,26 +179,26 @@ def _lines(found: Recommendation) -> Iterator[Line]:
 
 
 def _show_details(found: Recommendation) -> None:
-    from whosthere.inference.vocabulary import METRICS
+    from whosthere.inference.vocabulary import OF_UTILITY
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
-    heads = [HEADS.get(metric, METRICS[metric].words) for metric in metrics]
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *heads), rows)
+        console.table(family, ("", "verdict", *heads_of(metrics)), rows)
         left = [
-            (candidate.choice, *(candidate.utility.get(name) for name in HEADS_OF_UTILITY))
+            (candidate.choice, *(candidate.utility.get(name) for name in OF_UTILITY))
             for candidate in own
         ]
-        console.table("Left to publish", ("", *HEADS_OF_UTILITY.values()), left)
+        console.table("Left to publish", ("", *heads_of(OF_UTILITY)), left)
     for candidate in found.candidates:
         if candidate.confirmation is not None:
             note = "confirmed on fresh releases" if candidate.confirmed else "not confirmed"
             _show_verdict(candidate, note)
     if found.recommended is not None:
         console.say(CHOSEN_BECAUSE_IT_PASSED)
+    console.say(*found.cautions, begin="Note: ")
 
 
 def _show_verdict(candidate: Candidate, note: str) -> None:

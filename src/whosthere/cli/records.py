@@ -9,28 +9,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    CLOCK_CHANGE,
-    ENCODING,
-    FORCE,
-    JSON,
-    TIME_FORMAT,
-    TIMEZONE,
-    reading,
-    results,
-    with_options,
-)
+from whosthere.cli.options import with_options
 from whosthere.display import counted
 from whosthere.errors import EmptyError, FileError, InputError
 from whosthere.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
     from whosthere.data.ledger import Ledger
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.partition import Partition
     from whosthere.data.traces import Traces
 
 _PROBLEMS_FOUND = 2
@@ -38,19 +25,16 @@ _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude"
           "lat": "latitude", "point": "position"}  # fmt: skip
 
 
-_size = partial(typer.Option, rich_help_panel="Size")
-
-
 def simulate(
-    city: str = typer.Argument(metavar="CITY", help="milan-like or cdr-like."),
+    city: str,
     *,
-    users: int | None = _size(None, help="How many people; default that of the city."),
-    regions: int | None = _size(None, help="How many regions; default that of the city."),
-    days: int | None = _size(None, help="How many days; default that of the city."),
-    seed: int = _size(0, min=0, help="Same seed, same city."),
-    out: Path = results(..., "--out", "-o", metavar="FOLDER", help="Where to write."),
-    json: bool = JSON,
-    force: bool = FORCE,
+    users: int | None = None,
+    regions: int | None = None,
+    days: int | None = None,
+    seed: int = 0,
+    out: Path,
+    json: bool = False,
+    force: bool = False,
 ) -> None:
     """Simulate a city: who was where, when, and who knows whom.
 
@@ -85,102 +69,45 @@ def simulate(
     )
 
 
-_database = partial(typer.Option, None, rich_help_panel="Databases")
-_regions = partial(typer.Option, None, rich_help_panel="Regions (one of these)")
-_column = partial(typer.Option, None, rich_help_panel="Columns (guessed from the usual names)")
-_filter = partial(typer.Option, rich_help_panel="Filters")
-
-
 def ingest(
     context: typer.Context,
-    records: Path | None = typer.Argument(
-        None,
-        metavar="RECORDS",
-        help="A file or folder: .csv, .tsv, .ndjson, .jsonl, .geojson, .parquet, .xlsx, .ods, "
-        ".plt; text also as .gz or .zst, all also in a .zip. Left out with --sql.",
-    ),
+    records: Path | None = None,
     *,
-    out: Path | None = results(
-        None, "--out", "-o", metavar="FILE", help="The traces to write (.parquet)."
-    ),
-    json: bool = JSON,
-    check: bool = results(
-        False, "--check", help="List everything that is wrong with the records; write nothing."
-    ),
-    skip_bad_files: bool = reading(
-        False, "--skip-bad-files", help="Leave out files that cannot be used, and list them."
-    ),
-    epoch_length: str = reading("1h", "--epoch", help="Length of an epoch: 15min, 1h, 1d, ..."),
-    timezone: str | None = TIMEZONE,
-    time_format: str | None = TIME_FORMAT,
-    at_clock_change: str = CLOCK_CHANGE,
-    encoding: str | None = ENCODING,
-    sql: str | None = _database(metavar="SELECT", help="Read the rows of a query (extra sql)."),
-    database: str | None = _database(
-        metavar="FILE|URL",
-        help="With --sql: a DuckDB file, or postgresql://user@host/name. Without it the query "
-        "names files itself.",
-    ),
-    friends: Path | None = reading(
-        None, metavar="FILE", help="Table of pairs of users who know one another: user, friend."
-    ),
-    regions: Path | None = _regions(
-        metavar="FILE",
-        help="The records name their regions; this table lists them: region, lon, lat. Or GeoJSON "
-        "of areas.",
-    ),
-    grid_km: float | None = _regions(help="Squares of this many km over the data."),
-    grid: str | None = _regions(
-        metavar="ROWSxCOLUMNS", help="That many squares over the data, such as 22x23."
-    ),
-    antennas: Path | None = _regions(
-        metavar="FILE",
-        help="Table with lon and lat; each record goes to the nearest. With --grid, --grid-km, "
-        "--polygons or --h3: the records name their antenna, and count where it stands.",
-    ),
-    reach_km: float | None = _regions(
-        help="With --antennas alone: places farther away are in no region."
-    ),
-    polygons: Path | None = _regions(metavar="FILE", help="GeoJSON or GeoParquet of areas."),
-    polygon_id: str | None = _regions(
-        metavar="PROPERTY", help="With --polygons: the property with the region's id."
-    ),
-    h3: int | None = _regions(help="H3 hexagons of this resolution, 0 to 15."),
-    user_column: str | None = _column(),
-    user_from_path: bool = typer.Option(
-        False,
-        "--user-from-path",
-        help="The user is the first folder below RECORDS, or the name of a file there.",
-        rich_help_panel="Columns (guessed from the usual names)",
-    ),
-    time_column: str | None = _column(
-        help="Times, or times of day if the date has a column of its own."
-    ),
-    date_column: str | None = _column(),
-    lon_column: str | None = _column(),
-    lat_column: str | None = _column(),
-    region_column: str | None = _column(help="One column, or two such as LAC+CI."),
-    start: str | None = _filter(None, "--from", metavar="TIME", help="Local date or time."),
-    end: str | None = _filter(None, "--to", metavar="TIME", help="Not included."),
-    box_quantile: float | None = _filter(
-        None,
-        help="Keep the middle box with this share of the records along each axis, such as 0.99.",
-    ),
-    min_visits: int = _filter(1, min=1, help="Drop users with fewer visits."),
-    min_weekly_visits: int = _filter(
-        0, min=0, help="Drop users with fewer visits in any whole week."
-    ),
-    mostly_inside: bool = _filter(
-        False,
-        "--mostly-inside",
-        help="Drop users with half or more of their records outside the box or regions.",
-    ),
-    drop_invalid: bool = _filter(
-        False,
-        "--drop-invalid",
-        help="Drop and count unusable rows instead of stopping.",
-    ),
-    force: bool = FORCE,
+    out: Path | None = None,
+    json: bool = False,
+    check: bool = False,
+    skip_bad_files: bool = False,
+    epoch: str = "1h",
+    timezone: str | None = None,
+    time_format: str | None = None,
+    clock_change: str = "refuse",
+    encoding: str | None = None,
+    sql: str | None = None,
+    database: str | None = None,
+    friends: Path | None = None,
+    regions: Path | None = None,
+    grid_km: float | None = None,
+    grid: str | None = None,
+    antennas: Path | None = None,
+    reach_km: float | None = None,
+    polygons: Path | None = None,
+    polygon_id: str | None = None,
+    h3: int | None = None,
+    user_column: str | None = None,
+    user_from_path: bool = False,
+    time_column: str | None = None,
+    date_column: str | None = None,
+    lon_column: str | None = None,
+    lat_column: str | None = None,
+    region_column: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    box_quantile: float | None = None,
+    min_visits: int = 1,
+    min_weekly_visits: int = 0,
+    mostly_inside: bool = False,
+    drop_invalid: bool = False,
+    force: bool = False,
 ) -> None:
     """Read records of who was where, when, into one file of traces.
 
@@ -189,26 +116,17 @@ def ingest(
     Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
     --timezone America/Bogota --out traces.parquet`
     """
-    from whosthere.data.epochs import parse_length
-    from whosthere.data.files import refuse_existing
-    from whosthere.data.reading.columns import Columns
-    from whosthere.data.reading.queries import Query
-    from whosthere.data.reading.read import Filters, read_records
-    from whosthere.data.reading.times import clock_change as known_change
+    from inspect import signature
 
-    _refuse_useless_options(
-        needing=(
-            ("--database", database, "--sql", sql),
-            ("--reach-km", reach_km, "--antennas", antennas),
-            ("--polygon-id", polygon_id, "--polygons", polygons),
-        ),
-        excluding=(
-            ("--out", out, "--check", check or None),
-            ("--encoding", encoding, "--sql", sql),
-            ("--user-from-path", user_from_path or None, "--sql", sql),
-            ("--user-column", user_column, "--user-from-path", user_from_path or None),
-        ),
-    )
+    from whosthere.data.files import refuse_existing
+    from whosthere.data.reading.queries import Query
+    from whosthere.data.reading.read import read_records, refuse_useless
+
+    # The command and the function have the same words.
+    shared = signature(read_records).parameters
+    words = {name: given for name, given in locals().items() if name in shared}
+    refuse_useless("without `sql`", sql is None, database=database)
+    refuse_useless("with `check`", check, out=out)
     if out is not None:
         inputs = (records, None if database is None else Path(database), friends, regions,
                   antennas, polygons)  # fmt: skip
@@ -220,42 +138,11 @@ def ingest(
     if (records is None) == (sql is None):
         given = "both records and --sql are" if sql is not None else "neither records nor --sql is"
         raise InputError(f"{given} given", fix="Give one of them")
-    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
-    filters = Filters(
-        start=_moment(start, "--from"),
-        end=_moment(end, "--to"),
-        box_quantile=box_quantile,
-        min_visits=min_visits,
-        min_weekly_visits=min_weekly_visits,
-        mostly_inside=mostly_inside,
-    )
-    columns = Columns(
-        user=user_column,
-        time=time_column,
-        date=date_column,
-        lon=lon_column,
-        lat=lat_column,
-        region=region_column,
-    )
-    _refuse_useless_columns(columns, partition)
     skipped: list[InputError] | None = [] if check or skip_bad_files else None
     try:
         with progress(console.err) as move:
             traces = read_records(
-                records or Query(str(sql), database),
-                partition=partition,
-                epoch_length=parse_length(epoch_length),
-                timezone=timezone,
-                columns=columns,
-                filters=filters,
-                time_format=time_format,
-                at_clock_change=known_change(at_clock_change),
-                encoding=encoding,
-                drop_invalid=drop_invalid,
-                user_from_path=user_from_path,
-                skipped=skipped,
-                friends=friends,
-                progress=move,
+                records or Query(str(sql), database), **words, skipped=skipped, progress=move
             )
     except InputError as error:
         if not check:
@@ -279,90 +166,6 @@ def ingest(
 def _list_problems(problems: Iterable[str], context: typer.Context, *, json: bool) -> None:
     said = [with_options(problem, context) for problem in problems]
     console.result({"problems": said}, partial(console.say, *said, begin="Problem: "), json=json)
-
-
-def _refuse_useless_options(
-    needing: Iterable[tuple[str, object, str, object]],
-    excluding: Iterable[tuple[str, object, str, object]],
-) -> None:
-    """Refuse an option without another that it needs, or with one that it does not go with."""
-    for option, given, other, value in needing:
-        if given is not None and value is None:
-            fix = f"Give {other} too, or leave it out"
-            raise InputError(f"{option} does nothing without {other}", fix=fix)
-    for option, given, other, value in excluding:
-        if given is not None and value is not None:
-            raise InputError(f"{option} does nothing with {other}", fix="Leave it out")
-
-
-def _refuse_useless_columns(columns: Columns, partition: Partition) -> None:
-    useless = ("region",) if partition.uses_points else ("lon", "lat")
-    needed = "the records' points" if partition.uses_points else "the regions they name"
-    for role in useless:
-        if getattr(columns, role) is not None:
-            problem = f"--{role}-column does nothing here, where {needed} are used"
-            raise InputError(problem, fix="Leave it out")
-
-
-def _partition(  # noqa: PLR0917 - one for each option
-    regions: Path | None,
-    grid_km: float | None,
-    grid: str | None,
-    antennas: Path | None,
-    reach_km: float | None,
-    polygons: Path | None,
-    polygon_id: str | None,
-    h3: int | None,
-) -> Partition:
-    """Return the one partition that was asked for; by default the records name their regions."""
-    from whosthere import regions as ways
-
-    areas: dict[str, Partition] = {}
-    if grid_km is not None:
-        areas["--grid-km"] = ways.Grid(grid_km)
-    if grid is not None:
-        areas["--grid"] = ways.GridShape(*_shape(grid))
-    if polygons is not None:
-        areas["--polygons"] = ways.Polygons(polygons, polygon_id)
-    if h3 is not None:
-        areas["--h3"] = ways.H3Cells(h3)
-    given = [*([] if regions is None else ["--regions"]), *areas]
-    if regions is not None and antennas is not None:
-        given.append("--antennas")
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
-    if reach_km is not None and areas:
-        raise InputError(
-            "--reach-km does nothing where records name their antenna", fix="Leave it out"
-        )
-    area = next(iter(areas.values()), None)
-    if antennas is None:
-        return area or ways.RegionIds(None if regions is None else ways.read_regions(regions))
-    table = ways.read_regions(antennas)
-    if area is not None:
-        return ways.ThroughAntennas(table, area)
-    return ways.NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
-
-
-def _shape(text: str) -> tuple[int, int]:
-    rows, _, columns = text.lower().partition("x")
-    try:
-        return int(rows), int(columns)
-    except ValueError:
-        raise InputError(f"--grid {text!r} is not a shape", fix="Write it like 22x23") from None
-
-
-def _moment(text: str | None, option: str) -> datetime | None:
-    from datetime import datetime
-
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{option} {text!r} is not a time", fix="Write it like 2013-11-01 or 2013-11-01T08:00"
-        ) from None
 
 
 def _show(traces: Traces, out: Path | None, context: typer.Context) -> None:

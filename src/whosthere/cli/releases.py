@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import (
-    KNOWLEDGE,
-    with_options,
-)
+from whosthere.cli.options import with_options
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
-    from datetime import date as date_
-
     from whosthere.adversary.attacks import Answer
 
 
@@ -53,9 +48,10 @@ def release(
     )
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
+    from whosthere.inference.vocabulary import UTILITY_WORDS
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
-    from whosthere.privacy.utility import UTILITY_WORDS, utility
+    from whosthere.privacy.utility import utility
 
     refuse_release(out, force=force, inputs=(traces,))
     chosen = Mechanism.parse(mechanism)
@@ -69,7 +65,7 @@ def release(
     made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
     made.release.save(out, force=force)
     ledger = made.release.ledger
-    measured = asdict(utility(made.release.counts, made.truth))
+    measured = asdict(utility(made.release.people, made.truth))
     if json:
         console.print_json(
             {
@@ -125,13 +121,13 @@ def import_(
     group_size: int,
     mechanism: str,
     wide: bool | None = None,
-    epoch_length: str | None = None,
+    epoch: str | None = None,
     timezone: str | None = None,
     time_format: str | None = None,
-    at_clock_change: str = "refuse",
+    clock_change: str = "refuse",
     regions: Path | None = None,
-    markers: list[str] | None = None,
-    zeros: list[str] | None = None,
+    markers: list[str] = [],  # noqa: B006 - typer asks for a list
+    zeros: list[str] = [],  # noqa: B006
     thousands: str | None = None,
     sheet: str | None = None,
     header_row: int | None = None,
@@ -153,42 +149,16 @@ def import_(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from whosthere.data.epochs import parse_length
-    from whosthere.data.reading.columns import THOUSANDS, Columns
-    from whosthere.data.reading.tables import read_regions
-    from whosthere.data.reading.times import clock_change as known_change
+    from dataclasses import fields
+
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
+    # The command and the reader have the same words.
+    shared = [one.name for one in fields(TableReader)]
+    words = {name: given for name, given in locals().items() if name in shared}
     refuse_release(out, force=force, inputs=(counts, regions))
-    at_change = known_change(at_clock_change)
-    if at_change == "drop":
-        raise InputError("counts cannot be dropped", fix="Give --clock-change earlier or later")
-    if thousands is not None and thousands not in THOUSANDS:
-        raise InputError(f"{thousands!r} is no mark between thousands", fix="Use , . ' or a space")
-    if wide and any(one is not None for one in (time_column, date_column, count_column)):
-        raise InputError(
-            "--time-column, --date-column and --count-column do nothing with --wide",
-            fix="Leave them out",
-        )
-    reader = TableReader(
-        columns=Columns(
-            region=region_column, time=time_column, date=date_column, count=count_column
-        ),
-        wide=wide,
-        epoch_length=None if epoch_length is None else parse_length(epoch_length),
-        timezone=timezone,
-        time_format=time_format,
-        at_clock_change=at_change,
-        regions=None if regions is None else read_regions(regions),
-        markers=tuple(markers or ()),
-        zeros=tuple(zeros or ()),
-        thousands=thousands,
-        sheet=sheet,
-        header_row=header_row,
-        date=None if date is None else _day(date),
-        encoding=encoding,
-    )
+    reader = TableReader(**words)
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
     release.save(out, force=force)
@@ -220,21 +190,12 @@ def import_(
     say_written(out)
 
 
-def _day(text: str) -> date_:
-    from datetime import date
-
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--date {text!r} is no day", fix="Write it like 2024-05-01") from None
-
-
 def target(
     traces: Path,
     *,
     user: str | None = None,
     min_visits: int = 10,
-    knowledge: str = KNOWLEDGE,
+    knowledge: str = "all",
     seed: int = 0,
     out: Path,
     json: bool = False,

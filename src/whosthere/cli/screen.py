@@ -18,21 +18,8 @@ if TYPE_CHECKING:
     from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
 
-HEADS = {
-    "auc": "mean AUC",
-    "pooled_auc": "AUC, all",
-    "accuracy": "accuracy",
-    "tpr_at_fpr_1pct": "TPR at 1% FPR",
-    "share_auc_90": "AUC >= 0.9",
-    "empirical_eps": "eps",
-}
-"""What the metrics of an audit are called in the heads of columns of a terminal."""
-HEADS_OF_UTILITY = {
-    "visits_kept": "visits kept",
-    "cells_kept": "cells kept",
-    "relative_error": "relative error",
-    "pattern_correlation": "pattern correlation",
-}
+SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
+"""The metrics of attacks that tables show."""
 _IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
 WHAT_FINDS_MEANS = (
     '"finds": people in a release whom the best attack names, while it wrongly names 1 in 100 of '
@@ -58,7 +45,9 @@ class Line:
         label = outcome(self.verdict)
         said = (*(() if label == "useless" else self.verdict.remark), self.note)
         name = " ".join((self.name, *(f"({one})" for one in said if one)))
-        return label.upper(), name, self._found, self._risk, self._left
+        pattern = self.verdict.left.get("pattern_correlation")
+        left = "" if pattern is None else f"pattern {pattern:.2f}"
+        return label.upper(), name, self._found, self._risk, left
 
     @property
     def below(self) -> tuple[str, ...]:
@@ -113,11 +102,6 @@ class Line:
         up_to = "" if rejects or accepts or math.isinf(end) else f" (up to {number(end, limit, 2)})"
         most = f"{limit.most:.2f}" if round(limit.most, 2) == limit.most else f"{limit.most:g}"
         return f"{words} {value}{up_to}, limit {most}"
-
-    @property
-    def _left(self) -> str:
-        pattern = self.verdict.left.get("pattern_correlation")
-        return "" if pattern is None else f"pattern {pattern:.2f}"
 
     def _of_attacks(self, metric: str) -> list[Finding]:
         from whosthere.inference.vocabulary import is_judged
@@ -230,29 +214,36 @@ def _show_details(result: AuditResult) -> None:
 
 def _show_legend() -> None:
     """Explain each number that an audit shows."""
-    from whosthere.inference.vocabulary import CEILING, GUARANTEE, UTILITY, glossary
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY, glossary
 
-    for words, explanation in glossary([*HEADS, CEILING, GUARANTEE, UTILITY, *HEADS_OF_UTILITY]):
+    for words, explanation in glossary([*SHOWN, CEILING, GUARANTEE, UTILITY, *OF_UTILITY]):
         console.say(f"- {words}: {explanation}")
+
+
+def heads_of(metrics: Iterable[str]) -> list[str]:
+    """Return what columns of metrics are called."""
+    from whosthere.inference.vocabulary import METRICS
+
+    return [METRICS[metric].head for metric in metrics]
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:
     """Print what the attacks reach in one setting, then what bounds them all and what is left."""
     from whosthere.auditing.result import shown
-    from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, UTILITY
+    from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, OF_UTILITY, UTILITY
 
     found = {(one.attack, one.metric): one for one in findings}
     lines = dict.fromkeys(one.attack for one in findings)
     attacks = [line for line in lines if line not in NOT_ATTACKS]
     attacks += [line for line in (CEILING, GUARANTEE) if line in lines]
     rows = [
-        [attack, *(shown(found.get((attack, metric)), between="\n") for metric in HEADS)]
+        [attack, *(shown(found.get((attack, metric)), between="\n") for metric in SHOWN)]
         for attack in attacks
     ]
-    console.table("", ("attack", *HEADS.values()), rows)
+    console.table("", ("attack", *heads_of(SHOWN)), rows)
     if UTILITY in lines:
-        left = [shown(found.get((UTILITY, name)), between="\n") for name in HEADS_OF_UTILITY]
-        console.table("Left to publish", tuple(HEADS_OF_UTILITY.values()), [left])
+        left = [shown(found.get((UTILITY, name)), between="\n") for name in OF_UTILITY]
+        console.table("Left to publish", heads_of(OF_UTILITY), [left])
 
 
 def _show_what_if(result: AuditResult) -> None:

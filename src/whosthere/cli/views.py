@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from whosthere.errors import InputError, RecordsError, listed
 if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
     from whosthere.data.traces import Traces
+    from whosthere.privacy.mechanism import Preset
     from whosthere.privacy.release import Release
     from whosthere.reporting.sections.comparison import ComparisonPage
     from whosthere.specs import Kind
@@ -324,21 +326,31 @@ def attacks(*, json: bool = False) -> None:
         console.say(*_EXAMPLES, begin="  ")
 
 
-def mechanisms(*, json: bool = False) -> None:
+def mechanisms(*, presets: bool = False, json: bool = False) -> None:
     """List the protections that can be named with --mechanism, with presets used in practice.
 
-    Example: `whosthere mechanisms`
+    Example: `whosthere mechanisms --presets`
     """
-    from whosthere.privacy.mechanism import MECHANISMS, PRESETS, Mechanism
+    from whosthere.privacy.mechanism import MECHANISMS, PRESETS
 
     steps = [_about(*one) for one in MECHANISMS.kinds.items() if one[0] not in PRESETS]
-    presets = [
-        _about(name, kind) | {"meaning": f"{Mechanism.parse(name)}. {kind.summary}."}
-        for name, kind in MECHANISMS.kinds.items()
-        if name in PRESETS
+    rules = [
+        _about(name, MECHANISMS.kinds[name]) | asdict(one) | {"meaning": _told(one, whole=presets)}
+        for name, one in PRESETS.items()
     ]
-    listed = {"Steps (--mechanism); join several with |": steps, "Presets": presets}
-    _show_listed(listed, ("steps", "presets"), json=json)
+    listed = {"Steps (--mechanism); join several with |": steps, "Presets": rules}
+    if presets:
+        listed = {"What publishers do, by name (--mechanism)": rules}
+    _show_listed(listed, ("presets",) if presets else ("steps", "presets"), json=json)
+
+
+def _told(preset: Preset, *, whole: bool) -> str:
+    """Say what a preset stands for; as a whole, also who does so and what is assumed."""
+    said = f"{preset.spec}. {preset.publisher}: {preset.meaning}"
+    if not whole:
+        return f"{said}."
+    assumed = f" Assumed: {preset.assumed}." if preset.assumed else ""
+    return f"{said} ({preset.year}; {preset.source}).{assumed}"
 
 
 def _about(name: str, kind: Kind, more: str = "") -> dict[str, Any]:

@@ -31,9 +31,11 @@ _UNIX_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 DAYS_A_WEEK = 7
 
 
-def parse_length(text: str) -> timedelta:
+def parse_length(text: str | timedelta) -> timedelta:
     """Read a length of time such as ``15min``, ``1h``, ``1d`` or ``1w``."""
-    match = re.fullmatch(r"\s*(\d+)\s*(s|min|h|d|w)\s*", text)
+    if isinstance(text, timedelta):
+        return text
+    match = re.fullmatch(r"\s*(\d+)\s*(s|min|h|d|w)\s*", str(text))
     if match is None or int(match[1]) == 0:
         raise InputError(
             f"{text!r} is not a length of time", fix="Write it like 15min, 1h, 1d or 1w"

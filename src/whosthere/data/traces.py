@@ -21,6 +21,7 @@ from whosthere.arrays import frozen, own
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
+from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.regions import Regions
@@ -207,17 +208,37 @@ class Traces(Shown):
         cells = cell_at(region, epoch - first_epoch, n_epochs).astype(np.int32, copy=False)
         return replace(self._marked(keep, cells), epochs=epochs)
 
-    def bounded(self, max_visits: int, *, per_day: bool, rng: np.random.Generator) -> Traces:
-        """Keep at most `max_visits` visits of each user, or of each user and local day.
+    def bounded(
+        self, max_visits: int, period: NDArray[np.int32], rng: np.random.Generator
+    ) -> Traces:
+        """Keep at most `max_visits` visits of each user in each period.
 
-        Which ones stay is uniformly random and depends only on the generator's next draw.
+        `period` is that of each epoch, from 0, shape (n_epochs,). Which visits stay is uniformly
+        random and depends only on the generator's next draw.
         """
         if max_visits < 1:
             raise InputError(f"the bound on visits must be at least 1, not {max_visits}")
-        period = self.epochs.days if per_day else np.zeros(self.epochs.n, dtype=np.int32)
         key = rng.integers(0, 2**64, dtype=np.uint64)
         keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
         return self._marked(keep, self.cells)
+
+    def bounded_regions(
+        self, max_regions: int, period: NDArray[np.int32], rng: np.random.Generator
+    ) -> Traces:
+        """Keep the visits to at most `max_regions` regions of each user in each period.
+
+        Which regions stay is uniformly random.
+        """
+        region, epoch = region_and_epoch(self.cells.astype(np.int64), self.epochs.n)
+        user = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        unit = user * (int(period.max(initial=0)) + 1) + period[epoch]
+        pairs, place = np.unique(unit * len(self.regions) + region, return_inverse=True)
+        of_unit = pairs // len(self.regions)
+        order = np.lexsort((rng.random(pairs.size), of_unit))
+        # How many pairs of the same unit come before, in a random order of them.
+        rank = np.empty(pairs.size, np.int64)
+        rank[order] = np.arange(pairs.size) - np.searchsorted(of_unit, of_unit)
+        return self._marked(rank[place] < max_regions, self.cells)
 
     def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
         """Return the visits that are marked, in the given cells."""
@@ -242,6 +263,30 @@ class Traces(Shown):
             raise GroupError(
                 "the named user is not in these traces", fix="Check the id's spelling"
             ) from None
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per visit: user, region and epoch_start (in the local zone).
+
+        A user without any visit has one row, in which both are null.
+        """
+        users = pl.Series(self.users, dtype=pl.String)
+        visits = pl.DataFrame({"user": users, "cell": _lists(self.indptr, self.cells)})
+        visits = visits.explode("cell", empty_as_null=True)
+        places = rows_of_cells(visits["cell"], self.regions, self.epochs)
+        return places.insert_column(0, visits["user"])
+
+    @classmethod
+    def from_frame(cls, frame: Frame, *, regions: Regions, epochs: Epochs) -> Self:
+        """Make traces of the rows of `to_frame`, in any order; users are sorted by id.
+
+        `whosthere.read_records` is for records of any other form. Friends are not in the rows.
+        """
+        rows = with_cells(frame, "user", regions, epochs)
+        if rows["user"].dtype != pl.String or rows["user"].null_count():
+            raise InputError("the column user does not hold a text in every row")
+        cells = pl.col("cell").drop_nulls().unique().sort()
+        people = rows.group_by("user").agg(cells).sort("user")
+        return cls(tuple(people["user"]), *_rows_of(people["cell"]), regions, epochs)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one Parquet file with a row per user: the id, the list of cells and of friends.
@@ -389,6 +434,15 @@ class Group:
     def added(self, i: int) -> NDArray[np.int32] | int:
         """Return what person number i of the group adds to the counts of the cells of `trace`."""
         return self.everybody.added(int(self.rows[i]))
+
+    def visits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where each visit stands among all cells, and how many visits each member made."""
+        indptr = self.everybody.indptr
+        starts, ends = indptr[self.rows], indptr[self.rows + 1]
+        sizes = ends - starts
+        so_far = np.cumsum(sizes)
+        # Each visit stands where its member's visits end, less those of the group from there on.
+        return np.repeat(ends - so_far, sizes) + np.arange(so_far[-1]), sizes
 
     def counts(self) -> NDArray[np.int32]:
         """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""

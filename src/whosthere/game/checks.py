@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from whosthere.data.cells import epoch_of
+from whosthere.data.cells import epoch_of, region_of
 from whosthere.game.optimum import distinct
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
@@ -86,12 +86,17 @@ class Checks:
         fault = self._fault(publication, counts, holds_target=holds_target)
         published = publication.release.symbols.reshape(-1)
         own = self._table.cells_of_target(publication)
+        drawn_for = list(zip(self._mechanism.random_steps, publication.noise, strict=False))
         if self._mechanism.has_law:
             everywhere, within, without = self._tallies
-            everywhere.add(counts, published)
+            cells: slice | NDArray[np.intp] = slice(None)
+            for draw in (draw for step, draw in drawn_for if step.noise_of == "people"):
+                # What the same people got in another cell is no further evidence.
+                cells = np.unique(draw, return_index=True)[1]
+                own = np.intersect1d(own, cells)
+            everywhere.add(counts[cells], published[cells])
             (within if holds_target else without).add(counts[own], published[own])
         # Not the noise that the same people must get again.
-        drawn_for = zip(self._mechanism.random_steps, publication.noise, strict=False)
         of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
         numbers = np.sort(fingerprints(of_cells))
         if (numbers[1:] == numbers[:-1]).any():
@@ -127,7 +132,7 @@ class Checks:
         """
         made = drawn.publication.tables[self._table.place]
         group = made.counted if self._mechanism.bounds_visits else made.group
-        everybody, at = group.everybody, _visits(group)[0]
+        everybody, at = group.everybody, group.visits()[0]
         weights = None if everybody.weights is None else everybody.weights[at]
         counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
         return made, counts.astype(np.int32)
@@ -175,7 +180,7 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         return False
     n_cells = publication.group.everybody.n_cells
     epochs = publication.release.facts.epochs
-    (at, made_by), (left, kept_by) = _visits(publication.group), _visits(publication.counted)
+    (at, made_by), (left, kept_by) = publication.group.visits(), publication.counted.visits()
     people, keepers = (np.repeat(np.arange(sizes.size), sizes) for sizes in (made_by, kept_by))
     cells = publication.group.everybody.cells[at].astype(np.int64)
     kept = publication.counted.everybody.cells[left].astype(np.int64)
@@ -195,8 +200,15 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         )
         most = np.minimum(made, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.
-        if (counted > most).any() or (len(units) == 1 and (counted < most).any()):
+        if (counted > most).any():
             return False
+        if len(units) == 1 and unit.max_regions is None and (counted < most).any():
+            return False
+        if unit.max_regions is not None:
+            n_regions = len(publication.release.facts.regions)
+            of_kept = unit_of[place] * n_regions + region_of(kept, epochs.n)
+            if (np.bincount(np.unique(of_kept) // n_regions) > unit.max_regions).any():
+                return False
     return True
 
 
@@ -267,16 +279,6 @@ class _Tally:
         pairs, place = distinct(true * width + published)
         n = np.bincount(place, times, pairs.size).astype(np.int64)
         return pairs // width, pairs % width, n
-
-
-def _visits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each visit of a group stands, and how many visits each member made."""
-    indptr = group.everybody.indptr
-    starts, ends = indptr[group.rows], indptr[group.rows + 1]
-    sizes = ends - starts
-    so_far = np.cumsum(sizes)
-    # Each visit stands where its member's visits end, less those of the group from there on.
-    return np.repeat(ends - so_far, sizes) + np.arange(so_far[-1]), sizes
 
 
 def _as_words(draw: NDArray[np.generic]) -> NDArray[np.uint64]:

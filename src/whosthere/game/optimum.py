@@ -13,16 +13,23 @@ every attack on the same releases, and its score is comparable between targets.
 
 Where a mechanism drops visits beyond a bound, this attacker is taken to know which visits of each
 person would be kept, and so is stronger still.
+
+Where noise belongs to people, nobody knows the keys of the others. Somebody alone in several cells
+has one draw in all of them, which the test knows. That the same others meet in several cells, and
+share a draw as well, it does not use. So it is not quite a ceiling then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from whosthere.inference.scores import RULED_OUT
+from whosthere.privacy.probability import own_draws
+from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,9 +37,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.probability import OwnDraw
     from whosthere.privacy.publish import Publication, PublishedTable
 
+_ByDraw: TypeAlias = "list[tuple[float, NDArray[np.float64]]]"
 # The largest logarithm of a ratio, which has no bound: finite, so that scores can be averaged.
 _PROVED = 1e9
 # Numbers that reach further than this many times their number are sorted and not looked up: a
@@ -71,14 +81,14 @@ def optimal_scores(
 def _optimal_score(
     tables: Sequence[PublishedTable],
     candidates: Sequence[Candidates],
-    ratios: Sequence[NDArray[np.float64]],
+    ratios: Sequence[_ByDraw],
 ) -> float:
     """Return the score of one publication, from the ratios of the cells of each of its tables."""
     members, people = tables[0].group.rows, candidates[0].people
     target_is_in = members[-1] == people.rows[-1]
-    for table, some, values in zip(tables, candidates, ratios, strict=True):
-        counted = table.counted if target_is_in else some.counted
-        if np.isneginf(values[counted.trace(-1)]).any():
+    for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
+        own = (table.counted if target_is_in else some.counted).trace(-1)
+        if all(np.isneginf(values[own]).any() for _, values in by_draw):
             return RULED_OUT
     known = np.zeros(people.everybody.n_users, np.bool_)
     known[members[:-1]] = True
@@ -86,11 +96,14 @@ def _optimal_score(
     which = np.flatnonzero(~known[people.rows])
     is_last = people.rows[which] == members[-1]
     sums = np.zeros(which.size)
-    for table, some, values in zip(tables, candidates, ratios, strict=True):
-        found = some.sums(values, which)
-        # The one who is really in is known by the visits that were really counted.
-        found[is_last] = values[table.counted.trace(-1)].sum()
-        sums += found
+    for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
+        of_draws = []
+        for log_chance, values in by_draw:
+            found = some.sums(values, which)
+            # The one who is really in is known by the visits that were really counted.
+            found[is_last] = values[table.counted.trace(-1)].sum()
+            of_draws.append(log_chance + found)
+        sums += reduce(np.logaddexp, of_draws)
     target, pool = sums[-1], sums[:-1]
     most = pool.max(initial=-np.inf)
     if np.isneginf(most):
@@ -98,17 +111,39 @@ def _optimal_score(
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
-def _ratios_of_releases(tables: Sequence[PublishedTable]) -> NDArray[np.float64]:
-    """Return how much likelier cells are with one person more than with the others alone.
+def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
+    """Yield how much likelier cells are with one person more, for each release, shape (n_cells,).
 
-    The shape is (n_releases, n_cells).
+    That is given for each draw which this person may have wherever nobody else is, with the log of
+    its chance. There is one, of chance 1, where each cell draws for itself.
     """
     others = np.stack([table.counts.reshape(-1) for table in tables])
     for table, counts in zip(tables, others, strict=True):
         counts[table.counted.trace(-1)] -= table.counted.added(-1)
     symbols = np.stack([table.release.symbols.reshape(-1) for table in tables])
     facts = tables[0].release.facts
-    return log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    plain = log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    draws = own_draws(facts.mechanism.steps, facts.most_count)
+    given = [_given_draw(draw, facts, symbols, others, plain) for draw in draws] or [plain]
+    chances = [draw.log_chance for draw in draws] or [0.0]
+    return (list(zip(chances, of_release, strict=True)) for of_release in zip(*given, strict=True))
+
+
+def _given_draw(
+    draw: OwnDraw,
+    facts: Facts,
+    symbols: NDArray[np.int32],
+    others: NDArray[np.int32],
+    plain: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return ratios with those of a draw in all cells where none of the others is."""
+    alphabet = facts.mechanism.alphabet(facts.most_count)
+    values = alphabet.values(np.arange(int(symbols.max(initial=0)) + 1))
+    held = values == WITHHELD
+    ends = np.where(held, alphabet.lowest, values).astype(np.int64)
+    within = np.where(held, draw.log_withheld(), draw.log_probability(ends, ends))
+    without = facts.mechanism.log_pmf(values, 0, facts.most_count)
+    return np.where(others == 0, _less(within, without)[symbols], plain)
 
 
 def log_ratios(
@@ -126,11 +161,15 @@ def log_ratios(
     a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
     with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
+    return np.asarray(_less(with_one, without)[place])
+
+
+def _less(with_one: NDArray[np.float64], without: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of a ratio of chances, given their logs."""
     with np.errstate(invalid="ignore"):
         ratio = with_one - without
     # Impossible either way: several noise steps can make a chance too small for a number.
-    by_pair = np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
-    return np.asarray(by_pair[place])
+    return np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
 
 
 def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:

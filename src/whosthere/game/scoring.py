@@ -161,7 +161,7 @@ def _blocks(rounds: Rounds, numbers: Iterable[int]) -> Iterator[dict[int, GameRo
 
 def _left_to_publish(table: PublishedTable) -> dict[str, float | None]:
     """Return what a release leaves of the true counts, by the names of `OF_UTILITY`."""
-    found = utility(table.release.counts, table.truth)
+    found = utility(table.release.people, table.truth)
     return {
         "visits_kept": found.visits_kept,
         "cells_kept": found.cells_kept,

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from whosthere.inference import exposed, metrics
-from whosthere.inference.control import (
-    above_ceiling,
-    control_auc,
-    impossible_values,
-    law_control,
-)
+from whosthere.inference import control, exposed, metrics
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_ERRORS, FIRST_LOOK, Errors, Look
 from whosthere.inference.scores import (
@@ -142,7 +136,7 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     """Compare releases with a stand-in to those without the target, of one attack and setting."""
     rows = pl.concat([controls, tests.filter(~pl.col("label"))])
     scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
-    estimate = control_auc(scores, stand_in, targets, n_controls=n_controls)
+    estimate = control.control_auc(scores, stand_in, targets, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
@@ -158,7 +152,7 @@ def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Find
     )
     attack, optimum = (both[name, f"{name}_right"].to_numpy() for name in ("score", "best"))
     rng = generator(measured.seed, "ties", str(rows["setting"][0]), str(rows["attack"][0]))
-    estimate = above_ceiling(attack, optimum, rng, n_controls=n_controls)
+    estimate = control.above_ceiling(attack, optimum, rng, n_controls=n_controls)
     note = f"lower bound at 99 % for all {n_controls} controls together"
     return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
@@ -173,8 +167,8 @@ def _checked(
     laws, impossible = rows["law"].drop_nulls().to_list(), 0
     if laws:
         sums = np.sum(laws, axis=0)
-        impossible = int(impossible_values(sums) > 0)
-        yield ceiling.finding(LAW_CONTROL, law_control(sums, n_controls=n_controls))
+        impossible = int(control.impossible_values(sums) > 0)
+        yield ceiling.finding(LAW_CONTROL, control.law_control(sums, n_controls=n_controls))
     elif not rows["score"].null_count():
         return
     # Each attack has a row of its own for a control release.
@@ -288,19 +282,14 @@ class _Measured:
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
-        n_in = int(self.labels.sum())
+        n_in, measured = int(self.labels.sum()), asdict(estimate)
         return Finding(
             self.rows["setting"][0],
             self.rows["attack"][0],
             metric,
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            self.rows["target"].n_unique(),
-            n_in,
-            self.labels.size - n_in,
-            estimate.note,
-            estimate.standard_error,
-            estimate.low_to_decide,
-            estimate.high_to_decide,
+            measured.pop("value"),
+            n_targets=self.rows["target"].n_unique(),
+            n_in=n_in,
+            n_out=self.labels.size - n_in,
+            **measured,
         )

@@ -48,7 +48,7 @@ OF_UTILITY = ("visits_kept", "cells_kept", "relative_error", "pattern_correlatio
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is called in sentences and headings, and what it means.
+    """What a metric is called in sentences, and in the heads of columns, and what it means.
 
     A policy may limit it only if larger values always mean more harm, and set a floor for it only
     if larger values always mean that more is left to publish.
@@ -56,15 +56,21 @@ class Metric:
 
     words: str
     explanation: str
+    head: str = ""
     largest: float = 1.0
     can_be_limited: bool = False
     can_have_floor: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.words)
 
 
 _TEXTS = tomllib.loads((files(__package__) / "vocabulary.toml").read_text(encoding="utf-8"))
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {name: Metric(**about) for name, about in _TEXTS["metrics"].items()}
 )
+UTILITY_WORDS: Mapping[str, str] = MappingProxyType(_TEXTS["of_release"])
+"""The measures of `whosthere.privacy.utility.Utility` in words."""
 
 
 def is_judged(name: str) -> bool:

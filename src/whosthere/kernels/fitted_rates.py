@@ -223,7 +223,7 @@ def standardised_residuals(
     Tables are by rate and bin of the published symbol, shape (n_rates, n_bins), or by rate. What is
     returned has the shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
-    bin_of_symbol, first, step, noise, shift, base_value, marks = scales
+    bin_of_symbol, first, step, noise, shift, base_value, marks, unit = scales
     n_rows, n_columns = symbols.shape
     shaped, is_moved = shape.size > 1, moved.size > 1
     last = completed.shape[0] - 1
@@ -254,7 +254,7 @@ def standardised_residuals(
                 part = place - k
             symbol = symbols[s, t]
             if (part > 1.0 or symbol >= bin_of_symbol.size) and symbol >= marks:
-                found = symbol + base_value - shift
+                found = unit * (symbol + base_value) - shift
             else:
                 part = min(part, 1.0)
                 column = bin_of_symbol[symbol]

@@ -32,6 +32,8 @@ class Scales(NamedTuple):
     # A count is its symbol and the base. Symbols below `marks` are no counts.
     base: int
     marks: int
+    # What a count is multiplied by to be one of people, as rates are.
+    unit: float
 
 
 @kernel()
@@ -43,7 +45,9 @@ def sum_log_chances(
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
     added to all logarithms of rates of a line.
     """
-    bin_of_symbol, first, step, noise, shift, base, marks = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
+    # Symbols lie a unit apart.
+    log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
     sums = np.zeros(nodes.shape)
     last = log_chance.shape[1] - 1
     for line in range(symbols.shape[0]):
@@ -64,8 +68,8 @@ def sum_log_chances(
                 else:
                     rate = np.exp(log_rate)
                     variance = rate + noise
-                    away = symbol + base - rate - shift
-                    sums[line, q] -= 0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
+                    away = unit * (symbol + base) - rate - shift
+                    sums[line, q] -= 0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
     return sums
 
 
@@ -82,7 +86,7 @@ def log_ratios_at_nodes(
 
     Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
     """
-    bin_of_symbol, first, step, noise, shift, base, marks = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
     found = np.empty((symbols.size, nodes.shape[1]))
     last = log_ratio.shape[1] - 1
     for i in range(symbols.size):
@@ -101,7 +105,7 @@ def log_ratios_at_nodes(
                 found[i, q] = row[last]
             else:
                 rate = np.exp(log_rate)
-                found[i, q] = (symbol + base - rate - shift - 0.5) / (rate + noise)
+                found[i, q] = (unit * (symbol + base) - rate - shift - 0.5) / (rate + noise)
     return found
 
 
@@ -124,7 +128,8 @@ def scores_of_draws(
     Levels of each line, and how likely they are if none of these cells is known, have the shape
     (n_lines, n_nodes).
     """
-    bin_of_symbol, first, step, noise, shift, base, marks = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
+    log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
     n_draws, n_nodes = symbols.shape[0], nodes.shape[1]
     scores = np.zeros(n_draws)
     without, within = np.empty(n_nodes), np.empty(n_nodes)
@@ -151,8 +156,8 @@ def scores_of_draws(
                     else:
                         rate = np.exp(log_rate)
                         variance = rate + noise
-                        away = symbol + base - rate - shift
-                        chance = -0.5 * (_LOG_TWO_PI + np.log(variance) + away**2 / variance)
+                        away = unit * (symbol + base) - rate - shift
+                        chance = -0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
                         ratio = (away - 0.5) / variance
                     if counted[i] < 1.0:
                         ratio = np.log1p(counted[i] * np.expm1(ratio))

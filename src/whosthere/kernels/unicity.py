@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from whosthere.kernels.compiling import kernel, part
-from whosthere.kernels.drawing import (
-    put_smallest_first,
-    random_share,
-    random_word,
-    sort_both,
-)
+from whosthere.kernels.drawing import put_smallest_first, random_share, random_word, sort_both
 
 if TYPE_CHECKING:
     from whosthere.arrays import Floats, Ints32, Ints64, Words

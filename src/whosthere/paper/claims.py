@@ -12,15 +12,13 @@ too: two of its standard errors are allowed for.
 from __future__ import annotations
 
 import math
-import tomllib
 from enum import Enum
-from importlib.resources import files
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scipy.special import stdtrit
 
-from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK
+from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK, told
 from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
@@ -315,12 +313,11 @@ _ASKS: Mapping[str, Callable[[Numbers, Claim, Dataset], Iterable[Measured]]] = {
 
 
 def _claims(whose: str) -> Iterator[Claim]:
-    source = files("whosthere.paper") / "claims.toml"
-    for told in tomllib.loads(source.read_text(encoding="utf-8"))[whose]:
-        [way] = _WAYS.keys() & told.keys()
-        number = told.pop(way)
-        for series in told.pop("series"):
-            yield Claim(series, way=way, number=number, **told)
+    for about in told("claims")[whose]:
+        [way] = _WAYS.keys() & about.keys()
+        number = about.pop(way)
+        for series in about.pop("series"):
+            yield Claim(series, way=way, number=number, **about)
 
 
 CLAIMS = tuple(_claims("paper"))

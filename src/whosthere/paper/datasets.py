@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
-from zoneinfo import ZoneInfo
 
 from whosthere.data.cities import simulate
-from whosthere.data.reading.columns import Columns
-from whosthere.data.reading.partition import Grid
-from whosthere.data.reading.read import Filters, read_records
+from whosthere.data.reading.read import read_records
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError, InputError, suggestion
 
@@ -83,13 +79,6 @@ PRESETS = {f"{name}-like": replace(one, name=f"{name}-like") for name, one in LI
 _NUMBERS = ("group_size", "min_visits", "reference_size", "max_visits")
 _CITY_SEED = 1
 _ENDINGS = (".geojson", ".geojson.gz")
-_TIMEZONE = "Europe/Rome"
-# The first week of November 2013, in the box that holds 99 % of the records along each axis.
-_FIRST_WEEK = Filters(
-    start=datetime(2013, 11, 1, tzinfo=ZoneInfo(_TIMEZONE)),
-    end=datetime(2013, 11, 8, tzinfo=ZoneInfo(_TIMEZONE)),
-    box_quantile=0.99,
-)
 # What each record has, and how far one has to read to see it.
 _POINT, _BEGINNING = b"geomPoint", 2**16
 # Side of a cell of the grid: 100 of them cover the box, 2.56 square kilometres each.
@@ -147,15 +136,19 @@ def is_milan_file(path: Path) -> bool:
 def made_traces(dataset: Dataset, milan: Path | None) -> Traces:
     """Return the traces of a simulated city, always the same, or of the real Milan file.
 
-    Of the latter, the first week is read over the paper's grid, in hours.
+    Of the latter, the first week of November 2013 is read over the paper's grid, in hours, in the
+    box that holds 99 % of the records along each axis.
     """
     if milan is None:
         return simulate(dataset.name, seed=_CITY_SEED).traces()
     return read_records(
         milan,
-        partition=Grid(_CELL_KM),
-        timezone=_TIMEZONE,
-        columns=Columns(user="user", time="timestamp"),
-        filters=_FIRST_WEEK,
+        grid_km=_CELL_KM,
+        timezone="Europe/Rome",
+        user_column="user",
+        time_column="timestamp",
+        start="2013-11-01",
+        end="2013-11-08",
+        box_quantile=0.99,
         drop_invalid=True,
     )

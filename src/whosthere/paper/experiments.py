@@ -165,11 +165,11 @@ class Experiment(NamedTuple):
         )
 
 
-def _series(experiment: str, told: Mapping[str, Any]) -> Series:
-    """Read a series; what is told of its points has ``{}`` for their value, or differs by it."""
+def _series(experiment: str, about: Mapping[str, Any]) -> Series:
+    """Read a series; what is said of its points has ``{}`` for their value, or differs by it."""
 
     def at(value: str, what: str, usual: str = "") -> str:
-        found = told.get(what, usual)
+        found = about.get(what, usual)
         return str(found[value] if isinstance(found, dict) else found).replace("{}", value)
 
     points = tuple(
@@ -179,26 +179,27 @@ def _series(experiment: str, told: Mapping[str, Any]) -> Series:
             int(at(value, "group_size", "0")) or None,
             at(value, "knowledge", "all"),
         )
-        for value in map(str, told["values"])
+        for value in map(str, about["values"])
     )
-    attacks = tuple(told.get("attacks", (KK, ZK, LR)))
-    return Series(f"{experiment}{told.get('name', '')}", told["parameter"], points, attacks)
+    attacks = tuple(about.get("attacks", (KK, ZK, LR)))
+    return Series(f"{experiment}{about.get('name', '')}", about["parameter"], points, attacks)
 
 
-def _experiments() -> dict[str, Experiment]:
-    source = files("whosthere.paper") / "experiments.toml"
-    return {
-        name: Experiment(
-            name,
-            told["question"],
-            tuple(_series(name, one) for one in told.get("series", [told])),
-            told.get("in_paper", True),
-        )
-        for name, told in tomllib.loads(source.read_text(encoding="utf-8")).items()
-    }
+def told(name: str) -> dict[str, Any]:
+    """Return what a TOML file of this room says."""
+    source = files("whosthere.paper") / f"{name}.toml"
+    return tomllib.loads(source.read_text(encoding="utf-8"))
 
 
-EXPERIMENTS = _experiments()
+EXPERIMENTS = {
+    name: Experiment(
+        name,
+        about["question"],
+        tuple(_series(name, one) for one in about.get("series", [about])),
+        about.get("in_paper", True),
+    )
+    for name, about in told("experiments").items()
+}
 """All experiments, by name."""
 MADE_UP = {
     int(attack.removeprefix(f"{ZK}(reference=").rstrip(")")): attack

@@ -13,7 +13,7 @@ import numpy as np
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
 from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, Description, fitted_laws
-from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named
+from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named, told
 from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ _LETTER, _MARK = 0.065, 0.6
 _NAMES = {KK: "Knock-Knock", ZK: "Zero Auxiliary Knowledge", LR: "Likelihood ratio"}
 _STYLES = {KK: 0, ZK: 1, LR: 2}
 _BARS: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "capsize": 2}
-_PARAMETERS = {
-    "k": "suppressed up to k",
-    "epsilon": "privacy budget \N{GREEK SMALL LETTER EPSILON}",
-    "share": "share of the visits that is known",
-    "group_size": "people in a release, m",
-    "known_regions": "known regions",
-    "mechanism": "",
-}
+_PARAMETERS = told("figures")["parameters"]
 _BUSIEST_FIRST = "regions, the busiest first"
 _TRUTH, _BEFORE, _AFTER = "#b91c1c", "#9ca3af", COLOURS[0]
 
@@ -285,25 +278,13 @@ def _generator_inputs(found: Description) -> Picture:
     return figure
 
 
-DATA_FIGURES: dict[str, tuple[str, Callable[[Description], Picture]]] = {
-    "time-marginal": (
-        "Time marginal: the truth, a release with k = 1, and after log compression",
-        _time_marginal,
-    ),
-    "space-marginal": (
-        "Space marginal: the truth, a release with noise, and after the power transform",
-        _space_marginal,
-    ),
-    "activity": ("Visits of users, with fitted laws", _activity),
-    "target-visits": ("Visits of the targets", _target_visits),
-    "suppressed": ("Share of the non-zero entries that is suppressed", _suppressed),
-    "growing-noise": (
-        "Marginals under growing noise, and their convergence where counts are strongly sparse",
-        _growing_noise,
-    ),
-    "generator-inputs": (
-        "The four inputs of the generator (the truth in red)",
-        _generator_inputs,
-    ),
+DATA_FIGURES: dict[str, Callable[[Description], Picture]] = {
+    "time-marginal": _time_marginal,
+    "space-marginal": _space_marginal,
+    "activity": _activity,
+    "target-visits": _target_visits,
+    "suppressed": _suppressed,
+    "growing-noise": _growing_noise,
+    "generator-inputs": _generator_inputs,
 }
-"""The figures of the data: what each shows, and how it is drawn."""
+"""How the figures of the data are drawn."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -19,7 +17,7 @@ from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.claims import CLAIMS, FEWEST, OURS, Judgement, Status, judged, judged_data
 from whosthere.paper.datasets import PRESETS
-from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named
+from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named, told
 from whosthere.paper.results import Numbers, beside_published, by_target, summarised
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from whosthere.paper.description import Description
 
 FIGURES_FOLDER = "figures"
+_NOTES, _CAPTIONS = told("notes"), told("figures")["captions"]
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
 
 
@@ -150,7 +149,7 @@ def _draw(
     """Draw all figures as SVG and PNG."""
     from whosthere.paper.figures import DATA_FIGURES, draw  # noqa: PLC0415 - an optional extra
 
-    pictures = {name: make(description) for name, (_, make) in DATA_FIGURES.items()}
+    pictures = {name: make(description) for name, make in DATA_FIGURES.items()}
     pictures |= {name: draw(name, one.series, numbers) for name, one in finished.items()}
     for name, picture in pictures.items():
         for ending in ("svg", "png"):
@@ -175,7 +174,7 @@ def _page(
             published={series: rows.to_dicts() for (series,), rows in by_series.items()},
             tables={name: list(_tables(found.results, one)) for name, one in finished.items()},
             figures=figures,
-            captions=_captions(figures),
+            captions={name: said for name, said in _CAPTIONS.items() if name in figures},
         )
     )
     return page.rstrip() + "\n"
@@ -196,15 +195,9 @@ def _templates() -> Environment:
     return made
 
 
-@cache
-def _notes() -> dict[str, dict[str, list[str]]]:
-    source = files("whosthere.paper") / "notes.toml"
-    return tomllib.loads(source.read_text(encoding="utf-8"))
-
-
 def notes_on(series: str, like: Published) -> list[str]:
     """Return what to read beside numbers of a series that are compared with the paper's."""
-    return [note for about in ("any", like) for note in _notes().get(about, {}).get(series, ())]
+    return [note for about in ("any", like) for note in _NOTES.get(about, {}).get(series, ())]
 
 
 def _tables(
@@ -230,15 +223,6 @@ def _tables(
 
 def _number(row: Mapping[str, float] | None) -> str:
     return "" if row is None else f"{row['mean']:.3f} ± {row['standard_error']:.3f}"
-
-
-def _captions(figures: Sequence[str]) -> dict[str, str]:
-    """Return what those figures of the data show that are drawn."""
-    try:
-        from whosthere.paper.figures import DATA_FIGURES  # noqa: PLC0415 - an optional extra
-    except ImportError:
-        return {}
-    return {name: caption for name, (caption, _) in DATA_FIGURES.items() if name in figures}
 
 
 def _plain(name: str) -> str:

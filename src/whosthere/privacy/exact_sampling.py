@@ -25,6 +25,9 @@ whole number, closer than 10,000 times the error of the quantile function, is U 
 as above. So this is exact as long as scipy's normal quantile is right to 12 digits, which a test
 checks against `erfc`.
 
+**How discrete normal noise is drawn.** By taking or leaving discrete Laplace noise. The chance to
+take it is computed in floating point, and enclosed where that does not decide.
+
 **How a chance is enclosed.** Everything is computed with whole numbers on a fine grid, and rounded
 outwards: low ends down, high ends up. So each result is proved to lie between its two ends,
 whatever the precision.
@@ -107,6 +110,35 @@ def floored_normal(shape: tuple[int, ...], sigma: float) -> Ints32:
     for doubtful in np.flatnonzero(lowest != np.floor(sigma * place + error)):
         size_of[doubtful] = _settle(int(words[doubtful]), int(lowest[doubtful]), sigma)
     return _on_either_side(size_of, _fair(size)).reshape(shape)
+
+
+def discrete_normal(shape: tuple[int, ...], variance: Fraction) -> Ints32:
+    """Draw Z with P(Z = z) proportional to exp(-z^2 / (2 variance)), exactly.
+
+    Discrete Laplace noise of scale t is drawn until it is taken, which it is with the chance
+    exp(-(|z| - variance / t)^2 / (2 variance)) (Canonne, Kamath and Steinke, 2020).
+    """
+    noise = np.empty(int(np.prod(shape, dtype=np.int64)), np.int32)
+    t, missing = math.isqrt(int(variance)) + 1, np.arange(noise.size)
+    while missing.size:
+        drawn = two_sided_geometric(missing.shape, Fraction(1, t), fair_sides=False)
+        taken = _taken(np.abs(drawn), variance, t)
+        noise[missing[taken]] = drawn[taken]
+        missing = missing[~taken]
+    return noise.reshape(shape)
+
+
+def _taken(sizes: Ints32, variance: Fraction, t: int) -> Bools:
+    """Draw whether each number of a size is taken; decided in floating point where that is sure."""
+    exponents = (sizes - float(variance / t)) ** 2 / float(2 * variance)
+    words, chance = fair_words(sizes.size), np.exp(-exponents)
+    uniform = words.astype(np.float64) * 2.0**-_WORD
+    error = _QUANTILE_ERROR * (1 + exponents) * chance + 2.0 ** (1 - _WORD) + 2.0**-52 * uniform
+    surely: Bools = uniform < chance - error
+    for place in np.flatnonzero(~surely & (uniform <= chance + error)):
+        x = (int(sizes[place]) - variance / t) ** 2 / (2 * variance)
+        surely[place] = _Uniform(int(words[place])).is_below(x, exponential)
+    return surely
 
 
 def _geometric(size: int, rate: Fraction) -> Ints64:

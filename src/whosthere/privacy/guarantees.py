@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from whosthere.privacy.trade_off import Budget, PooledCurve, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
     from whosthere.arrays import Bools, Floats, Ints64
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
 
-_Read = TypeVar("_Read")
 _Contribution: TypeAlias = "tuple[int, int | None]"  # units of a person, and their visits if known
 REPLACEMENT = "replacement of one person by another, because the group's size is public"
 """How the data sets of the membership game differ."""
@@ -281,18 +278,10 @@ class GuaranteeLedger:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Read what `to_json` gave."""
-
-        def read(name: str, kind: Callable[[Any], _Read]) -> _Read | None:
-            return None if data[name] is None else kind(data[name])
-
-        return cls(
-            Randomness[str(data["randomness"]).upper()],
-            relation=read("relation", str),
-            unit=read("unit", str),
-            eps=read("eps", float),
-            delta=read("delta", float),
-            chance_of_more=read("chance_of_more", float),
-        )
+        kinds: dict[str, type] = {"relation": str, "unit": str}
+        kinds |= dict.fromkeys(("eps", "delta", "chance_of_more"), float)
+        stated = {name: kind(data[name]) for name, kind in kinds.items() if data[name] is not None}
+        return cls(Randomness[str(data["randomness"]).upper()], **stated)
 
 
 def format_factor(eps: float) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import tomllib
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
+from whosthere.privacy.cell_key import CellKey, PTable
+from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.probability import (
@@ -19,9 +24,9 @@ from whosthere.privacy.probability import (
     placed,
     tabulate,
 )
-from whosthere.privacy.rounding import RandomRound, Round, Suppress
+from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
+from whosthere.privacy.scaling import Scale
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
-from whosthere.privacy.units import UNITS, Guarantee, Unit
 from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Group, Traces
     from whosthere.kernels.stages import Stages
     from whosthere.privacy.step import Alphabet
+    from whosthere.privacy.units import Guarantee, Unit
 
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
@@ -40,36 +46,46 @@ _FAMILY = f"laplace(eps={OPEN}, unit=event)"
 
 RAW = "raw"
 """Stands for no step at all, so it changes nothing within a longer mechanism."""
-STEPS: tuple[type[Step], ...] = (Suppress, Round, RandomRound, Laplace, DiscreteLaplace, Gaussian)
+STEPS: tuple[type[Step], ...] = (
+    Suppress,
+    Floor,
+    Round,
+    RoundBySize,
+    RandomRound,
+    CellKey,
+    PTable,
+    Scale,
+    Laplace,
+    DiscreteLaplace,
+    Gaussian,
+    DiscreteGaussian,
+)
 """All kinds of step that specs can name, in the order of lists."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A rule that publishers are known to use: its steps, and where it comes from in one line."""
+    """A rule that a publisher is known to use: its spec, what it means, and where that is told.
 
-    steps: tuple[Step, ...]
+    `assumed` is what the publisher does not say, if anything.
+    """
+
+    spec: str
     meaning: str
+    publisher: str
+    year: int
+    source: str
+    assumed: str = ""
 
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "flowkit": Preset(
-            (Suppress(15),), "FlowKit publishes only the counts of more than 15 people"
-        ),
-        "mds": Preset(
-            (Suppress(9),), "The Mobility Data Specification redacts counts of fewer than 10"
-        ),
-        "opensafely": Preset(
-            (Suppress(7), Round(5)),
-            "OpenSAFELY redacts counts of 7 or fewer, then rounds to the nearest 5",
-        ),
-        "stats-nz": Preset(
-            (RandomRound(3),),
-            "Statistics New Zealand rounds the counts of a census at random to multiples of 3",
-        ),
-    }
-)
+def _presets() -> dict[str, Preset]:
+    source = files(__package__) / "presets.toml"
+    told = tomllib.loads(source.read_text(encoding="utf-8"))
+    return {name: Preset(**one) for name, one in told.items()}
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(_presets())
+"""The rules of presets.toml by name."""
 
 
 def _of_step(kind: type[Step]) -> Kind:
@@ -85,7 +101,11 @@ MECHANISMS = Catalogue(
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
         **{kind.name: _of_step(kind) for kind in STEPS},
         **{
-            name: Kind(lambda preset=preset: preset.steps, example=name, summary=preset.meaning)
+            name: Kind(
+                lambda preset=preset: Mechanism.parse(preset.spec).steps,
+                example=name,
+                summary=preset.meaning,
+            )
             for name, preset in PRESETS.items()
         },
     },
@@ -141,6 +161,11 @@ class Mechanism:
         return Span(min(held).lowest, max(one.highest for one in held)) if held else None
 
     @property
+    def slope(self) -> float:
+        """How much one person more adds to a published count that is not small."""
+        return math.prod(step.slope for step in self.steps)
+
+    @property
     def random_steps(self) -> tuple[Step, ...]:
         """The steps that leave something to chance, in order."""
         return tuple(step for step in self.steps if step.is_random)
@@ -186,8 +211,7 @@ class Mechanism:
         # Nobody can check what else a function of a user's own looks at.
         if given is None or not self.has_law:
             return None
-        width = list(UNITS).index
-        too_wide = any(width(unit.name) > width(given.unit.name) for unit in self.units)
+        too_wide = any(unit.days > given.unit.days for unit in self.units)
         return None if too_wide else given
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:

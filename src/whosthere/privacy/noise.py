@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 # Below this scale noise is never seen; above it, noise and counts outgrow 32-bit integers.
 _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e7
 _DECADE = (1, 1.5, 2, 3, 5, 7)
-# Budgets that a search tries, from the weakest protection to the strongest.
-_BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
+BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), reverse=True)
+"""What a search tries, from the weakest protection to the strongest."""
 
 
 def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
     return parameter(
-        NUMBER, "budget that one unit may spend; less of it is more noise", ladder=_BUDGETS
+        NUMBER, "budget that one unit may spend; less of it is more noise", ladder=BUDGETS
     )
 
 
@@ -51,13 +51,12 @@ class PrivateNoise(AddedNoise):
     """Scales beyond which less than 1e-18 of the mass lies, on both sides together."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
         if not isinstance(self.unit, Unit):
             raise SpecError(f"the unit must be Event, UserDay or User, not {self.unit!r}")
         if not _LEAST_SCALE <= self.scale <= _MOST_SCALE:
             raise SpecError(
                 f"{self} adds noise of scale {self.scale:.3g}, which whole counts cannot show",
-                fix=f"Choose eps so that the scale lies between {_LEAST_SCALE} and {_MOST_SCALE:g}",
+                fix=f"Choose a scale between {_LEAST_SCALE} and {_MOST_SCALE:g} by its budget",
             )
 
     @property
@@ -96,6 +95,10 @@ class _TwoSidedGeometric(PrivateNoise):
     _reach: ClassVar[float] = 41.5
     _fair_sides: ClassVar[bool]
     """Whether Z < 0 has a chance of one half."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
+        super().__post_init__()
 
     @property
     def scale(self) -> float:
@@ -186,6 +189,7 @@ class Gaussian(PrivateNoise):
     _reach: ClassVar[float] = 8.9
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
         object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
         super().__post_init__()
 

@@ -78,8 +78,7 @@ class OwnStep(Step):
             fix="Use what needs no law of the mechanism",
         )
 
-    split = log_landing
-    window = property(log_landing)
+    split = lands = log_landing
 
     def __str__(self) -> str:
         return self.name

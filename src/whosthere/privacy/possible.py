@@ -84,7 +84,8 @@ def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
     # Nearly always the count itself.
     if 0 <= value <= m and np.isfinite(mechanism.log_pmf(at, at, m))[0]:
         return True
-    true = np.arange(max(0, value - _REACH), min(m, value + _REACH) + 1)
+    near = round(value / mechanism.slope)
+    true = np.arange(max(0, near - _REACH), min(m, near + _REACH) + 1)
     return bool(np.isfinite(mechanism.log_pmf(at, true, m)).any())
 
 

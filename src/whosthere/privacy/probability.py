@@ -63,13 +63,56 @@ def log_probability(steps: Sequence[Step], values: Counts, lo: Ends, hi: Ends, m
 
 def log_withheld(steps: Sequence[Step], values: Counts, m: int) -> Floats:
     """Return the log of the chance that some step withholds counts, minus infinity if none does."""
+    return _log_withheld(placed(steps, m)[0], values)
+
+
+def _log_withheld(steps: Sequence[Placed], values: Counts) -> Floats:
     # A step withholds what is a number until then, so that the chances of several steps add up.
     logs = [
-        log_probability(steps[:i], values, np.array(held.lowest), np.array(held.highest), m)
-        for i, held in enumerate(step.withheld for step in steps)
+        _log_probability(steps[:i], values, np.array(held.lowest), np.array(held.highest))
+        for i, held in enumerate(step.withheld for step, _ in steps)
         if held is not None
     ]
     return reduce(np.logaddexp, logs, np.full(values.shape, -np.inf))
+
+
+class OwnDraw(NamedTuple):
+    """What becomes of somebody alone in a cell, by one of the draws that this person may have.
+
+    The logarithm of its chance, what it makes of the count, and the steps that are still to come.
+    """
+
+    log_chance: float
+    made: Counts
+    rest: Sequence[Placed]
+
+    def log_probability(self, lo: Ends, hi: Ends) -> Floats:
+        """Return the log of the chance that a number in lo..hi is published."""
+        return _log_probability(self.rest, self.made, lo, hi)
+
+    def log_withheld(self) -> Floats:
+        """Return the log of the chance that the count is withheld."""
+        return _log_withheld(self.rest, self.made)
+
+
+def own_draws(steps: Sequence[Step], m: int) -> list[OwnDraw]:
+    """Return the draws that somebody has once and for all, in all cells where nobody else is.
+
+    There are none where each cell draws for itself.
+    """
+    stages, count = placed(steps, m)[0], np.array([1], np.int32)
+    for i, (step, within) in enumerate(stages):
+        if step.noise_of == "people":
+            return [
+                OwnDraw(float(log_chance), np.array(value), stages[i + 1 :])
+                for values, log_chances in step.split(count, within, block=_BLOCK)
+                for value, log_chance in zip(values[0], log_chances[0], strict=True)
+                if log_chance > -np.inf
+            ]
+        if step.is_random or step.withheld is not None:
+            break
+        count = step.publish(count, NO_DRAW, within)
+    return []
 
 
 def _log_probability(steps: Sequence[Placed], values: Counts, lo: Ends, hi: Ends) -> Floats:

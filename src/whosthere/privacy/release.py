@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from whosthere.arrays import frozen, own
-from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import (
     existing,
@@ -22,6 +21,7 @@ from whosthere.data.files import (
     read_table,
     write_table,
 )
+from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.reading.times import to_utc_micros
 from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
@@ -136,6 +136,12 @@ class Release:
             return self.values
         return own(np.where(self.withheld, np.int32(0), self.values), np.int32)
 
+    @property
+    def people(self) -> NDArray[np.int32]:
+        """Published counts in people, 0 where withheld: scaled back where they were scaled up."""
+        slope = self.mechanism.slope
+        return self.counts if slope == 1 else np.rint(self.counts / slope).astype(np.int32)
+
     @cached_property
     def symbols(self) -> NDArray[np.int32]:
         """The values as numbers from 0 on, see `whosthere.privacy.step.Alphabet`."""
@@ -223,21 +229,33 @@ class Release:
 
         With a column withheld, where the mechanism may withhold counts: a withheld one is 0.
         """
-        starts = pl.Series(self.epochs.starts).dt.replace_time_zone("UTC")
-        local = starts.dt.convert_time_zone(self.epochs.timezone)
-        cell = np.arange(self.counts.size)
-        table = pl.DataFrame(
-            {
-                "region": pl.Series(self.regions.ids, dtype=pl.String).gather(
-                    region_of(cell, self.epochs.n)
-                ),
-                "epoch_start": local.gather(epoch_of(cell, self.epochs.n)),
-                "count": self.counts.reshape(-1),
-            }
-        )
+        cells = pl.int_range(self.counts.size, dtype=pl.Int32, eager=True)
+        table = rows_of_cells(cells, self.regions, self.epochs)
+        table = table.with_columns(count=self.counts.reshape(-1))
         if self.withheld is None:
             return table
-        return table.with_columns(withheld=pl.Series(self.withheld.reshape(-1)))
+        return table.with_columns(withheld=self.withheld.reshape(-1))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        facts: Facts,
+        ledger: GuaranteeLedger | None = None,
+        audited: Audited | None = None,
+    ) -> Self:
+        """Make a release of the rows of `to_frame`, in any order, and what is public about them.
+
+        `whosthere.TableReader` is for tables of any other form.
+        """
+        rows = with_cells(frame, "count", facts.regions, facts.epochs).sort("cell")
+        n_cells = len(facts.regions) * facts.epochs.n
+        if rows.height != n_cells or rows["cell"].drop_nulls().n_unique() != n_cells:
+            raise InputError(f"{rows.height:,} rows are not one for each of {n_cells:,} cells")
+        values = rows["count"].to_numpy()
+        if "withheld" in rows.columns:
+            values = np.where(rows["withheld"].to_numpy(), WITHHELD, values)
+        return cls(values.reshape(facts.shape), facts, ledger, audited)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write one row per cell, as Parquet or CSV by the path's ending.
@@ -286,29 +304,13 @@ class Release:
             facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
             given = head.get("guarantee")
             ledger = None if given is None else GuaranteeLedger.from_json(given)
-            values = table["count"].to_numpy()
-            if "withheld" in table.columns:
-                values = np.where(table["withheld"].to_numpy(), WITHHELD, values)
             accepted = head.get("audit")
             audited = None if accepted is None else Audited.from_json(accepted)
-            release = cls(values.reshape(facts.shape), facts, ledger, audited)
-            release._check_rows(table)
+            return cls.from_frame(table, facts, ledger, audited)
         except _DAMAGES as error:
             unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
             raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
-        return release
-
-    def _check_rows(self, table: pl.DataFrame) -> None:
-        """Refuse a table whose rows are not the cells in order, as when it was sorted anew."""
-        expected = self.to_frame()
-        times = to_utc_micros(table["epoch_start"], None)
-        in_order = (table["region"] == expected["region"]) & (
-            times == expected["epoch_start"].dt.timestamp("us")
-        )
-        if not in_order.all(ignore_nulls=False):
-            row = in_order.fill_null(value=False).arg_min() or 0
-            raise InputError(f"row {row + 1} is not of the region and time described")
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -361,6 +363,8 @@ def _read_csv(path: Path) -> pl.DataFrame:
     try:
         table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
         kept = [*schema, *(["withheld"] if "withheld" in table.columns else [])]
-        return table.select(kept).with_columns(from_sheets(table["region"]))
+        times = to_utc_micros(table["epoch_start"], None).cast(pl.Datetime("us", "UTC"))
+        regions = from_sheets(table["region"])
+        return table.select(kept).with_columns(regions, times.alias("epoch_start"))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError("cannot be read as a release", where=path, fix=_AGAIN) from error

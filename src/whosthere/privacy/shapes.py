@@ -23,6 +23,7 @@ from whosthere.privacy.step import (
     Ints,
     Outcomes,
     Pulled,
+    Span,
     Step,
     Tabulated,
 )
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
-
-    from whosthere.privacy.step import Span
 
 # Values of noise that are worth a table.
 _WIDEST_TABLE = 2**18
@@ -43,7 +42,7 @@ _NEVER = 2.0
 class Map(Step):
     """A step without chance that never reverses the order of two counts.
 
-    A subclass gives `apply` and `window`, and `withheld` if it withholds counts.
+    A subclass gives `apply`, and `withheld` if it withholds counts.
     """
 
     is_random: ClassVar[bool] = False
@@ -51,6 +50,9 @@ class Map(Step):
     @abstractmethod
     def apply(self, values: Counts, within: Span) -> Counts:
         """Return what counts become, those to be withheld included; the given array stays."""
+
+    def lands(self, counts: Span, within: Span) -> Span:
+        return Span(*self.apply(np.array(counts, np.int32), within).tolist())
 
     def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:  # noqa: ARG002
         mapped = self.apply(values, within)
@@ -109,6 +111,15 @@ class AddedNoise(Step):
     """
 
     is_random: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def window(self) -> tuple[int, int]:
+        """Lowest and highest noise; beyond lies less than 1e-18 of the chance."""
+
+    def lands(self, counts: Span, within: Span) -> Span:
+        lowest, highest = (end + most for end, most in zip(counts, self.window, strict=True))
+        return Span(max(lowest, within.lowest), min(highest, within.highest))
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
@@ -181,9 +192,9 @@ class Choices(NamedTuple):
 class ChanceTable(Step):
     """A few results for each count, and their chances.
 
-    A subclass gives `choices` and `window`. A cell draws one number between 0 and 1 and takes the
-    result at which the chances so far exceed it. So two groups that share the draw differ as little
-    as they can.
+    A subclass gives `choices`. A cell draws one number between 0 and 1 and takes the result at
+    which the chances so far exceed it. So two groups that share the draw differ as little as they
+    can.
     """
 
     is_random: ClassVar[bool] = True
@@ -191,6 +202,10 @@ class ChanceTable(Step):
     @abstractmethod
     def choices(self, values: Counts, within: Span) -> Choices:
         """Return what counts may become, and with what chances."""
+
+    def lands(self, counts: Span, within: Span) -> Span:
+        results, _ = self.choices(np.array(counts, np.int32), within)
+        return Span(int(results[0].min()), int(results[1].max()))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
         return rng.random(shape)

@@ -247,10 +247,14 @@ class Step(ABC):
 
     # Where its results lie
 
-    @property
     @abstractmethod
-    def window(self) -> tuple[int, int]:
-        """Lowest and highest change of a count; beyond lies less than 1e-18 of the chance."""
+    def lands(self, counts: Span, within: Span) -> Span:
+        """Return where results of some counts lie, but for less than 1e-18 of the chance."""
+
+    @property
+    def slope(self) -> float:
+        """How much one person more adds to a published count that is not small."""
+        return 1.0
 
     @property
     def scale(self) -> float:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date as Date  # noqa: N812 - a field has that name
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.epochs import Epochs, from_micros, zone
-from whosthere.data.reading.columns import Columns, whole_numbers_of
+from whosthere.data.epochs import Epochs, from_micros, parse_length, zone
+from whosthere.data.frames import place_of
+from whosthere.data.reading.columns import THOUSANDS, Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
 from whosthere.data.reading.source import Source, naming
-from whosthere.data.reading.times import SKIPPED, TWICE, UNIX, ClockChange, TimeReader, time_form
+from whosthere.data.reading.tables import read_regions
+from whosthere.data.reading.times import (
+    SKIPPED,
+    TWICE,
+    UNIX,
+    ClockChange,
+    TimeReader,
+    clock_change_of,
+    time_form,
+)
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
 from whosthere.display import counted
-from whosthere.errors import RecordsError, quote
+from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.possible import fitting, impossible, said, withholds
 from whosthere.privacy.release import Release
@@ -28,10 +37,10 @@ from whosthere.privacy.step import WITHHELD
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from whosthere.arrays import Ints32
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
@@ -57,15 +66,21 @@ class Imported:
 class TableReader:
     """How a table of counts is to be read."""
 
-    columns: Columns = field(default_factory=Columns)
-    """Names of the columns where they are unusual."""
+    region_column: str | None = None
+    """The name of the column of regions, where it is unusual."""
+    time_column: str | None = None
+    """That of times, or of times of day."""
+    date_column: str | None = None
+    """That of dates, where they are apart from the times of day."""
+    count_column: str | None = None
+    """That of counts."""
     wide: bool | None = None
     """Whether each epoch has a column of its own, not a row for each region and epoch.
 
     None to find out from the names of the columns.
     """
-    epoch_length: timedelta | None = None
-    """How long each epoch lasts; by default the smallest step between two times."""
+    epoch: str | timedelta | None = None
+    """How long each epoch lasts, such as ``"1h"``; by default the smallest step between times."""
     timezone: str | None = None
     """IANA name of the local zone, needed where times carry none.
 
@@ -73,16 +88,16 @@ class TableReader:
     """
     time_format: str | None = None
     """``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern; None to find out."""
-    at_clock_change: ClockChange = "refuse"
+    clock_change: ClockChange = "refuse"
     """What local times that exist twice are: the ``earlier`` or ``later`` moment, or refused."""
-    regions: Regions | None = None
+    regions: Regions | AnyPath | Frame | None = None
     """All regions that were published; by default those that the table names."""
-    markers: tuple[str, ...] = ()
+    markers: str | Sequence[str] = ()
     """What stands for a withheld count, besides `USUAL_MARKERS`.
 
     An empty text stands for empty cells, which are 0 otherwise.
     """
-    zeros: tuple[str, ...] = ()
+    zeros: str | Sequence[str] = ()
     """What stands for a count of 0, such as a dash."""
     thousands: str | None = None
     """The mark between thousands, where a comma or point could also stand before decimals."""
@@ -90,30 +105,48 @@ class TableReader:
     """Which sheet of a workbook, by its name or its number from 1; by default the first."""
     header_row: int | None = None
     """The row that names the columns, where titles stand above it; by default the first."""
-    date: Date | None = None
-    """The day that the table is of, where it has times of day only."""
+    date: str | Date | None = None
+    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day only."""
     encoding: str | None = None
     """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
-    def read(
-        self, path: str | os.PathLike[str], *, group_size: int, mechanism: Mechanism
-    ) -> Imported:
+    def __post_init__(self) -> None:
+        for name in ("markers", "zeros"):
+            if isinstance(one := getattr(self, name), str):
+                object.__setattr__(self, name, (one,))
+        if clock_change_of(self.clock_change) == "drop":
+            raise InputError("counts cannot be dropped", fix="Give `clock_change` earlier or later")
+        if self.thousands not in {None, *THOUSANDS}:
+            problem = f"{self.thousands!r} is no mark between thousands"
+            raise InputError(problem, fix="Use , . ' or a space")
+        if self.wide and (self.time_column or self.date_column or self.count_column):
+            named = "`time_column`, `date_column` and `count_column`"
+            raise InputError(f"{named} do nothing with `wide`", fix="Leave them out")
+
+    def read(self, table: AnyPath | Frame, *, group_size: int, mechanism: Mechanism) -> Imported:
         """Read a table and what is public about it; missing rows and empty cells are 0.
 
         Counts and marks that the mechanism cannot have published are refused.
         """
-        with naming(Path(path)):
+        columns = Columns(
+            region=self.region_column,
+            time=self.time_column,
+            date=self.date_column,
+            count=self.count_column,
+        )
+        given = None if self.regions is None else read_regions(self.regions)
+        with naming(place_of(table)):
             source = open_published(
-                path, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
+                table, sheet=self.sheet, header_row=self.header_row, encoding=self.encoding
             )
             form = None if self.time_format is None else time_form(self.time_format)
-            rows = RowReader(self.columns, self.wide, form, self.date, self.regions).read(source)
+            rows = RowReader(columns, self.wide, form, _day(self.date), given).read(source)
             local = self.timezone or getattr(rows.frame["time"].dtype, "time_zone", None) or "UTC"
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
             epochs = self._epochs(cells["micros"], local, rows.span)
-            regions = self.regions or Regions(cells["region"].unique().sort().to_list())
+            regions = given or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
@@ -177,7 +210,7 @@ class TableReader:
         reader = TimeReader(
             timezone=self.timezone,
             form=rows.form,
-            at_clock_change=self.at_clock_change,
+            clock_change=self.clock_change,
             any_age=self.time_format == UNIX,
         )
         moments = reader.read(table["time"])
@@ -185,7 +218,7 @@ class TableReader:
             # The hour that the clock shows twice has two rows: the first is the earlier.
             second = pl.int_range(pl.len()).over("region", "time") == 1
             early, late = (
-                replace(reader, at_clock_change=which).read(table["time"]).micros
+                replace(reader, clock_change=which).read(table["time"]).micros
                 for which in ("earlier", "later")
             )
             both = early.zip_with(table.select(second).to_series().not_(), late)
@@ -197,7 +230,7 @@ class TableReader:
                 raise RecordsError(
                     f"{table['time'][first]} {words} in {self.timezone}: the clocks were changed",
                     where=source.place(table["row"][first]),
-                    fix="Say how to read such hours (`at_clock_change`): earlier or later",
+                    fix="Say how to read such hours (`clock_change`): earlier or later",
                 )
         return moments.micros
 
@@ -244,12 +277,10 @@ class TableReader:
 
     def _epochs(self, micros: pl.Series, timezone: str, span: timedelta | None) -> Epochs:
         times = micros.unique().sort()
-        length = self.epoch_length or span
+        length = span if self.epoch is None else parse_length(self.epoch)
         if length is None:
             if len(times) < 2:
-                raise RecordsError(
-                    "has a single time", fix="Give the length of an epoch (`epoch_length`)"
-                )
+                raise RecordsError("has a single time", fix="Give the length of an epoch (`epoch`)")
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
             beyond = length % _A_DAY
             if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
@@ -262,8 +293,7 @@ class TableReader:
         if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch (`epoch_length`). Days of 23 or 25 hours cannot "
-                "be read",
+                fix="Give the length of an epoch (`epoch`). Days of 23 or 25 hours cannot be read",
             )
         return epochs
 
@@ -271,10 +301,17 @@ class TableReader:
 _FIXES = {
     "region": "Fill the region in, or say which column holds it",
     "time": "Use ISO 8601 text or Unix seconds, say how times are written (`time_format`), or "
-    "which column holds the time (`columns.time`)",
+    "which column holds the time (`time_column`)",
     "count": "Use whole numbers, or say what stands for a withheld count (`markers`) or for 0 "
     "(`zeros`)",
 }
+
+
+def _day(given: str | Date | None) -> Date | None:
+    try:
+        return Date.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        raise InputError(f"`date` {given!r} is no day", fix="Write it like 2024-05-01") from None
 
 
 def _taken_for_0(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:

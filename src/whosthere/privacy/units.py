@@ -7,12 +7,13 @@ decides how far apart the counts of neighbours can lie, and so how much noise is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
@@ -41,6 +42,16 @@ class Unit:
     def most_visits(self) -> int:
         """How many visits one unit holds at most, once the traces are bounded."""
         return 1
+
+    @property
+    def days(self) -> float:
+        """How many local days one unit spans; 0 where it is a single visit."""
+        return 0
+
+    @property
+    def max_regions(self) -> int | None:
+        """To how many regions the visits of one unit are counted, if that is limited."""
+        return None
 
     @property
     def l1_sensitivity(self) -> float:
@@ -102,35 +113,48 @@ class Event(Unit):
 
 @dataclass(frozen=True)
 class _Bounded(Unit):
-    """A unit of several visits, of which at most `max_visits` are counted."""
+    """A unit of several visits, of which at most `max_visits` are counted.
+
+    With `max_regions`, these are visits to at most so many regions in each unit.
+    """
 
     max_visits: int
+    max_regions: int | None = None
     bounds_visits: ClassVar[bool] = True
     _whose: ClassVar[str]
-    _per_day: ClassVar[bool]
 
     def __post_init__(self) -> None:
         checked = check_integer(self.max_visits, "max_visits", least=1)
         object.__setattr__(self, "max_visits", checked)
+        if self.max_regions is not None:
+            regions = check_integer(self.max_regions, "max_regions", least=1)
+            object.__setattr__(self, "max_regions", regions)
 
     @property
     def most_visits(self) -> int:
         return self.max_visits
 
     def period(self, epochs: Epochs) -> Ints32:
-        return epochs.days if self._per_day else np.zeros(epochs.n, dtype=np.int32)
+        if math.isinf(self.days):
+            return np.zeros(epochs.n, dtype=np.int32)
+        return epochs.days // np.int32(self.days)
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
-        return traces.bounded(self.max_visits, per_day=self._per_day, rng=rng)
+        period = self.period(traces.epochs)
+        if self.max_regions is not None:
+            traces = traces.bounded_regions(self.max_regions, period, rng)
+        return traces.bounded(self.max_visits, period, rng)
 
     def describe_bound(self) -> str:
+        where = "" if self.max_regions is None else f" to at most {self.max_regions} regions"
         return (
-            f"At most {self.max_visits} visits of each {self._whose} are counted, chosen at random "
-            "where there are more."
+            f"At most {self.max_visits} visits{where} of each {self._whose} are counted, chosen at "
+            "random where there are more."
         )
 
     def __str__(self) -> str:
-        return f"unit={self.name}, max_visits={self.max_visits}"
+        regions = "" if self.max_regions is None else f", max_regions={self.max_regions}"
+        return f"unit={self.name}, max_visits={self.max_visits}{regions}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +165,40 @@ class UserDay(_Bounded):
     plain_name: ClassVar[str] = "day with a visit"
     question: ClassVar[str] = "that a person was there on one day, whatever they did that day,"
     _whose: ClassVar[str] = "person and day"
-    _per_day: ClassVar[bool] = True
+    days = 1
+
+
+@dataclass(frozen=True)
+class UserWeek(_Bounded):
+    """All visits of one person in seven local days, counted from the first day of the release."""
+
+    name: ClassVar[str] = "user-week"
+    plain_name: ClassVar[str] = "week with a visit"
+    question: ClassVar[str] = "that a person was there in one week, whatever they did that week,"
+    _whose: ClassVar[str] = "person and week"
+    days = DAYS_A_WEEK
+
+
+@dataclass(frozen=True)
+class UserPeriod(_Bounded):
+    """All visits of one person in so many local `days`, from the first day of the release."""
+
+    days: int = 1
+
+    name: ClassVar[str] = "user-period"
+    plain_name: ClassVar[str] = "period with a visit"
+    question: ClassVar[str] = "that a person was there in one period, whatever they did in it,"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "days", check_integer(self.days, "days", least=1))
+
+    @property
+    def _whose(self) -> str:  # type: ignore[override]
+        return f"person and {self.days} days"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, days={self.days}"
 
 
 @dataclass(frozen=True)
@@ -152,12 +209,12 @@ class User(_Bounded):
     plain_name: ClassVar[str] = "person"
     question: ClassVar[str] = "that a person is in the data"
     is_person: ClassVar[bool] = True
+    days = math.inf
     _whose: ClassVar[str] = "person"
-    _per_day: ClassVar[bool] = False
 
 
 UNITS: Mapping[str, type[Unit]] = MappingProxyType(
-    {unit.name: unit for unit in (Event, UserDay, User)}
+    {unit.name: unit for unit in (Event, UserDay, UserWeek, UserPeriod, User)}
 )
 """The kinds of unit by name, from the narrowest to the widest."""
 
@@ -171,8 +228,8 @@ class Guarantee:
     unit: Unit
 
 
-# How specs name the unit of a noise step: unit=user-day, max_visits=10.
-_BOUND = "max_visits"
+# What specs say of a unit besides its name: unit=user-day, max_visits=10.
+_BOUND, _REGIONS, _DAYS = "max_visits", "max_regions", "days"
 
 
 class _UnitName(OneOf):
@@ -180,28 +237,35 @@ class _UnitName(OneOf):
         return value.name
 
 
+def _taken_by(kind: Any) -> list[str]:  # noqa: ANN401 - a class of units
+    return [one.name for one in fields(kind)]
+
+
 @dataclass(frozen=True)
 class _UnitParameter(Parameter):
     @property
     def keys(self) -> tuple[str, ...]:
-        return self.key, _BOUND
+        return self.key, _BOUND, _REGIONS, _DAYS
 
     def read(self, given: Mapping[str, Written]) -> Unit:
         name = self.value.read(given[self.key], self.key) if self.key in given else Event.name
         kind: Any = UNITS[name]
-        if not kind.bounds_visits and _BOUND in given:
-            bounded = [f"{self.key}={other}" for other in UNITS if UNITS[other].bounds_visits]
+        takes = _taken_by(kind)
+        for key in (_BOUND, _REGIONS, _DAYS):
+            if key in given and key not in takes:
+                others = [f"{self.key}={one}" for one in UNITS if key in _taken_by(UNITS[one])]
+                raise UnreadableError(
+                    f"{self.key}={name} takes no {key}",
+                    place=given[key].place,
+                    fix=f"Leave it out, or use {' or '.join(others)}",
+                )
+        for key in set(takes) & {_BOUND, _DAYS} - set(given):
             raise UnreadableError(
-                f"{self.key}={name} takes no {_BOUND}",
-                place=given[_BOUND].place,
-                fix=f"Leave it out, or use {' or '.join(bounded)}",
+                f"the parameter {key} is missing",
+                fix=f"Give it, as in {self.key}={name}, {_BOUND}=10"
+                + (f", {_DAYS}=3" if _DAYS in takes else ""),
             )
-        if kind.bounds_visits and _BOUND not in given:
-            raise UnreadableError(
-                f"the parameter {_BOUND} is missing",
-                fix=f"Say how many visits are counted, as in {self.key}={name}, {_BOUND}=10",
-            )
-        unit: Unit = kind(WHOLE.read(given[_BOUND], _BOUND)) if kind.bounds_visits else kind()
+        unit: Unit = kind(**{key: WHOLE.read(given[key], key) for key in takes if key in given})
         return unit
 
     def write(self, value: Unit) -> str:
@@ -212,7 +276,8 @@ def unit_parameter() -> Any:  # noqa: ANN401 - stands where a field's default st
     """Declare the unit of a noise step, an event by default."""
     meaning = (
         f"what is protected: {', '.join(UNITS)}; all but {Event.name} take {_BOUND} as well, how "
-        "many visits of a person are counted in a day or in all (unit=user-day, max_visits=10)"
+        "many visits of a person are counted in a day or in all (unit=user-day, max_visits=10), "
+        f"and may take {_REGIONS}, to how many regions; {UserPeriod.name} takes {_DAYS}"
     )
     return parameter(
         _UnitName(tuple(UNITS)),

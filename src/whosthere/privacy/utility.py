@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.display import table
 from whosthere.errors import InputError
+from whosthere.inference.vocabulary import UTILITY_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from whosthere.arrays import Ints32, Ints64
-
-
-UTILITY_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "mean_absolute_error": "mean absolute error, people per cell",
-        "mean_relative_error": "mean relative error of visited cells",
-        "nonzero_lost": "share of visited cells published as 0 or withheld",
-        "space_distance": "Jensen-Shannon distance over regions (0 to 1)",
-        "time_distance": "Jensen-Shannon distance over epochs (0 to 1)",
-        "top_regions_kept": "share of the ten busiest regions kept",
-        "visits_kept": "share of visits kept in the published counts",
-        "pattern_correlation": "correlation of true and published counts over cells",
-    }
-)
-"""The measures of `Utility` in words."""
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,7 @@ from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
-from whosthere.reporting.sections.about import (
-    about_section,
-    glossary_of,
-    policy_table,
-    subject_of,
-)
+from whosthere.reporting.sections.about import about_section, glossary_of, policy_table, subject_of
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.overview import ladders, overview, search_overview
 from whosthere.reporting.sections.parts import Lookup

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
 from whosthere.display import paragraph, stacked, table
+from whosthere.game.together import Together
 from whosthere.inference.vocabulary import METRICS, UTILITY
 
 if TYPE_CHECKING:
@@ -132,6 +133,12 @@ class Recommendation:
     policy: Policy
     confirmation_seed: int
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader of the results must know beforehand, a sentence each."""
+        together = Together.read(self.about.get("together"))
+        return () if together is None else together.in_words()
 
     @property
     def recommended(self) -> Candidate | None:

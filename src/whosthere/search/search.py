@@ -23,20 +23,8 @@ from whosthere.data.traces import Traces
 from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
-from whosthere.search.recommendation import (
-    RECOMMENDATION,
-    SEARCHER,
-    Candidate,
-    Recommendation,
-)
-from whosthere.search.tester import (
-    MOST_CONFIRMATIONS,
-    Terms,
-    Tester,
-    TrialsFolder,
-    Tried,
-    by_only,
-)
+from whosthere.search.recommendation import RECOMMENDATION, SEARCHER, Candidate, Recommendation
+from whosthere.search.tester import MOST_CONFIRMATIONS, Terms, Tester, TrialsFolder, Tried, by_only
 
 if TYPE_CHECKING:
     import os
@@ -149,6 +137,7 @@ class PreparedSearch:
                 "data": self.terms.everybody.about_json(),
                 "traces": self._job.traces_fingerprint,
                 "versions": self._job.versions,
+                "together": self.terms.together.to_json(),
                 "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )

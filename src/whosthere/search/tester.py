@@ -255,7 +255,7 @@ class Tester:
         self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
     ) -> tuple[Verdict, tuple[Finding, ...]]:
         findings, _, [verdict] = judge_scores(
-            replace(plan, together=self.terms.together),
+            plan,
             tests,
             controls,
             self.policy,

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,8 +16,7 @@ from whosthere.data.ledger import FriendEntry, Ledger
 from whosthere.data.reading import distinct, opening, source
 from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, arrange
-from whosthere.data.reading.partition import GridShape, RegionIds
-from whosthere.data.reading.read import Filters, read_records
+from whosthere.data.reading.read import read_records
 from whosthere.data.reading.times import TimeReader
 from whosthere.data.regions import Regions
 from whosthere.errors import EmptyError, FileError, InputError, RecordsError
@@ -64,7 +63,7 @@ def _expected(records):
 
 
 def _read(path, **options):
-    return read_records(path, partition=RegionIds(REGIONS), **options)
+    return read_records(path, regions=REGIONS, **options)
 
 
 def _write_parquet(records, folder):
@@ -194,14 +193,14 @@ def test_derived_seeds_as_users(records, tmp_path):
 
 def test_a_grid_over_points(records, tmp_path):
     path = _write_parquet(records.drop("region"), tmp_path)
-    traces = read_records(path, partition=GridShape(3, 3))
+    traces = read_records(path, grid="3x3")
     assert len(traces.regions) == 9
     assert traces.n_visits == len(_expected(records))
 
 
 def test_regions_learned_from_the_records_are_sorted_and_visited(records, tmp_path):
     path = _write_parquet(records.filter(pl.col("region") != "b"), tmp_path)
-    traces = read_records(path, partition=RegionIds())
+    traces = read_records(path)
     assert traces.regions.ids == ("a", "c")
     assert _visits(traces) == _expected(records.filter(pl.col("region") != "b"))
 
@@ -209,7 +208,7 @@ def test_regions_learned_from_the_records_are_sorted_and_visited(records, tmp_pa
 def test_unusual_columns_can_be_named(records, tmp_path):
     odd = records.rename({"user_id": "who", "timestamp": "when", "region": "where"})
     path = _write_parquet(odd, tmp_path)
-    traces = _read(path, columns=Columns(user="who", time="when", region="where"))
+    traces = _read(path, user_column="who", time_column="when", region_column="where")
     assert _visits(traces) == _expected(records)
 
 
@@ -217,8 +216,8 @@ def test_local_days_and_window(records, tmp_path):
     naive = records.with_columns(
         pl.col("timestamp").dt.convert_time_zone("America/Bogota").dt.replace_time_zone(None)
     )
-    window = Filters(start=datetime(2021, 6, 1), end=datetime(2021, 6, 2))
-    traces = _read(_write_parquet(naive, tmp_path), timezone="America/Bogota", filters=window)
+    window = {"start": datetime(2021, 6, 1), "end": "2021-06-02"}
+    traces = _read(_write_parquet(naive, tmp_path), timezone="America/Bogota", **window)
     assert traces.epochs.start == datetime(2021, 6, 1, 5, tzinfo=UTC)
     assert traces.epochs.n == 24
     inside = records.filter(
@@ -235,11 +234,11 @@ def test_the_ledger_accounts_for_every_record_and_user(records, tmp_path):
         user_id=pl.lit("late"), timestamp=pl.lit(START + timedelta(days=9))
     )
     path = _write_parquet(pl.concat([records, far.head(3), late]), tmp_path)
-    filters = Filters(
-        start=START, end=START + timedelta(days=2), box_quantile=0.98, min_visits=20,
-        mostly_inside=True,
-    )  # fmt: skip
-    ledger = read_records(path, partition=GridShape(5, 5), filters=filters).ledger
+    filters = {
+        "start": START, "end": START + timedelta(days=2), "box_quantile": 0.98, "min_visits": 20,
+        "mostly_inside": True,
+    }  # fmt: skip
+    ledger = read_records(path, grid="5x5", **filters).ledger
     assert ledger.records_read == 508
     assert ledger.users_read == 22
     assert ledger.records_read == sum(e.records for e in ledger.entries) + ledger.visits
@@ -254,10 +253,8 @@ def test_the_quantile_box_holds_its_share(rng, tmp_path):
     lon, lat = rng.normal(9, 0.1, n), rng.normal(45, 0.1, n)
     table = pl.DataFrame({"user": np.arange(n) % 50, "time": np.arange(n), "lon": lon, "lat": lat})
     table = table.with_columns(pl.col("time") + int(START.timestamp()))
-    filters = Filters(box_quantile=0.9)
-    ledger = read_records(
-        _write_parquet(table, tmp_path), partition=GridShape(2, 2), filters=filters
-    ).ledger
+    filters = {"box_quantile": 0.9}
+    ledger = read_records(_write_parquet(table, tmp_path), grid="2x2", **filters).ledger
     low, high = (np.quantile(axis, [0.05, 0.95]) for axis in (lon, lat))
     inside = ((lon >= low[0]) & (lon <= low[1]) & (lat >= high[0]) & (lat <= high[1])).sum()
     assert n - ledger.entries[0].records == pytest.approx(inside, abs=n * 0.003)
@@ -270,7 +267,7 @@ def test_users_who_miss_a_week_are_dropped(tmp_path):
         pl.DataFrame(rows, schema=["user", "time", "region"], orient="row"), tmp_path
     )
     window = {"start": START, "end": START + timedelta(days=23)}
-    traces = _read(path, filters=Filters(min_weekly_visits=1, **window))
+    traces = _read(path, min_weekly_visits=1, **window)
     assert traces.users == ("steady",)
 
 
@@ -282,7 +279,7 @@ def test_users_mostly_elsewhere_are_dropped(tmp_path):
     path = _write_parquet(
         pl.DataFrame(rows, schema=["user", "time", "region"], orient="row"), tmp_path
     )
-    traces = _read(path, filters=Filters(mostly_inside=True), drop_invalid=True)
+    traces = _read(path, mostly_inside=True, drop_invalid=True)
     assert traces.users == ("local",)
 
 
@@ -299,7 +296,7 @@ def test_a_first_look_reads_users_only_to_drop_rows_without_one(
 
     path = _write_parquet(records, tmp_path)
     monkeypatch.setattr(source.FrameSource, "batches", noted)
-    read_records(path, partition=GridShape(3, 3), drop_invalid=drop_invalid)
+    read_records(path, grid="3x3", drop_invalid=drop_invalid)
     looked_over, gathered = read
     assert gathered - looked_over == (set() if drop_invalid else {"user"})
 
@@ -312,7 +309,7 @@ def test_invalid_rows_are_dropped_and_counted_when_asked(records, tmp_path):
     )  # fmt: skip
     path = tmp_path / "r.csv"
     broken.drop("i").write_csv(path)
-    traces = read_records(path, partition=GridShape(3, 3), drop_invalid=True)
+    traces = read_records(path, grid="3x3", drop_invalid=True)
     reasons = Counter({e.reason: e.records for e in traces.ledger.entries})
     assert reasons["without a user"] == 1
     assert reasons["without a valid time"] == 1
@@ -333,7 +330,7 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
             r"no column for the time .found user, lon, lat.*column holds the time",
         ),
         ("user,time,lon\nu,1,2\n", {}, "no column for the lat"),
-        (GOOD, {"columns": Columns(user="usr")}, r"no column 'usr'.*Did you mean 'user'"),
+        (GOOD, {"user_column": "usr"}, r"no column 'usr'.*Did you mean 'user'"),
         (GOOD + "u1,2021-06-01T10:00:00,9,45,a\n", {}, "with and without a time zone"),
         ("user,time,lon,lat\nu,2021-06-01T10:00,9,45\n", {}, r"no time zone.*such as Europe/Rome"),
         (GOOD + "u1,tomorrow,9,45,a\n", {}, r"line 3: column 'time': 'tomorrow' is not a time"),
@@ -344,16 +341,16 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
         (GOOD, {"timezone": "Europe/Roma"}, "not a known time zone"),
         (
             GOOD,
-            {"filters": Filters(start=datetime(2022, 1, 1))},
+            {"start": datetime(2022, 1, 1)},
             "no record lies in the time window",
         ),
         (
             GOOD,
-            {"filters": Filters(start=datetime(2022, 1, 1), end=datetime(2022, 1, 2))},
+            {"start": datetime(2022, 1, 1), "end": datetime(2022, 1, 2)},
             "no record lies in the time window",
         ),
-        (GOOD, {"filters": Filters(min_visits=5)}, r"no visit is left of 1 records.*fewer than 5"),
-        (GOOD, {"filters": Filters(box_quantile=2.0)}, "share of 2"),
+        (GOOD, {"min_visits": 5}, r"no visit is left of 1 records.*fewer than 5"),
+        (GOOD, {"box_quantile": 2.0}, "share of 2"),
         (
             GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
             {},
@@ -367,7 +364,7 @@ def test_bad_records_are_refused(tmp_path, content, options, message):
     path = tmp_path / "r.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
-        read_records(path, partition=GridShape(2, 2), **options)
+        read_records(path, grid="2x2", **options)
 
 
 def test_unknown_regions_are_refused_by_row(records, tmp_path):
@@ -386,7 +383,7 @@ def test_no_error_shows_a_user(records, tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("user,time,lon,lat\nsecret-person,never,9,45\n")
     with pytest.raises(RecordsError) as caught:
-        read_records(path, partition=GridShape(2, 2))
+        read_records(path, grid="2x2")
     assert "secret-person" not in str(caught.value)
 
 
@@ -442,18 +439,16 @@ def test_any_text_is_read_or_refused_politely(tmp_path, rows, drop_invalid):
         rows, schema=dict.fromkeys(("user", "time", "lon", "lat"), pl.String), orient="row"
     ).write_csv(path)
     try:
-        traces = read_records(
-            path, partition=GridShape(2, 2), timezone="UTC", drop_invalid=drop_invalid
-        )
+        traces = read_records(path, grid="2x2", timezone="UTC", drop_invalid=drop_invalid)
     except InputError:
         return
     assert 0 < traces.n_visits <= len(rows)
 
 
 def test_empty_results_say_what_happened(records, tmp_path):
-    filters = Filters(start=START, end=START + timedelta(days=1), min_visits=10_000)
+    filters = {"start": START, "end": START + timedelta(days=1), "min_visits": 10_000}
     with pytest.raises(EmptyError, match=r"outside the time.*repeats of a visit.*fewer than"):
-        _read(_write_parquet(records, tmp_path), filters=filters)
+        _read(_write_parquet(records, tmp_path), **filters)
 
 
 def test_window_in_a_zone_with_summer_time(tmp_path):
@@ -462,8 +457,8 @@ def test_window_in_a_zone_with_summer_time(tmp_path):
     path = _write_parquet(
         pl.DataFrame(rows, schema=["user", "time", "region"], orient="row"), tmp_path
     )
-    window = Filters(start=datetime(2013, 10, 27), end=datetime(2013, 10, 28))
-    assert _read(path, timezone="Europe/Rome", filters=window).epochs.n == 25
+    window = {"start": date(2013, 10, 27), "end": date(2013, 10, 28)}
+    assert _read(path, timezone="Europe/Rome", **window).epochs.n == 25
 
 
 def test_no_message_names_an_option(tmp_path):
@@ -477,7 +472,7 @@ def test_no_message_names_an_option(tmp_path):
         path = tmp_path / "r.csv"
         path.write_text(content)
         with pytest.raises(InputError) as caught:
-            read_records(path, partition=GridShape(2, 2))
+            read_records(path, grid="2x2")
         assert "--" not in str(caught.value)
 
 
@@ -490,7 +485,7 @@ def test_friends_are_read_with_the_records(records, tmp_path):
     assert traces.ledger.friends == FriendEntry(4, 1, 1, 2)
     assert Ledger.from_json(traces.ledger.to_json()) == traces.ledger
     assert _read(path).friends is None
-    few = _read(path, friends=tmp_path / "friends.csv", filters=Filters(min_visits=25))
+    few = _read(path, friends=tmp_path / "friends.csv", min_visits=25)
     assert set(few.users) < set(traces.users)
     assert len(few.friends) == few.n_users
 

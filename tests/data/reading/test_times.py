@@ -134,7 +134,7 @@ def test_a_clock_change_touches_only_its_own_hours(moment, how):
     zone = ZoneInfo("Europe/Rome")
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     utc = [to_micros(one.astimezone(UTC)) for one in (first, second)]
-    moments = TimeReader(timezone="Europe/Rome", at_clock_change=how).read(pl.Series([moment]))
+    moments = TimeReader(timezone="Europe/Rome", clock_change=how).read(pl.Series([moment]))
     if utc[0] == utc[1]:
         assert moments.micros.to_list() == [utc[0]]
         assert not moments.problems

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
+    from whosthere.kernels.lines import Scales
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
@@ -55,7 +56,9 @@ class LikelihoodAnswer(Answer):
 
     @cached_property
     def p_value(self) -> float | None:
-        """Chance of at least this score if the target is out; None where only places are known.
+        """Chance of at least this score if the target is out.
+
+        None where only places are known, or where noise belongs to people and not to cells.
 
         It is found by simulation, always with the same random numbers, when it is first asked
         for. Where the model holds it is hardly ever too small: its standard error, some percent of
@@ -147,9 +150,7 @@ class LikelihoodRatio(Attack):
             person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
             chance = chance_of_being_counted(visited, release.facts, person)
             null = Null.of(release, lines, visited, chance, person)
-            scores[first : first + _BLOCK] = np.bincount(
-                null.person_of_line, null.by_line(), ends.size - 1
-            )
+            scores[first : first + _BLOCK] = null.by_person(ends.size - 1)
         return np.where(np.isinf(scores), RULED_OUT, scores)
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
@@ -189,10 +190,11 @@ class _Test(FittedAttack):
 def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
     """Score a release for a target, by rates that were fitted to it."""
     null = _null(release, knowledge, rates)
-    score = float(null.by_line().sum())
+    (score,) = null.by_person(1).tolist()
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    return LikelihoodAnswer(score, 0.0, null=null if knowledge.certain.size else None)
+    known = knowledge.certain.size > 0 and not null.lines.tables.draws
+    return LikelihoodAnswer(score, 0.0, null=null if known else None)
 
 
 def terms_by_cell(
@@ -268,10 +270,20 @@ class Null:
         levels = Levels(*(part[which] for part in lines.levels(distinct)))
         return cls(release, lines, cells, chance, place, known, owner, levels)
 
-    def by_line(self) -> NDArray[np.float64]:
-        """Return what each known line adds to the score, minus infinity where it rules out."""
-        together = self._added_up(self._terms())
-        return log_sums(self.levels.log_weight + together)
+    def by_person(self, n: int) -> NDArray[np.float64]:
+        """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
+
+        Somebody whose draw is the same wherever nobody else is may have any of the draws.
+        """
+        by_draw = []
+        for log_chance, ratios in self.lines.tables.of_draws():
+            together = self._added_up(self._terms(ratios))
+            by_line = log_sums(self.levels.log_weight + together)
+            summed = by_line.sum(keepdims=True)
+            if n > 1:
+                summed = np.bincount(self.person_of_line, by_line, n)
+            by_draw.append(log_chance + summed)
+        return by_draw[0] if len(by_draw) == 1 else log_sums(np.stack(by_draw, axis=1))
 
     def by_cell(self) -> NDArray[np.float64]:
         """Return what each cell adds to the score, minus infinity where it rules out.
@@ -280,7 +292,7 @@ class Null:
         that are likely without the target to those that are likely with it. The mean of both ends
         is taken for all, and what is missing is shared out evenly.
         """
-        terms = self._terms()
+        terms = self._terms(self.lines.tables.of_ratios)
         within = self.levels.log_weight + self._added_up(terms)
         by_line = log_sums(within)[:, None]
         out = np.isneginf(by_line)[:, 0]
@@ -327,7 +339,7 @@ class Null:
         error = float(weight.std()) / math.sqrt(n_draws) + largest / n_draws
         return float(min(max(weight.mean() + 2 * error, 0.0), 1.0))
 
-    def _terms(self) -> NDArray[np.float64]:
+    def _terms(self, of_ratios: tuple[NDArray[np.float64], Scales]) -> NDArray[np.float64]:
         """Return what the cells add to the score, at each node, shape (n_cells, n_nodes).
 
         Minus infinity where the target cannot be in.
@@ -335,7 +347,7 @@ class Null:
         symbols = self.release.symbols.reshape(-1)[self.cells]
         log_rates = self.lines.rates.log_rates(self.cells)
         ratios = kernels.log_ratios_at_nodes(
-            symbols, log_rates, self.place, self.levels.nodes, *self.lines.tables.of_ratios
+            symbols, log_rates, self.place, self.levels.nodes, *of_ratios
         )
         if (self.chance == 1).all():
             return ratios

@@ -12,7 +12,7 @@ from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack
 from whosthere.adversary.attacks.calibration import Calibrated
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import checked_groups, sampler_over
-from whosthere.adversary.count_tables import stand_in
+from whosthere.adversary.count_tables import filled
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -78,11 +78,8 @@ class _Test:
 
     def __call__(self, release: Release) -> float:
         """Return the ratio of a release."""
-        counts: NDArray[np.number] = release.symbols
-        if release.withheld is not None:
-            counts = np.where(release.withheld, stand_in(release.mechanism), release.values)
-        of_release = _log_frequencies(counts.reshape(-1), release.group_size)
-        of_reference = self.reference
+        people = np.clip(filled(release), 0, release.group_size).reshape(-1)
+        of_release, of_reference = _log_frequencies(people, release.group_size), self.reference
         visited, not_visited = (a - b for a, b in zip(of_release, of_reference, strict=True))
         return float(not_visited.sum() + (visited - not_visited)[self.target].sum())
 

@@ -45,7 +45,7 @@ _TIME_FIX = (
     "Correct it, say how times are written (`time_format`), or have invalid rows dropped "
     "(`drop_invalid`)"
 )
-_CLOCK_FIX = "Say how to read hours of a clock change (`at_clock_change`): earlier, later or drop"
+_CLOCK_FIX = "Say how to read hours of a clock change (`clock_change`): earlier, later or drop"
 # Times that could be understood, but not used: why a row is dropped, and what is wrong with one.
 _TIMES = {
     IMPLAUSIBLE: ("at an implausible time", f"is a Unix time outside {PLAUSIBLE_YEARS}"),
@@ -127,7 +127,7 @@ class Rejects:
         for problem, marked in moments.problems.items():
             reason, words = _TIMES[problem]
             fix = _DROP_FIX if problem == IMPLAUSIBLE else _CLOCK_FIX
-            drop = problem != IMPLAUSIBLE and times.at_clock_change == "drop"
+            drop = problem != IMPLAUSIBLE and times.clock_change == "drop"
             self.add("time", marked, reason, words.format(zone=times.timezone), fix=fix, drop=drop)
         missing = moments.micros.is_null()
         self.add("time", missing, "without a valid time", "is not a time", fix=_TIME_FIX)
@@ -245,7 +245,8 @@ class RecordTable:
             roles = ("lon", "lat")
         reason = "without valid coordinates"
         for role, axis in zip(roles, places, strict=True):
-            rejects.add(role, ~axis.is_finite(), reason, "is not a number of degrees")
+            problem = "is no point" if role == "point" else "is not a number of degrees"
+            rejects.add(role, ~axis.is_finite(), reason, problem)
         projected = (places["lon"].abs() > MOST_DEGREES) | (places["lat"].abs() > MOST_DEGREES)
         rejects.add(roles[0], projected, reason, _PROJECTED, fix=PROJECTED_FIX)
         rejects.add(roles[1], places["lat"].abs() > 90.0, reason, _OUTSIDE_THE_WORLD)

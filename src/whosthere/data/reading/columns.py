@@ -124,7 +124,7 @@ def guess(role: str, found: Sequence[str]) -> str | None:
         words = _ROLE_IN_WORDS.get(role, role)
         raise RecordsError(
             f"has several columns that may hold the {words}: {listed(fitting)}",
-            fix=f"Say which column holds the {words} (`columns.{words}`), or rename the others",
+            fix=f"Say which column holds the {words} (`{words}_column`), or rename the others",
         )
     return fitting[0]
 
@@ -140,7 +140,7 @@ def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> Reco
     otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
-        fix=f"Say which column holds the {role} (`columns.{role}`){otherwise}",
+        fix=f"Say which column holds the {role} (`{role}_column`){otherwise}",
     )
 
 
@@ -314,7 +314,7 @@ class _Finder:
                 if date not in {None, name}:
                     raise RecordsError(
                         f"no column holds times of day to go with the date {date!r}",
-                        fix="Say which column holds the time (`columns.time`)",
+                        fix="Say which column holds the time (`time_column`)",
                     )
                 return name, self._single(name)
             date, name = name, clock
@@ -322,7 +322,7 @@ class _Finder:
             raise RecordsError(
                 f"column {quote(name)} holds times of day without a date "
                 f"(found {listed(showable(found))})",
-                fix="Say which column holds the date (`columns.date`)"
+                fix="Say which column holds the date (`date_column`)"
                 + (", or which day it is (`date`)" if self.of_counts else ""),
             )
         return f"{date}{TOGETHER}{name}", self._date_and_clock(date, name)
@@ -339,7 +339,7 @@ class _Finder:
         if not holds_dates(self.sample[date]):
             raise RecordsError(
                 f"column {date!r} holds no dates to go with the times of day in {clock!r}",
-                fix="Say which column holds the date (`columns.date`)",
+                fix="Say which column holds the date (`date_column`)",
             )
         if self.source.schema[clock] == pl.Time:
             text = self._single(clock).dt.to_string("%H:%M:%S%.6f")

@@ -1,6 +1,6 @@
 """Tables that others read: NDJSON and Parquet by polars, workbooks by fastexcel; and GeoJSON.
 
-Points in Parquet files are well-known binary (WKB), as GeoParquet and PostGIS write it.
+And frames in memory. Points are well-known binary (WKB), as GeoParquet and PostGIS write it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
+from whosthere.data.frames import FRAME, Frame, as_lazy
 from whosthere.data.reading.source import FrameSource, Stored, distinct_names, empty, readable
 from whosthere.errors import (
     EmptyError,
@@ -59,6 +60,34 @@ def open_parquet(stored: Stored) -> FrameSource:
     schema = frame.collect_schema()
     points = point_column(origin, path) if pl.Binary in schema.values() else None
     return FrameSource(path=path, schema=schema, rows=rows, frame=frame, points=points)
+
+
+def open_frame(frame: Frame) -> FrameSource:
+    """Open a table in memory, whose rows are counted from 0.
+
+    The points of a GeoDataFrame, and of what is made of one, become longitudes and latitudes.
+    """
+    given: Any = frame
+    points, notes = None, []
+    if hasattr(frame, "active_geometry_name"):
+        points = given.active_geometry_name
+        crs = None if points is None else given.crs
+        if crs is not None and not crs.equals("EPSG:4326", ignore_axis_order=True):
+            given = given.to_crs(4326)
+            notes.append(f"the points of {FRAME} were converted from {crs.name} to WGS 84")
+        frame = given.to_wkb()
+    with readable(FRAME):
+        lazy = as_lazy(frame)
+    rows = frame.height if isinstance(frame, pl.DataFrame) else None
+    return FrameSource(
+        path=FRAME,
+        schema=lazy.collect_schema(),
+        rows=rows,
+        first_row=0,
+        notes=tuple(notes),
+        points=points,
+        frame=lazy,
+    )
 
 
 def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int = 1) -> FrameSource:

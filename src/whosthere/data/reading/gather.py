@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.reading.batches import Batch
-    from whosthere.data.reading.read import Filters, Window
+    from whosthere.data.reading.passes import Filters, Window
 
 
 class Fate(IntEnum):

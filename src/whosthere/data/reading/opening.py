@@ -15,8 +15,15 @@ from urllib.parse import unquote
 import polars as pl
 
 from whosthere.data.files import existing
+from whosthere.data.frames import AnyPath, Frame, is_frame, place_of
 from whosthere.data.reading.delimited import open_delimited, open_plt
-from whosthere.data.reading.formats import open_geojson, open_ndjson, open_parquet, open_workbook
+from whosthere.data.reading.formats import (
+    open_frame,
+    open_geojson,
+    open_ndjson,
+    open_parquet,
+    open_workbook,
+)
 from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable, skipping
 from whosthere.data.reading.times import looks_like_time
 from whosthere.errors import FileError, InputError, RecordsError, listed
@@ -43,7 +50,7 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: str | os.PathLike[str] | Sequence[Path],
+    path: AnyPath | Sequence[AnyPath],
     *,
     encoding: str | None = None,
     user_from_path: bool = False,
@@ -63,7 +70,7 @@ def open_sources(
         how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
         opened = [open_sources(one, **how) for one in path]
         return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
-    path = existing(Path(path))
+    path = existing(place_of(path))
     is_folder = path.is_dir()
     sources: list[Source] = []
     not_read = []
@@ -108,9 +115,11 @@ def _walk(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
             yield from _walk(entry, above | {real})
 
 
-def read_single(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a table that is one file, whole."""
-    path = existing(Path(path))
+def read_single(table: AnyPath | Frame) -> pl.DataFrame:
+    """Read a table that is one file or a frame, whole."""
+    if is_frame(table):
+        return open_frame(table).whole()
+    path = existing(Path(table))
     if path.is_dir():
         raise FileError("is a folder", where=path, fix="Name a file")
     return only_table(_open(path), path).whole()

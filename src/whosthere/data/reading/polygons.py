@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.files import existing
+from whosthere.data.frames import is_frame, place_of
 from whosthere.data.reading.extent import WORLD, Box, lon_lat
-from whosthere.data.reading.formats import geojson_features, point_column
+from whosthere.data.reading.formats import geojson_features, open_frame, open_parquet
 from whosthere.data.reading.partition import NOWHERE, Locator, Partition
 from whosthere.data.reading.source import Stored, naming, readable
 from whosthere.data.regions import MOST_OUTLINES, Regions, refuse_position
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.reading.source import Source
 
 # What shapely makes of a geometry that is none.
 _DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
@@ -40,28 +44,28 @@ class _Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class Polygons(Partition):
-    """Areas of a GeoJSON or GeoParquet file; where they overlap, the first one counts.
+    """Areas of GeoJSON, GeoParquet or a GeoDataFrame; where they overlap, the first one counts.
 
     Needs the `geo` extra.
 
     Parameters
     ----------
-    path
-        A FeatureCollection of Polygons and MultiPolygons, or a Parquet file with a column of them.
+    areas
+        A FeatureCollection of Polygons and MultiPolygons, or a Parquet file or frame with a column
+        of them.
     id_property
         The property or column that holds a region's id; by default the feature's own id, a
         property called region, id or name, or else its number in the file.
     """
 
-    path: Path
+    areas: AnyPath | Frame
     id_property: str | None = None
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
         shapely = _module()
-        path = existing(Path(self.path))
-        is_parquet = path.suffix.lower() == ".parquet"
+        path = place_of(self.areas)
         with np.errstate(invalid="ignore"):
-            features = list((_of_parquet if is_parquet else _of_geojson)(shapely, path))
+            features = list(_features(shapely, self.areas))
         if not features:
             raise EmptyError("has no areas", where=path)
         ids = [self._id(feature, number) for number, feature in enumerate(features, start=1)]
@@ -120,6 +124,16 @@ def _module() -> Any:  # noqa: ANN401 - untyped
     return shapely
 
 
+def _features(shapely: Any, areas: AnyPath | Frame) -> Iterator[_Feature]:  # noqa: ANN401
+    if is_frame(areas):
+        return _of_table(shapely, open_frame(areas))
+    path = existing(Path(areas))
+    if path.suffix.lower() != ".parquet":
+        return _of_geojson(shapely, path)
+    with readable(path):
+        return _of_table(shapely, open_parquet(Stored(path)))
+
+
 def _of_geojson(shapely: Any, path: Path) -> Iterator[_Feature]:  # noqa: ANN401
     for number, feature in enumerate(geojson_features(Stored(path)), start=1):
         where = f"{path}, feature {number}"
@@ -137,10 +151,8 @@ def _of_geojson(shapely: Any, path: Path) -> Iterator[_Feature]:  # noqa: ANN401
         yield _Feature({None: feature.get("id"), **known}, shape, where)
 
 
-def _of_parquet(shapely: Any, path: Path) -> Iterator[_Feature]:  # noqa: ANN401
-    with readable(path):
-        name = point_column(path, path) or "geometry"
-        table = pl.read_parquet(path, glob=False)
+def _of_table(shapely: Any, source: Source) -> Iterator[_Feature]:  # noqa: ANN401
+    path, name, table = source.path, source.points or "geometry", source.whole()
     if table.schema.get(name) != pl.Binary:
         raise RecordsError(
             f"has no column of polygons in WKB (found {listed(table.columns)})",
@@ -153,8 +165,8 @@ def _of_parquet(shapely: Any, path: Path) -> Iterator[_Feature]:  # noqa: ANN401
         raise RecordsError(f"its geometry cannot be read ({error})", where=path) from error
     names: list[str | None] = [one for one in table.columns if one != name]
     rows = table.drop(name).rows()
-    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), start=1):
-        where = f"{path}, row {number}"
+    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
+        where = source.place(number)
         found = "missing geometry" if shape is None else shape.geom_type
         if found not in _AREAS:
             raise RecordsError(f"a {found} where a Polygon was expected", where=where)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whosthere.data.files import existing
+from whosthere.data.frames import is_frame, place_of
 from whosthere.data.reading.delimited import open_delimited
-from whosthere.data.reading.formats import open_workbook
+from whosthere.data.reading.formats import open_frame, open_workbook
 from whosthere.data.reading.opening import only_table, open_sources
 from whosthere.data.reading.source import Stored, name_in_file, readable
 from whosthere.errors import InputError, RecordsError
 
 if TYPE_CHECKING:
-    import os
-
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.reading.source import Source
 
 _WORKBOOKS = (".xlsx", ".ods")
@@ -23,20 +22,22 @@ _ROWS_LOOKED_AT = 30
 
 
 def open_published(
-    path: str | os.PathLike[str],
+    table: AnyPath | Frame,
     *,
     sheet: str | None = None,
     header_row: int | None = None,
     encoding: str | None = None,
 ) -> Source:
     """Open a table; `header_row` is the row that names its columns, counted from 1."""
-    path = Path(path)
+    path = place_of(table)
     is_book = path.name.lower().endswith(_WORKBOOKS)
     if sheet is not None and not is_book:
         raise InputError("only workbooks have sheets", where=path, fix="Leave out `sheet`")
     if is_book:
         with readable(existing(path)):
             source: Source = open_workbook(Stored(path), sheet=sheet, header_row=header_row or 1)
+    elif is_frame(table):
+        source = open_frame(table)
     elif header_row in {None, 1}:
         source = only_table(open_sources(path, encoding=encoding)[0], path)
     elif path.name.lower().endswith(_TEXTS):

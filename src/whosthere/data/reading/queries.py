@@ -50,7 +50,7 @@ class Query:
         with _asking():
             described = connection.sql(f"{table} LIMIT 0")
             if described is None:
-                raise InputError("the query gives no table", where="--sql", fix="Write a SELECT")
+                raise InputError("the query gives no table", where="`sql`", fix="Write a SELECT")
             schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
         source = QuerySource(
             path=Path("the query"),
@@ -121,7 +121,7 @@ def _attach(connection: Any, url: str) -> None:  # noqa: ANN401
 
 
 @contextmanager
-def _asking(where: str = "--sql") -> Iterator[None]:
+def _asking(where: str = "`sql`") -> Iterator[None]:
     """Turn what the database refuses into a message for the user."""
     try:
         yield

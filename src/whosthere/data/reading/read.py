@@ -1,411 +1,324 @@
-"""Reading records: who was where, when, from files in any common form, as Traces."""
+"""Reading records: who was where, when, from files in any common form or frames, as Traces."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import polars as pl
 
-from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
-from whosthere.data.reading.batches import Batch, RecordTable, one_ahead
+from whosthere.data.epochs import parse_length, zone
+from whosthere.data.frames import is_frame
+from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
-from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
-from whosthere.data.reading.gather import Gathering, assembled, unknown_region
+from whosthere.data.reading.extent import WORLD
+from whosthere.data.reading.formats import open_frame
+from whosthere.data.reading.gather import Gathering, assembled
+from whosthere.data.reading.notes import about_reading, zone_of_times
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
-from whosthere.data.reading.partition import UNKNOWN, Partition
-from whosthere.data.reading.queries import ZONE, Query, QuerySource
-from whosthere.data.reading.source import skipping
-from whosthere.data.reading.tables import add_friends, read_pairs
-from whosthere.data.reading.times import (
-    DAY_FIRST,
-    MONTH_FIRST,
-    SKIPPED,
-    TWICE,
-    UNIX,
-    ClockChange,
-    TimeReader,
-    time_form,
+from whosthere.data.reading.partition import (
+    Grid,
+    GridShape,
+    H3Cells,
+    NearestAntenna,
+    Partition,
+    RegionIds,
+    ThroughAntennas,
 )
-from whosthere.display import counted
-from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
+from whosthere.data.reading.passes import (
+    Filters,
+    batches_of,
+    epochs_of,
+    first_look,
+    nothing_usable,
+    sound_tables,
+)
+from whosthere.data.reading.polygons import Polygons
+from whosthere.data.reading.queries import Query
+from whosthere.data.reading.source import skipping
+from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
+from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
+from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from whosthere.data.reading.batches import Batch
-    from whosthere.data.reading.partition import Locator
-    from whosthere.data.reading.source import Source
+    from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.reading.passes import Progress
+    from whosthere.data.reading.times import ClockChange
+    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
 
-    Progress = Callable[[str, int, int | None], None]
-
-# More epochs than this, when no window was given, suggest stray timestamps.
-_MOST_UNASKED_EPOCHS = 100_000
-# So many users with one record each are no chance.
-_FEW_USERS = 20
-# More notes than these, each on its own file, are put together.
-_MOST_ALIKE = 5
-_STRANGE = "in a region that is not in the table"
-
-
-@dataclass(frozen=True)
-class Window:
-    """A span of time, microseconds since 1970 UTC, from `first` up to but without `end`."""
-
-    first: int | None = None
-    end: int | None = None
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether both ends are given."""
-        return self.first is not None and self.end is not None
-
-    def holds(self, micros: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which moments lie inside."""
-        inside = np.ones(micros.size, dtype=bool)
-        if self.first is not None:
-            inside &= micros >= self.first
-        if self.end is not None:
-            inside &= micros < self.end
-        return inside
-
-
-class Survey:
-    """The range of the records in the time window, found in one pass and bounded memory.
-
-    From `first` to `last`, microseconds since 1970 UTC, and a box that holds the share
-    `box_quantile` of the records along each axis, around the middle; None for all of them.
-    """
-
-    def __init__(self, window: Window, box_quantile: float | None) -> None:
-        if box_quantile is not None and not 0 < box_quantile <= 1:
-            raise InputError(
-                f"the box cannot hold a share of {box_quantile:g}", fix="Give a share such as 0.99"
-            )
-        self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-        self.n_usable = 0
-        self.invalid: Counter[str] = Counter()
-        self._window = window
-        self._box_quantile = box_quantile
-        self._extent = Extent()
-
-    def add(self, batch: Batch) -> None:
-        """Take a batch in."""
-        self.invalid.update(batch.invalid)
-        self.n_usable += len(batch)
-        inside = self._window.holds(batch.micros)
-        if not inside.any():
-            return
-        kept = slice(None) if inside.all() else inside
-        micros = batch.micros[kept]
-        self.first = min(self.first, int(micros.min()))
-        self.last = max(self.last, int(micros.max()))
-        if "lon" in batch.records.columns:
-            lon, lat = lon_lat(batch.records)
-            self._extent.add(lon[kept], lat[kept])
-
-    @property
-    def box(self) -> Box:
-        """The box that holds the records; the world where they name regions."""
-        return self._extent.box(self._box_quantile)
-
-    @property
-    def strays(self) -> str | None:
-        """What is to be said of points far away from all others, unless a box leaves them out."""
-        if self._box_quantile is not None:
-            return None
-        return self._extent.about_strays("records", can_be_left_out=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filters:
-    """Which records and users to keep.
-
-    Parameters
-    ----------
-    start, end
-        The time window, `end` not included; without a zone they are local times. Where one is
-        missing, the records' own range is taken.
-    box_quantile
-        Keep the middle box that holds this share of the records along each axis.
-    min_visits
-        Drop users with fewer visits in all.
-    min_weekly_visits
-        Drop users with fewer visits in any whole week (in sevens of days from the first).
-    mostly_inside
-        Drop users with half or more of their records outside the box or the regions.
-    """
-
-    start: datetime | None = None
-    end: datetime | None = None
-    box_quantile: float | None = None
-    min_visits: int = 1
-    min_weekly_visits: int = 0
-    mostly_inside: bool = False
-
-    def window(self, timezone: str) -> Window:
-        """Return the time window in UTC."""
-
-        def micros(edge: datetime | None) -> int | None:
-            if edge is not None and edge.tzinfo is None:
-                edge = edge.replace(tzinfo=zone(timezone))
-            return None if edge is None else to_micros(edge)
-
-        return Window(micros(self.start), micros(self.end))
+    Moment: TypeAlias = "str | date"
 
 
 def read_records(
-    path: str | os.PathLike[str] | Sequence[Path] | Query,
+    source: AnyPath | Sequence[AnyPath] | Query | Frame,
     *,
-    partition: Partition,
-    epoch_length: timedelta = timedelta(hours=1),
+    regions: Partition | Regions | AnyPath | Frame | None = None,
+    grid_km: float | None = None,
+    grid: str | tuple[int, int] | None = None,
+    antennas: Regions | AnyPath | Frame | None = None,
+    reach_km: float | None = None,
+    polygons: AnyPath | Frame | None = None,
+    polygon_id: str | None = None,
+    h3: int | None = None,
+    epoch: str | timedelta = "1h",
     timezone: str | None = None,
-    columns: Columns | None = None,
-    filters: Filters | None = None,
     time_format: str | None = None,
-    at_clock_change: ClockChange = "refuse",
+    clock_change: ClockChange = "refuse",
     encoding: str | None = None,
-    drop_invalid: bool = False,
+    user_column: str | None = None,
     user_from_path: bool = False,
+    time_column: str | None = None,
+    date_column: str | None = None,
+    lon_column: str | None = None,
+    lat_column: str | None = None,
+    region_column: str | None = None,
+    start: Moment | None = None,
+    end: Moment | None = None,
+    box_quantile: float | None = None,
+    min_visits: int = 1,
+    min_weekly_visits: int = 0,
+    mostly_inside: bool = False,
+    drop_invalid: bool = False,
+    friends: AnyPath | Frame | None = None,
     skipped: list[InputError] | None = None,
-    friends: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Traces:
     """Read records of who was where, when, and make Traces of them.
 
     Parameters
     ----------
-    path
-        A file, a folder of files, or several: CSV, NDJSON, GeoJSON points, Parquet, workbooks, or
-        zip files of these. Or a `Query` of a database.
-    partition
-        How places become regions.
-    epoch_length
-        How long each epoch lasts.
+    source
+        A frame of polars, pandas, GeoPandas, or of any library that hands its columns over as Arrow
+        does. A file, a folder of files, or several: CSV, NDJSON, GeoJSON points, Parquet,
+        workbooks, or zip files of these. Or a `Query` of a database.
+    regions
+        The records name their regions, and these are all there are: a table with region, lon and
+        lat. Also any other `Partition`. By default the regions that the records name.
+    grid_km, grid, h3
+        Squares of so many km over the data; so many rows and columns of them, such as ``"22x23"``;
+        or H3 hexagons of this resolution.
+    antennas, reach_km
+        A table with lon and lat: each record goes to the nearest of them, or to none if all are
+        farther away than `reach_km`. With a grid, polygons or hexagons the records name their
+        antenna, and count where it stands.
+    polygons, polygon_id
+        Areas, as GeoJSON, GeoParquet or a GeoDataFrame, and the property with their id.
+    epoch
+        How long each epoch lasts, such as ``"15min"``, ``"1h"`` or ``"1d"``.
     timezone
         IANA name of the local zone: where times without a zone were recorded, and whose days
         count. By default the zone that a column of datetimes carries, else UTC; times without
         a zone are refused then.
-    columns
-        Names of the columns where they are unusual.
-    filters
-        Which records and users to keep.
     time_format
         How times are written: ``iso``, ``unix``, ``day-first``, ``month-first`` or a pattern such
         as ``%Y%m%d%H%M``. By default found out from the times, and refused where they can be read
         in two ways.
-    at_clock_change
+    clock_change
         What becomes of local times that a change of the clock skipped or repeated: ``refuse``,
         ``drop``, or read as the ``earlier`` or ``later`` of the two possible moments.
     encoding
         Encoding of text files other than UTF-8, UTF-16 with a mark, and Latin-1.
-    drop_invalid
-        Leave out rows that cannot be used, instead of refusing the file.
+    user_column, time_column, date_column, lon_column, lat_column, region_column
+        Names of the columns where they are unusual. A user or region may be several together, as
+        in ``"LAC+CI"``.
     user_from_path
-        The user is the first folder below `path`, or the name of a file there.
+        The user is the first folder below `source`, or the name of a file there.
+    start, end
+        The time window, `end` not included; without a zone they are local times. Where one is
+        missing, the records' own range is taken.
+    box_quantile
+        Keep the middle box that holds this share of the records along each axis.
+    min_visits, min_weekly_visits
+        Drop users with fewer visits in all, or in any whole week (counted from the first day).
+    mostly_inside
+        Drop users with half or more of their records outside the box or the regions.
+    drop_invalid
+        Leave out rows that cannot be used, instead of refusing all.
+    friends
+        A table of pairs of users who know one another: columns user and friend, or the first
+        two. Friendships between users who are in the traces are kept.
     skipped
         A list to which everything is added that is wrong with the files; those that cannot be used
         are then left out. All files are read once more for this. By default, the first problem is
         raised.
-    friends
-        A table of pairs of users who know one another: columns user and friend, or the first
-        two. Friendships between users who are in the traces are kept.
     progress
         Called with what is being done, the rows read so far, and their number where known.
 
     Returns
     -------
     Traces, users sorted by id, with a ledger of what was dropped and why.
+
+    Examples
+    --------
+    >>> import whosthere as wt
+    >>> traces = wt.read_records(frame, grid_km=1, epoch="1h", timezone="Europe/Rome")
     """
-    filters = filters or Filters()
+    in_files = not (is_frame(source) or isinstance(source, Query))
+    refuse_useless("without files", not in_files, encoding=encoding, user_from_path=user_from_path)
+    refuse_useless("with `user_from_path`", user_from_path, user_column=user_column)
+    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
+    by_point = "here, where the records' points are used"
+    refuse_useless(by_point, partition.uses_points, region_column=region_column)
+    by_name = "here, where the regions they name are used"
+    refuse_useless(by_name, not partition.uses_points, lon_column=lon_column, lat_column=lat_column)
+    columns = Columns(
+        user=USER_FROM_PATH if user_from_path else user_column,
+        time=time_column,
+        date=date_column,
+        lon=lon_column,
+        lat=lat_column,
+        region=region_column,
+    )
+    filters = Filters(
+        start=_moment("start", start),
+        end=_moment("end", end),
+        box_quantile=box_quantile,
+        min_visits=min_visits,
+        min_weekly_visits=min_weekly_visits,
+        mostly_inside=mostly_inside,
+    )
+    length = parse_length(epoch)
     if timezone is not None:
         zone(timezone)
     time_format = None if time_format is None else time_form(time_format)
+    times = TimeReader(
+        timezone=timezone,
+        clock_change=clock_change_of(clock_change),
+        any_age=time_format == UNIX,
+    )
     # Before the records, which can take long, so that a bad table is refused at once.
     pairs = None if friends is None else read_pairs(friends)
     early = None if partition.needs_box else partition.locator()
-    sources, not_read = (
-        path.open()
-        if isinstance(path, Query)
-        else open_sources(path, encoding=encoding, user_from_path=user_from_path, skipped=skipped)
-    )
+    if isinstance(source, Query):
+        sources, not_read = source.open()
+    elif is_frame(source):
+        sources, not_read = [open_frame(source)], []
+    else:
+        sources, not_read = open_sources(
+            source, encoding=encoding, user_from_path=user_from_path, skipped=skipped
+        )
     roles = ("user", "point" if partition.uses_points else "region", "time")
-    columns = columns or Columns()
-    if user_from_path:
-        columns = replace(columns, user=USER_FROM_PATH)
     layouts = []
-    for source in sources:
+    for one in sources:
         with skipping(skipped):
-            layout = arrange(source, columns, roles, time_format=time_format)
+            layout = arrange(one, columns, roles, time_format=time_format)
             if time_format is None:
                 layout.time_shape()
             layouts.append(layout)
-    times = TimeReader(
-        timezone=timezone, at_clock_change=at_clock_change, any_age=time_format == UNIX
-    )
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
     layouts = [table.layout for table in tables]
     progress = progress or (lambda *_: None)
-    local = timezone or _zone_of_times(layouts) or "UTC"
+    local = timezone or zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     if skipped is not None:
         # Points may lie in no region, but none is unknown.
         none_known = partition.uses_points or partition.is_open or drop_invalid
         known = None if none_known else early
-        tables = _sound(tables, known, window, skipped, progress)
+        tables = sound_tables(tables, known, window, skipped, progress)
         layouts = [table.layout for table in tables]
-    look = _first_look(tables, partition, window, filters.box_quantile, progress)
+    look = first_look(tables, partition, window, filters.box_quantile, progress)
     gathering = Gathering(
         locator=early or partition.locator(look.box),
-        epochs=_epochs(window, look, epoch_length, local),
+        epochs=epochs_of(window, look, length, local),
         window=window,
         box=WORLD if filters.box_quantile is None else look.box,
         users=Labels(_user_dtype(layouts)),
         drop=drop_invalid,
     )
     rows: Counter[Path] = Counter()
-    for batch in _batches(tables, "Reading records", progress):
+    for batch in batches_of(tables, "Reading records", progress):
         gathering.add(batch)
         rows[batch.source.path] += batch.rows_read
     if not len(gathering.users):
-        raise _nothing_usable(tables, gathering.invalid)
-    names = _names_of_columns(layouts)
+        raise nothing_usable(tables, gathering.invalid)
     traces = assembled(
         gathering,
         filters,
         only_visited=partition.is_open,
-        columns=names,
+        columns=_names_of_columns(layouts),
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
-        notes=(
-            *_notes_of_sources([layout.source for layout in layouts]),
-            *_notes_on_files(layouts, rows),
-            *(() if time_format is not None else _notes_on_forms(tables)),
-            *_notes_on_times(gathering.resolved, times),
-            *_notes_on_zone(layouts, timezone),
-            *_notes_on_users(gathering, names["user"]),
-            *_notes_on_places(partition, look, gathering),
+        notes=about_reading(
+            tables, rows, gathering, partition, look, found_forms=time_format is None
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)
 
 
-def _sound(
-    tables: Sequence[RecordTable],
-    known: Locator | None,
-    window: Window,
-    skipped: list[InputError],
-    progress: Progress,
-) -> list[RecordTable]:
-    """Return the tables of which no row would be refused; what is wrong with others is `skipped`.
-
-    `known` locates the only regions that records may name.
-    """
-    sound, n_rows = [], 0
-    for table in tables:
-        noted: dict[str, RecordsError] = {}
-        invalid: Counter[str] = Counter()
-        found: list[InputError] = []
-        rows = 0
-        with skipping(found):
-            for batch in _batches([replace(table, noted=noted)], "Checking records", progress):
-                rows += batch.rows_read
-                invalid.update(batch.invalid)
-                if known is not None:
-                    region = known.locate(batch.records)
-                    strange = np.flatnonzero((region == UNKNOWN) & window.holds(batch.micros))
-                    if strange.size:
-                        noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0])))
-                        invalid[_STRANGE] += strange.size
-        skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
-        skipped += found
-        if not (noted or found):
-            sound.append(table)
-            n_rows += rows
-    if skipped and not n_rows:
-        raise EmptyError(
-            "no file can be read", fix="List what is wrong with them (`check`), and correct it"
-        )
-    return sound
-
-
-def _with_number(error: InputError, n: int) -> InputError:
-    """Say in how many rows a problem was found."""
-    more = f", and so in {n - 1:,} more rows" if n > 1 else ""
-    return RecordsError(f"{error.problem}{more}", where=error.where, fix=error.fix)
+def _partition(  # noqa: PLR0917 - one for each word
+    regions: Partition | Regions | AnyPath | Frame | None,
+    grid_km: float | None,
+    grid: str | tuple[int, int] | None,
+    antennas: Regions | AnyPath | Frame | None,
+    reach_km: float | None,
+    polygons: AnyPath | Frame | None,
+    polygon_id: str | None,
+    h3: int | None,
+) -> Partition:
+    """Return the one partition that was asked for; by default the records name their regions."""
+    refuse_useless("without `antennas`", antennas is None, reach_km=reach_km)
+    refuse_useless("without `polygons`", polygons is None, polygon_id=polygon_id)
+    areas: dict[str, Partition] = {}
+    if grid_km is not None:
+        areas["`grid_km`"] = Grid(grid_km)
+    if grid is not None:
+        areas["`grid`"] = GridShape(*_shape(grid))
+    if polygons is not None:
+        areas["`polygons`"] = Polygons(polygons, polygon_id)
+    if h3 is not None:
+        areas["`h3`"] = H3Cells(h3)
+    given = [*([] if regions is None else ["`regions`"]), *areas]
+    if regions is not None and antennas is not None:
+        given.append("`antennas`")
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
+    refuse_useless("where records name their antenna", bool(areas), reach_km=reach_km)
+    area = next(iter(areas.values()), None)
+    if antennas is None:
+        if isinstance(regions, Partition):
+            return regions
+        return area or RegionIds(None if regions is None else read_regions(regions))
+    table = read_regions(antennas)
+    if area is not None:
+        return ThroughAntennas(table, area)
+    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
 
 
-def _batches(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
-    """Read all tables, telling how far it got."""
-    sources = [table.layout.source for table in tables]
-    known = [source.rows or source.about_rows for source in sources]
-    total = None if None in known else sum(rows for rows in known if rows is not None)
-    done = 0
-    progress(what, done, total)
-    for table in tables:
-        for batch in one_ahead(table.batches()):
-            yield batch
-            done += batch.rows_read
-            # The number of rows in a text file is a guess until all are read.
-            progress(what, done, None if total is None else max(total, done))
+def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT001 - the condition
+    """Refuse what was given but does nothing where something is so."""
+    for word, value in given.items():
+        if is_so and value is not None and value is not False:
+            raise InputError(f"`{word}` does nothing {why}", fix="Leave it out")
 
 
-def _first_look(
-    tables: Sequence[RecordTable],
-    partition: Partition,
-    window: Window,
-    box_quantile: float | None,
-    progress: Progress,
-) -> Survey:
-    """Look over the records where regions or epochs depend on them."""
-    if box_quantile is not None and not partition.uses_points:
-        raise InputError("a quantile box needs longitudes and latitudes, not region ids")
-    look = Survey(window, box_quantile)
-    if window.is_bounded and not partition.needs_box and box_quantile is None:
-        return look
-    # A row without a user is refused in the end, and need not be found now.
-    light = [table if table.drop_invalid else table.without_users() for table in tables]
-    for batch in _batches(light, "Looking over records", progress):
-        look.add(batch)
-    if not look.n_usable:
-        raise _nothing_usable(tables, look.invalid)
-    if look.first > look.last:
-        raise EmptyError(
-            "no record lies in the time window", fix="Check its start and end, and the time zone"
-        )
-    return look
+def _shape(grid: str | tuple[int, int]) -> tuple[int, int]:
+    try:
+        rows, columns = grid.lower().split("x") if isinstance(grid, str) else grid
+        return int(rows), int(columns)
+    except ValueError:
+        raise InputError(f"`grid` {grid!r} is not a shape", fix="Write it like 22x23") from None
 
 
-def _nothing_usable(tables: Sequence[RecordTable], invalid: Counter[str]) -> EmptyError:
-    """Say that no row is left, with the reasons, and name the file if there is only one."""
-    where = tables[0].layout.source.path if len(tables) == 1 else None
-    if not invalid.total():
-        problem = "the files hold no rows" if where is None else "holds no rows"
-        return EmptyError(problem, where=where, fix="Check that these are the right files")
-    reasons = ", ".join(f"{n:,} {reason}" for reason, n in invalid.items() if n)
-    return EmptyError(
-        f"no row can be used ({reasons})",
-        where=where,
-        fix="Check the columns and how their values are written",
-    )
-
-
-def _zone_of_times(layouts: Sequence[Layout]) -> str | None:
-    """Return the time zone of the columns of datetimes, where they agree on one."""
-    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in layouts}
-    return zones.pop() if len(zones) == 1 else None
+def _moment(word: str, given: Moment | None) -> datetime | None:
+    if given is None or isinstance(given, datetime):
+        return given
+    try:
+        return datetime.fromisoformat(str(given))
+    except ValueError:
+        raise InputError(
+            f"`{word}` {str(given)!r} is not a time",
+            fix="Write it like 2013-11-01 or 2013-11-01T08:00",
+        ) from None
 
 
 def _user_dtype(layouts: Sequence[Layout]) -> type[pl.Int64 | pl.String]:
@@ -422,86 +335,3 @@ def _names_of_columns(layouts: Sequence[Layout]) -> dict[str, str]:
         for role, name in layout.names.items():
             names.setdefault(role, {})[name] = None
     return {role: " or ".join(found) for role, found in names.items()}
-
-
-def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
-    """Yield what there is to know of each; of many files alike, it is said of the first."""
-    alike: dict[str, list[str]] = {}
-    for source in sources:
-        for note in source.notes:
-            alike.setdefault(note.replace(source.path.name, ""), []).append(note)
-    for notes in alike.values():
-        if len(notes) <= _MOST_ALIKE:
-            yield from notes
-        else:
-            yield f"{notes[0]}. This is so for {len(notes) - 1:,} more files"
-
-
-def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[str]:
-    empty = [layout.source.path.name for layout in layouts if not rows[layout.source.path]]
-    if empty:
-        yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
-
-
-def _notes_on_forms(tables: Sequence[RecordTable]) -> Iterator[str]:
-    found = {table.times.form for table in tables}
-    for form, words in ((DAY_FIRST, "the day first"), (MONTH_FIRST, "the month first")):
-        if form in found:
-            yield f"dates such as 01/02/2024 were read with {words}, as other dates show"
-
-
-def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
-    for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
-        if resolved[problem]:
-            yield (
-                f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
-                f"as the {times.at_clock_change} moment"
-            )
-
-
-def _notes_on_zone(layouts: Sequence[Layout], timezone: str | None) -> Iterator[str]:
-    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
-    if timezone is None and by_query and _zone_of_times(layouts) is not None:
-        yield (
-            f"a database does not keep the time zone of its times, so days begin at midnight "
-            f"{ZONE}. Say which zone is local (`timezone`)"
-        )
-
-
-def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
-    n_users = len(gathering.users)
-    if n_users == gathering.records.sum() and n_users > _FEW_USERS:
-        yield (
-            f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
-            "the rows. If it does, say which column holds the user (`columns.user`)"
-        )
-
-
-def _notes_on_places(partition: Partition, look: Survey, gathering: Gathering) -> Iterator[str]:
-    if partition.needs_box and look.strays is not None:
-        yield look.strays
-    if gathering.at_zero:
-        yield (
-            "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
-            f"{counted(gathering.at_zero, 'record')}"
-        )
-    yield from gathering.locator.notes()
-
-
-def _epochs(window: Window, look: Survey, length: timedelta, timezone: str) -> Epochs:
-    first = from_micros(look.first if window.first is None else window.first)
-    if window.first is None:
-        last = from_micros(look.last)
-        epochs = Epochs.covering(first, last, length=length, timezone=timezone)
-    else:
-        end = from_micros(look.last + 1 if window.end is None else window.end)
-        epochs = Epochs.between(first, end, length=length, timezone=timezone)
-    if epochs.n > _MOST_UNASKED_EPOCHS and not window.is_bounded:
-        local = zone(timezone)
-        first, last = (t.astimezone(local) for t in (first, from_micros(look.last)))
-        raise RecordsError(
-            f"the records reach from {first:%Y-%m-%d} to {last:%Y-%m-%d} {timezone}, "
-            f"{epochs.n:,} epochs",
-            fix="Give the start (`start`) and end (`end`) of the time window",
-        )
-    return epochs

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
+from whosthere.data.frames import FRAME
 from whosthere.errors import EmptyError, InputError, RecordsError, shown
 
 if TYPE_CHECKING:
@@ -235,6 +236,10 @@ def readable(path: Path) -> Iterator[None]:
         zlib.error,
         zipfile.BadZipFile,
     ) as error:
+        if path == FRAME:
+            # What polars says of a query in the user's own code may quote somebody's id.
+            problem = f"its query failed ({type(error).__name__})"
+            raise RecordsError(problem, where=path, fix="Collect it first") from None
         said = str(error).strip()
         reason = shown(said.splitlines()[0].rstrip(".")) if said else "damaged"
         raise RecordsError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from whosthere.data.clusters import Clusters
+from whosthere.data.frames import place_of
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
@@ -28,30 +28,32 @@ from whosthere.data.regions import Regions
 from whosthere.errors import EmptyError, InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.traces import Traces
 
 FRIENDS, GROUPS = ("user", "friend"), ("user", "group")
 _NOBODY = -1
 
 
-def read_regions(path: str | os.PathLike[str]) -> Regions:
+def read_regions(table: Regions | AnyPath | Frame) -> Regions:
     """Read the places of a data set.
 
     Parameters
     ----------
-    path
-        A table with a column of ids and, if known, lon and lat; or GeoJSON of areas.
+    table
+        A file or frame with a column of ids and, if known, lon and lat; or GeoJSON of areas.
     """
-    path = Path(path)
+    if isinstance(table, Regions):
+        return table
+    path = place_of(table)
     if path.suffix.lower() == ".geojson" and holds_areas(path):
         return Polygons(path).locator().regions()
-    table = read_single(path)
-    found = table.columns
+    rows = read_single(table)
+    found = rows.columns
     try:
         id_name = Columns().find("region", found) or ("id" if "id" in found else None)
         axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
@@ -65,11 +67,11 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
             fix="Name the column with the ids 'region'",
         )
     with naming(path):
-        expr = joined_ids(parts_of(id_name, found), table.schema)
-        ids = table.select(expr.cast(pl.String)).to_series()
+        expr = joined_ids(parts_of(id_name, found), rows.schema)
+        ids = rows.select(expr.cast(pl.String)).to_series()
         if ids.null_count():
             raise InputError(f"row {_first_null(ids) + 1} has no region id")
-        degrees = [None if name is None else _degrees(table, name) for name in axes]
+        degrees = [None if name is None else _degrees(rows, name) for name in axes]
         return Regions(ids.to_list(), *degrees)
 
 
@@ -86,10 +88,10 @@ def _first_null(column: pl.Series) -> int:
     return column.is_null().arg_max() or 0
 
 
-def read_pairs(path: str | os.PathLike[str], columns: tuple[str, str] = FRIENDS) -> pl.DataFrame:
+def read_pairs(given: AnyPath | Frame, columns: tuple[str, str] = FRIENDS) -> pl.DataFrame:
     """Read pairs of ids from the columns of these names or else the first two, as text."""
-    path = Path(path)
-    table = read_single(path)
+    path = place_of(given)
+    table = read_single(given)
     by_lower_case = {name.strip().lower(): name for name in reversed(table.columns)}
     named = [by_lower_case[name] for name in columns if name in by_lower_case]
     chosen = named if len(named) == len(columns) else table.columns[: len(columns)]
@@ -110,7 +112,7 @@ def read_pairs(path: str | os.PathLike[str], columns: tuple[str, str] = FRIENDS)
     )
 
 
-def read_clusters(path: str | os.PathLike[str], users: Sequence[str]) -> Clusters:
+def read_clusters(path: AnyPath, users: Sequence[str]) -> Clusters:
     """Read which group each user belongs to; whoever is in none is one alone."""
     pairs = read_pairs(path, GROUPS).drop_nulls().unique(maintain_order=True)
     known = pairs.join(pl.DataFrame({"user": users}), on="user", how="semi")

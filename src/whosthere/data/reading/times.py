@@ -62,7 +62,7 @@ _COMPACT = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _OPTION_FIX = "Say how times are written (`time_format`)"
 
 
-def clock_change(text: str) -> ClockChange:
+def clock_change_of(text: str) -> ClockChange:
     """Read how the hours of a clock change are to be taken."""
     if text not in CLOCK_CHANGES:
         raise InputError(
@@ -115,7 +115,7 @@ class TimeReader:
 
     timezone: str | None = None
     form: str = ISO
-    at_clock_change: ClockChange = "refuse"
+    clock_change: ClockChange = "refuse"
     any_age: bool = False
 
     def read(self, column: pl.Series) -> Moments:
@@ -194,11 +194,11 @@ class TimeReader:
         twice = changed & earliest.is_not_null()
         skipped = changed & earliest.is_null()
         found = {name: mask for name, mask in ((SKIPPED, skipped), (TWICE, twice)) if mask.any()}
-        if self.at_clock_change not in {"earlier", "later"}:
+        if self.clock_change not in {"earlier", "later"}:
             return Moments(micros, found)
         # A skipped time is read with the offset after the change, which is the earlier moment,
         # or with that before it.
-        early = self.at_clock_change == "earlier"
+        early = self.clock_change == "earlier"
         away = 3 if early else -3
         beyond = _placed(moments.dt.offset_by(f"{away}h"), self.timezone, "earliest")
         micros = micros.zip_with(~twice, earliest if early else latest)
@@ -219,7 +219,7 @@ def to_utc_micros(column: pl.Series, timezone: str | None) -> pl.Series:
         numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
         is_unix = numbers.null_count() == column.null_count()
     reader = TimeReader(
-        timezone, form=UNIX if is_unix else ISO, at_clock_change="earlier", any_age=True
+        timezone, form=UNIX if is_unix else ISO, clock_change="earlier", any_age=True
     )
     moments = reader.read(column)
     skipped = moments.resolved.get(SKIPPED)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whosthere.arrays import Floats
 
 _BINS = 20
+_NEAR_AN_END = 0.3
 _SIDE = 320
 _SHADES = 5
 _BAR = 100.0
@@ -56,10 +57,13 @@ class Spread(Chart):
                 yield svg.group(bar, title=f"{count} of {total}: {low:.2f} to {high:.2f}")
 
     def _lines(self, x: Linear, bottom: float) -> Iterator[str]:
-        for i, (name, value) in enumerate(self.marked):
+        # A name is beside its own line, and above where the next one's begins.
+        left = all(value > _NEAR_AN_END for _, value in self.marked)
+        ordered = sorted(self.marked, key=lambda one: one[1], reverse=left)
+        for i, (name, value) in enumerate(ordered):
             at, level = x(value), 14.0 + 13 * i
             yield svg.line(at, level, at, bottom, "marked")
-            anchor, shift = ("end", -4) if value > 0.5 else (None, 4)
+            anchor, shift = ("end", -4) if left or value > 1 - _NEAR_AN_END else (None, 4)
             yield svg.text(at + shift, level + 4, f"{name} {value:.2f}", "tick", anchor=anchor)
 
 

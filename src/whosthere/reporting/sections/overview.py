@@ -15,14 +15,7 @@ from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection,
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import FOUND, KEPT, Cell, Head, Lookup, Table
-from whosthere.reporting.words import (
-    number,
-    outcome,
-    plain_words,
-    shortened,
-    texts,
-    words_of,
-)
+from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +26,6 @@ if TYPE_CHECKING:
     from whosthere.inference.finding import Finding
     from whosthere.search.recommendation import Candidate, Recommendation
 
-_FEW = 3
 _LEFT = (KEPT, "relative_error", "cells_kept")
 """What is left to publish, as the first table shows it."""
 _NAMED = 4
@@ -66,15 +58,13 @@ class Overview(NamedTuple):
     """All of the first screen.
 
     `table` has what decides, and `bounds` what else is known of each protection; `pictures` show
-    the risk by each metric that is limited. If `opened`, the reasons of all cards are shown at
-    once.
+    the risk by each metric that is limited.
     """
 
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
     table: Table
     cards: tuple[Card, ...]
-    opened: bool
     pictures: dict[str, DotChart]
     bounds: Table
 
@@ -92,7 +82,7 @@ def search_overview(found: Recommendation) -> Overview:
     verdicts = [candidate.last_verdict for candidate in tried]
     best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
     said = tuple(_advice_of_search(found))
-    return _overview(verdicts, Lookup(findings), found.policy, said, best=best)
+    return _overview(verdicts, Lookup(findings), found.policy, said, found.cautions, best=best)
 
 
 def _overview(
@@ -100,7 +90,7 @@ def _overview(
     found: Lookup,
     policy: Policy,
     advice: tuple[str, ...],
-    warnings: tuple[str, ...] = (),
+    warnings: tuple[str, ...],
     *,
     best: Collection[int] | None = None,
 ) -> Overview:
@@ -113,7 +103,6 @@ def _overview(
             for i, verdict in enumerate(verdicts, 1)
             if best is None or i in best
         ),
-        best is not None or len(verdicts) <= _FEW,
         _pictures(verdicts, found, policy),
         _bounds_table(verdicts, found),
     )
@@ -169,8 +158,6 @@ def _warnings(audit: AuditResult) -> Iterator[str]:
         yield said["failed"].format(failed=audit.failed_tasks, total=audit.n_tasks)
     yield from said_of_targets("targets_warning", audit.choice)
     yield from audit.cautions
-    if audit.together is not None:
-        yield from audit.together.in_words()
     for attack in dict.fromkeys(verdict.alone for verdict in audit.verdicts if verdict.alone):
         yield said["alone"].format(attack=shortened(attack))
 

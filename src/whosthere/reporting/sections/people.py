@@ -168,16 +168,12 @@ def where_section(audit: AuditResult) -> Where | None:
 
 def _size(regions: pl.DataFrame) -> int:
     """Return how much room the regions take on a map: one each, and more for many corners."""
-    if "outline" not in regions.columns:
-        return regions.height
     numbers = regions["outline"].explode().list.len().sum()
     return max(regions.height, int(numbers or 0) // _NUMBERS_A_PLACE)
 
 
 def _panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Panel:
-    # An audit of an earlier version has no outlines.
-    known = [name for name in REGIONS if name in regions.columns]
-    by_region = regions.select(known).join(
+    by_region = regions.select(REGIONS.keys()).join(
         here.filter(pl.col("axis") == "region"), on="index", how="left", maintain_order="left"
     )
     figures: dict[str, Chart] = {}
@@ -198,7 +194,7 @@ def _map(placed: pl.DataFrame, setting: str) -> RegionMap:
             row["lat"],
             shade(row["leak"], largest),
             f"{shortened(str(row['id']), _LETTERS)}: {_amount(row)}",
-            row.get("outline") or (),
+            row["outline"] or (),
         )
         for row in placed.iter_rows(named=True)
     )

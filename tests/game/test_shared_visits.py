@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import whosthere as wt
-from whosthere.data import together
-from whosthere.data.together import LEAST_VISITS, shared_visits
 from whosthere.data.traces import Traces
+from whosthere.game import together
+from whosthere.game.together import LEAST_VISITS, shared_visits
 from whosthere.kernels import one_thread
 
 

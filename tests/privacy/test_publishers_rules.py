@@ -1,0 +1,314 @@
+"""Steps that publishers use: the cell-key method, floors, scaling, rounding by size, zCDP noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from whosthere.data.cities import simulate
+from whosthere.data.traces import Group
+from whosthere.errors import FileError, SpecError
+from whosthere.privacy.cell_key import CellKey, PTable
+from whosthere.privacy.discrete_gaussian import DiscreteGaussian
+from whosthere.privacy.exact_sampling import discrete_normal
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.probability import own_draws
+from whosthere.privacy.publish import publish
+from whosthere.privacy.rounding import RandomRound, RoundBySize
+from whosthere.privacy.step import WITHHELD, Span
+from whosthere.privacy.trade_off import Concentrated, NormalShift
+from whosthere.privacy.units import UserDay
+
+CHAINS = [
+    "cell-key(d=3, v=2, js=1) | suppress(k=4, shown=mark)",
+    "scale(by=5.13) | suppress(k=4, shown=mark)",
+    "scale(by=0.4) | round(to=3)",
+    "floor(at=4, drop=1) | random-round(to=3, up=0.1:0.8)",
+    "random-round(to=3, up=1/3:2/3) | floor(at=4)",
+    "suppress(k=2, shown=mark) | round-by-size(bands=4/3:9/10)",
+    "round-by-size(bands=6/10) | cell-key(d=2, v=1.05)",
+]
+
+
+@pytest.mark.parametrize("text", CHAINS)
+def test_chains_are_what_brute_force_gives(text):
+    """P(published | true) of several steps is the sum over all ways between."""
+    mechanism, m = Mechanism.parse(text), 9
+    laws = {count: {count: 1.0} for count in range(m + 1)}
+    within = Span(0, m)
+    for step in mechanism.steps:
+        after = step.span(within)
+        values = np.arange(after.lowest, after.highest + 1)
+        for count, law in laws.items():
+            found: dict[int, float] = {}
+            for value, chance in law.items():
+                if value == WITHHELD or (step.withheld and step.withheld.holds(np.array(value))):
+                    found[WITHHELD] = found.get(WITHHELD, 0.0) + chance
+                    continue
+                chances = np.exp(step.log_landing(np.array(value), values, values, within))
+                for result, p in zip(values.tolist(), chances.tolist(), strict=True):
+                    found[result] = found.get(result, 0.0) + chance * p
+            laws[count] = found
+        within = after
+    alphabet = mechanism.alphabet(m)
+    published = alphabet.values(np.arange(alphabet.size))
+    for count, law in laws.items():
+        expected = [law.get(int(value), 0.0) for value in published]
+        assert mechanism.pmf(published, count, m) == pytest.approx(expected, abs=1e-12)
+
+
+class TestLargeCounts:
+    @pytest.mark.parametrize("text", ["census-drb", "multimno", "sdctools-d5", "wikimedia"])
+    def test_chances_are_exact_for_hundreds_of_thousands(self, text):
+        mechanism, m = Mechanism.parse(text), 400_000
+        for count in (99_999, 123_456, 399_000):
+            published = mechanism.apply(np.full(4000, count), m, np.random.default_rng(1))
+            values, times = np.unique(published, return_counts=True)
+            expected = 4000 * mechanism.pmf(values, count, m)
+            assert (expected > 0).all()
+            used = expected > 5
+            observed = np.append(times[used], times[~used].sum())
+            expected = np.append(expected[used], max(4000 - expected[used].sum(), 1e-6))
+            statistic = ((observed - expected) ** 2 / expected).sum()
+            assert stats.chi2.sf(statistic, expected.size) > 1e-6
+
+    def test_rounding_by_size_as_the_census_bureau_says(self):
+        step = Mechanism.parse("census-drb").steps[1]
+        counts = np.array(
+            [15, 94, 95, 99, 100, 124, 125, 175, 999, 1050, 1150, 9999, 10_250, 123_456]
+        )
+        # Halves go to the even multiple.
+        rounded = [20, 90, 100, 100, 100, 100, 100, 200, 1000, 1000, 1200, 10_000, 10_000, 123_000]
+        assert step.apply(counts.astype(np.int32), Span(0, 10**6)).tolist() == rounded
+
+
+class TestRandomRounding:
+    def test_as_statistics_new_zealand_says(self):
+        """Remainder 1 goes down with chance 2/3, remainder 2 up with chance 2/3."""
+        given = RandomRound(3, (1 / 3, 2 / 3))
+        for step in (RandomRound(3), given):
+            assert Mechanism((step,)).pmf([6, 9], 7, 100) == pytest.approx([2 / 3, 1 / 3])
+            assert Mechanism((step,)).pmf([6, 9], 8, 100) == pytest.approx([1 / 3, 2 / 3])
+        assert Mechanism.parse("random-round(to=3, up=1/3:2/3)").steps == (given,)
+
+    @pytest.mark.parametrize("up", [(0.2,), (0.5, 0.2), (0.5, 1.5), (-0.1, 0.5)])
+    def test_chances_that_make_no_sense_are_refused(self, up):
+        with pytest.raises(SpecError):
+            RandomRound(3, up)
+
+    def test_bands_that_reverse_counts_are_refused(self):
+        with pytest.raises(SpecError, match="reverse"):
+            RoundBySize(((5, 10),))
+        with pytest.raises(SpecError, match="rise"):
+            RoundBySize(((15, 10), (15, 20)))
+
+
+class TestCellKey:
+    @pytest.mark.parametrize(("d", "v", "js"), [(2, 1.05, 1), (5, 3, 2), (3, 2, 0), (8, 9, 4)])
+    def test_rows_have_mean_0_and_the_variance_asked_for(self, d, v, js):
+        changes = CellKey(d, v, js).changes
+        by = np.arange(changes.least, changes.largest + 1)
+        for n, row in enumerate(changes.chances[1:], start=1):
+            assert row @ by == pytest.approx(0, abs=1e-9)
+            assert row @ by**2 <= v + 1e-9
+            forbidden = (n + by < 0) | ((n + by >= 1) & (n + by <= js))
+            assert not row[forbidden].any()
+        assert row @ by**2 == pytest.approx(v)
+
+    def test_no_other_row_has_more_entropy(self):
+        """Moving along any direction that keeps sum, mean and variance loses entropy."""
+        rng, changes = np.random.default_rng(3), CellKey(5, 3, 2).changes
+        by = np.arange(-5, 6)
+        entropy = lambda p: -(p * np.log(p)).sum()  # noqa: E731
+        for row in changes.chances[1:]:
+            used = row > 0
+            p, x = row[used], by[used].astype(float)
+            kept = np.stack([np.ones_like(x), x, x**2])
+            for _ in range(20):
+                move = rng.normal(size=x.size)
+                move -= kept.T @ np.linalg.lstsq(kept.T, move, rcond=None)[0]
+                if np.abs(move).max() < 1e-9:
+                    continue
+                move *= 0.3 * p.min() / np.abs(move).max()
+                assert entropy(p + move) < entropy(p)
+
+    def test_known_answer(self):
+        """The symmetric row of D=5, V=3: weights exp(b x^2) with a variance of 3."""
+        row = CellKey(5, 3, 2).changes.chances[-1]
+        assert row == pytest.approx(row[::-1])
+        ratios = np.log(row[5:-1] / row[6:]) / (2 * np.arange(5) + 1)
+        assert ratios == pytest.approx(ratios[0])
+
+    def test_too_little_variance_is_refused_with_the_least(self):
+        with pytest.raises(SpecError, match="variance of 2 or more"):
+            CellKey(5, 1, 2)
+
+    def test_the_same_people_get_the_same_change(self):
+        traces = simulate("milan-like", users=300, days=2, seed=1).traces()
+        group = Group(traces, np.arange(120))
+        step = CellKey(5, 3, 2)
+        draw = step.draw_for(group, traces.shape, np.random.default_rng(0)).reshape(-1)
+        assert (draw >= 0).all() and (draw < 1).all()  # noqa: PT018
+        who = {}
+        for row in range(120):
+            for cell in traces.trace(row).tolist():
+                who.setdefault(cell, set()).add(row)
+        by_people = {}
+        for cell, people in who.items():
+            by_people.setdefault(frozenset(people), set()).add(draw[cell])
+        assert max(map(len, by_people.values())) == 1
+        assert len({next(iter(one)) for one in by_people.values()}) == len(by_people)
+        assert any(len([c for c in who if who[c] == set(p)]) > 5 for p in by_people)
+
+    def test_somebody_alone_draws_once(self):
+        mechanism, m = Mechanism.parse("cell-key(d=5, v=3, js=2) | suppress(k=3)"), 100
+        draws = own_draws(mechanism.steps, m)
+        assert math.fsum(math.exp(one.log_chance) for one in draws) == pytest.approx(1)
+        values = np.arange(8)
+        mixed = sum(
+            math.exp(one.log_chance) * np.exp(one.log_probability(values, values)) for one in draws
+        )
+        assert mixed == pytest.approx(mechanism.pmf(values, 1, m))
+        assert own_draws(Mechanism.parse("random-round(to=3)").steps, m) == []
+
+    def test_published_alike_where_the_same_people_are(self):
+        traces = simulate("milan-like", users=300, days=2, seed=1).traces()
+        made = publish(traces, mechanism="cell-key(d=5, v=3, js=2)", group_size=100, seed=4)
+        alone = made.truth == 1
+        for row in range(100):
+            cells = made.group.trace(row)
+            own = cells[alone.reshape(-1)[cells]]
+            assert np.unique(made.release.values.reshape(-1)[own]).size <= 1
+
+
+class TestTables:
+    @pytest.fixture
+    def ptable(self, tmp_path):
+        """As the R package writes one, for D=2, V=1.05, js=1."""
+        changes = CellKey(2, 1.05, 1).changes
+        rows = [
+            {"i": i, "j": i + v, "p": float(row[v + 2]), "v": v}
+            for i, row in enumerate(changes.chances)
+            for v in range(-2, 3)
+            if row[v + 2] > 0
+        ]
+        path = tmp_path / "Changes.csv"
+        pl.DataFrame(rows).write_csv(path, separator=";")
+        return path
+
+    def test_a_table_of_a_file_is_the_rule_that_it_came_from(self, ptable):
+        mechanism, rule = Mechanism.parse(f"ptable({ptable})"), Mechanism((CellKey(2, 1.05, 1),))
+        values = np.arange(12)
+        for count in range(10):
+            assert mechanism.pmf(values, count, 10) == pytest.approx(rule.pmf(values, count, 10))
+        assert Mechanism.parse(str(mechanism)) == mechanism
+        assert mechanism.content == Mechanism((PTable(ptable),)).content
+
+    def test_the_identity_is_what_the_table_holds(self, ptable, tmp_path):
+        copy = tmp_path / "copy.csv"
+        copy.write_bytes(ptable.read_bytes())
+        first, second = Mechanism((PTable(ptable),)), Mechanism((PTable(copy),))
+        assert first == second
+        assert first.content == second.content
+        copy.write_text(copy.read_text().replace("0.0", "0.0", 1) + "\n")
+        assert Mechanism((PTable(copy),)).content != first.content
+
+    def test_a_table_by_keys_repeats_its_last_rows(self, tmp_path):
+        """As the package of the ONS has it: a change for each count and key."""
+        rows = [
+            {"pcv": n, "ckey": key, "pvalue": (n % 2) * (1 if key % 4 == 0 else 0)}
+            for n, key in itertools.product(range(1, 9), range(16))
+        ]
+        path = tmp_path / "table.csv"
+        pl.DataFrame(rows).write_csv(path)
+        mechanism = Mechanism((PTable(path, again=2),))
+        for count in (7, 9, 11, 1001):
+            assert mechanism.pmf([count, count + 1], count, 2000) == pytest.approx([0.75, 0.25])
+        for count in (8, 10, 2000):
+            assert mechanism.pmf(count, count, 2000) == pytest.approx(1)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("a,b\n1,2\n", "neither the columns"),
+            ("i,v,p\n1,0,0.5\n", "add up to 0.5"),
+            ("i,v,p\n1,-2,1\n", "below 0"),
+            ("i,v,p\n1,x,1\n", "no whole numbers"),
+            ("i,v,p\n2,0,1\n", "add up to 0 for a count of 1"),
+            ("", "cannot be read"),
+        ],
+    )
+    def test_what_is_no_table_is_refused(self, tmp_path, text, said):
+        path = tmp_path / "bad.csv"
+        path.write_text(text)
+        with pytest.raises(FileError, match=said) as caught:
+            PTable(path)
+        assert "bad.csv" in str(caught.value)
+
+    def test_a_missing_file_is_named(self):
+        with pytest.raises(SpecError, match=r"Gone\.csv"):
+            Mechanism.parse("ptable(Gone.csv)")
+
+
+class TestDiscreteGaussian:
+    @pytest.mark.parametrize("rho", [50.0, 0.5, 0.02, 1.3e-4, 1e-6])
+    def test_tails_are_sums_of_the_law(self, rho):
+        """On both sides of the deviation from which on tails are approximated."""
+        noise = DiscreteGaussian(rho)
+        weight = lambda k: -(k**2) / (2 * noise.scale**2)  # noqa: E731
+        everything = math.log(
+            1 + 2 * math.fsum(math.exp(weight(k)) for k in range(1, int(12 * noise.scale) + 40))
+        )
+        for z in {0, 1, int(noise.scale), int(5 * noise.scale), int(9 * noise.scale)}:
+            further = range(z + 1, z + 1 + int(12 * noise.scale) + 40)
+            tail = weight(z + 1) + math.log(
+                math.fsum(math.exp(weight(k) - weight(z + 1)) for k in further)
+            )
+            assert float(noise.log_sf(z)) == pytest.approx(tail - everything, rel=1e-10)
+            assert float(noise.log_cdf(-z - 1)) == pytest.approx(tail - everything, rel=1e-10)
+            assert float(noise.log_between(z, z)) == pytest.approx(weight(z) - everything, rel=1e-8)
+
+    def test_the_scale_that_wikimedia_states(self):
+        assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
+
+    def test_a_budget_of_zcdp_allows_more_than_the_noise_does(self):
+        for rho in (0.01, 0.5, 3.0):
+            bound, noise = Concentrated(rho), NormalShift(math.sqrt(2 * rho))
+            eps = np.linspace(0, 6, 25)
+            assert (bound.delta_at(eps) >= noise.delta_at(eps)).all()
+            assert bound.auc >= noise.auc
+            assert (bound.tpr([0.001, 0.1]) >= noise.tpr([0.001, 0.1])).all()
+            assert bound.delta_at(np.array([bound.eps_at(1e-6)])) == pytest.approx(1e-6, rel=1e-3)
+
+    @pytest.mark.parametrize("variance", [0.2, 1.0, 40.0])
+    def test_exact_noise_has_the_law(self, variance):
+        """Chi-square of 20,000 draws; false alarm rate 1e-6."""
+        drawn = discrete_normal((20_000,), Fraction(variance))
+        noise = DiscreteGaussian(1 / (2 * variance))
+        values = np.arange(-noise.window[1], noise.window[1] + 1)
+        expected = 20_000 * np.exp(noise.log_between(values, values))
+        observed = np.array([(drawn == value).sum() for value in values])
+        rare = expected < 5
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], max(expected[rare].sum(), 1e-9))
+        assert (
+            stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - 1) > 1e-6
+        )
+
+    @pytest.mark.parametrize("scale", [0.7, 3.0])
+    def test_the_same_law_as_opendp(self, scale):
+        dp = pytest.importorskip("opendp.prelude")
+        dp.enable_features("contrib")
+        n = 20_000
+        space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+        theirs = np.array(dp.m.make_gaussian(*space, scale=scale)([0] * n))
+        ours = discrete_normal((n,), Fraction(str(scale)) ** 2)
+        values = np.arange(-int(4 * scale) - 1, int(4 * scale) + 2)
+        table = np.array([[np.sum(x == v) for v in values] for x in (theirs, ours)])
+        assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-6
