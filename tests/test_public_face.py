@@ -41,7 +41,7 @@ INNER = {
     *("Classifier.fit", "TrainedAttack.train", "LikelihoodAnswer.null"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
     *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),
-    "Partition.locator",
+    *("Partition.locator", "CellKey.changes", "Ptable.changes"),
 }
 # As for `dataclasses.field`, what they give is of the type of the field.
 OF_ANY_TYPE = {"parameter.default", "parameter.return"}
