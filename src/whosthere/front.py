@@ -65,8 +65,7 @@ if TYPE_CHECKING:
     from whosthere.reporting.report import Report
 
     Reported: TypeAlias = "AuditResult | AnyPath"
-    TracesLike: TypeAlias = "Traces | AnyPath"
-    RecordsLike: TypeAlias = "TracesLike | Frame"
+    TracesLike: TypeAlias = "Traces | AnyPath | Frame"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
@@ -97,7 +96,7 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 
 @_takes(AuditChoices)
 def audit(
-    traces: RecordsLike,
+    traces: TracesLike,
     *,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
@@ -195,7 +194,7 @@ def audit(
 
 @_takes(SearchChoices)
 def recommend(
-    traces: RecordsLike,
+    traces: TracesLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
@@ -479,12 +478,15 @@ def _compiling_is_said() -> AbstractContextManager[None]:
 
 
 def _loaded(traces: TracesLike) -> Traces:
-    return traces if isinstance(traces, Traces) else Traces.load(traces)
+    if isinstance(traces, Traces):
+        return traces
+    with _as_file(traces) as (path, read):
+        return Traces.load(path) if read is None else read
 
 
 @contextmanager
 def _as_file(
-    traces: RecordsLike, out: AnyPath | None = None
+    traces: TracesLike, out: AnyPath | None = None
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 
