@@ -455,7 +455,8 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
         grouped = spaced.str.contains(group).fill_null(value=False)
         if not grouped.any() or (mark == "." and thousands == ","):
             continue
-        if thousands != mark and not _several(spaced, mark):
+        twice = spaced.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$")
+        if thousands != mark and not twice.any():
             raise RecordsError(
                 f"{text.filter(grouped)[0]!r} can be a whole number with a mark between thousands, "
                 "or one with decimals",
@@ -463,14 +464,6 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
             )
         without = spaced.str.replace_all(mark, "", literal=True)
         spaced = without.zip_with(grouped, spaced)
-    return _whole(spaced)
-
-
-def _several(text: pl.Series, mark: str) -> bool:
-    return bool(text.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$").any())
-
-
-def _whole(text: pl.Series) -> pl.Series:
-    numbers = text.cast(pl.Float64, strict=False)
+    numbers = spaced.cast(pl.Float64, strict=False)
     whole = pl.select(pl.when(numbers == numbers.round()).then(numbers)).to_series()
     return whole.cast(pl.Int64, strict=False)
