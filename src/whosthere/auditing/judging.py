@@ -20,16 +20,15 @@ and its verdict says so.
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
+from whosthere.display import told
 from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
@@ -59,9 +58,7 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import Task
     from whosthere.privacy.scheme import TableScheme
 
-_SENTENCES = tomllib.loads(
-    (files("whosthere.auditing") / "sentences.toml").read_text(encoding="utf-8")
-)
+_SENTENCES = told("whosthere.auditing", "sentences")
 _SAID = {name: said.format(strongest=STRONGEST) for name, said in _SENTENCES.items()}
 
 

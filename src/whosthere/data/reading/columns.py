@@ -6,10 +6,8 @@ And numbers as people write them in these: with decimal commas, and marks betwee
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -27,6 +25,7 @@ from whosthere.data.reading.times import (
     looks_like_time,
     shape_of,
 )
+from whosthere.display import told
 from whosthere.errors import InputError, RecordsError, listed, quote, suggestion
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.source import Source
 
-USUAL_NAMES: dict[str, list[str]] = tomllib.loads(
-    (files("whosthere.data.reading") / "usual_names.toml").read_text("utf-8")
-)
+USUAL_NAMES: dict[str, list[str]] = told("whosthere.data.reading", "usual_names")
 TOGETHER = "+"
 """Between the names of columns that make one id together, as in LAC+CI."""
 
