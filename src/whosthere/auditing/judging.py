@@ -48,7 +48,7 @@ from whosthere.inference.vocabulary import (
 from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -137,7 +137,11 @@ def judge(
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
-    untrusted = _SAID["no_control"] if trusted is None else _failed_controls(findings)
+    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
+    why = ": " + "; ".join(_SAID[metric] for metric in failed) if failed else ""
+    untrusted = f"A control failed{why}. No number of this audit can be trusted."
+    if trusted is None:
+        untrusted = _SAID["no_control"]
     sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     verdicts = []
@@ -388,9 +392,3 @@ def _undecided(*said: str) -> tuple[Decision, list[str]]:
 def _surely_within(finding: Finding, limit: Limit) -> bool:
     known = None not in {finding.estimate, finding.low, finding.high}
     return known and finding.at_most <= limit.most
-
-
-def _failed_controls(findings: Iterable[Finding]) -> str:
-    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
-    why = "; ".join(_SAID[metric] for metric in failed)
-    return f"A control failed{f': {why}' if why else ''}. No number of this audit can be trusted."

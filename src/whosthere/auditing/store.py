@@ -102,22 +102,7 @@ class RunFolder:
         `known` is what readers of the results must know and scores do not depend on.
         """
         self.check(identity, extend=extend)
-        found = json_object(self._manifest) if self._manifest.exists() else self._about()
-        if found.get("plan", identity["plan"]) != identity["plan"]:
-            # They rest on fewer targets, releases or attacks; the tasks stay.
-            for name in {*MAY_LEAVE, *STAYS} - {KEPT, MANIFEST, "log.txt"}:
-                (self.path / name).unlink(missing_ok=True)
-        wanted = found | identity | known
-        if found != wanted:
-            write_json(self._manifest, wanted)
-        if not (self.path / NOTE).exists():
-            with new_file(self.path / NOTE) as temporary:
-                temporary.write_text(what_may_leave(), encoding="utf-8")
-
-    @staticmethod
-    def _about() -> dict[str, Any]:
-        """Return what a new manifest says of when and where the audit began."""
-        return {
+        found: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
@@ -128,6 +113,18 @@ class RunFolder:
             "python": platform.python_version(),
             "looks": [],
         }
+        if self._manifest.exists():
+            found = json_object(self._manifest)
+        if found.get("plan", identity["plan"]) != identity["plan"]:
+            # They rest on fewer targets, releases or attacks; the tasks stay.
+            for name in {*MAY_LEAVE, *STAYS} - {KEPT, MANIFEST, "log.txt"}:
+                (self.path / name).unlink(missing_ok=True)
+        wanted = found | identity | known
+        if found != wanted:
+            write_json(self._manifest, wanted)
+        if not (self.path / NOTE).exists():
+            with new_file(self.path / NOTE) as temporary:
+                temporary.write_text(what_may_leave(), encoding="utf-8")
 
     def known(self, name: str) -> object:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
