@@ -653,9 +653,10 @@ def test_thresholds_share_a_classifier(people, target, reference, kind, monkeypa
     learned, learn = [], kind.learn
     monkeypatch.setattr(kind, "learn", lambda *given: learned.append(1) or learn(*given))
     answers = {}
+    assert kind().threshold == "roc"
     for rule in ("middle", "roc"):
         one = kind(**SMALL, threshold=rule)
-        assert ("threshold=roc" in str(one)) == (rule == "roc")
+        assert ("threshold=middle" in str(one)) == (rule == "middle")
         fitted = one.fit(releases[0].facts, known, auxiliary, seed=3)
         answers[rule] = fitted.score(releases[0])
     assert answers["middle"].score == answers["roc"].score

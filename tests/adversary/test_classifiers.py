@@ -173,7 +173,7 @@ def test_the_roc_rule_is_that_of_scikit_learn(rows):
     scores, labels = np.array([s for s, _ in rows], float), np.array([y for _, y in rows])
     false, true, thresholds = roc_curve(labels, scores)
     theirs = thresholds[np.argmax(np.round(true - false, 9))]
-    assert np.array_equal(scores >= theirs, scores > youden_threshold(scores, labels, "roc"))
+    assert np.array_equal(scores >= theirs, scores > youden_threshold(scores, labels))
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_the_leak_gives_the_true_visits_away(people, target, others):
     plain = Regions().of(trace, people.epochs.n, None)
     assert (known.regions, known.certain.size) == (tuple(sorted(plain.regions)), 0)
     assert RegionsAndTruth(2).of(trace, people.epochs.n, None).regions == known.regions[:2]
+    assert RegionsAndTruth(guess="random").of(trace, people.epochs.n, None).guess == "random"
     auxiliary = Auxiliary(people.select(others[M:]))
     weights = {}
     for leak in (False, True):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
-ThresholdRule: TypeAlias = Literal["middle", "roc"]
+ThresholdRule: TypeAlias = Literal["roc", "middle"]
 THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
 # Variances are nothing if they are smaller than others by this factor.
 _SAME = 1e-6
@@ -43,8 +43,8 @@ _SAME = 1e-6
 
 def threshold_parameter() -> ThresholdRule:
     """Declare the rule by which an attack chooses its threshold."""
-    meaning = "where the threshold lies: in the middle of the gap, or at the lowest accepted score"
-    found: ThresholdRule = specs.parameter(specs.OneOf(THRESHOLD_RULES), meaning, default="middle")
+    meaning = "where the threshold lies: at the lowest accepted score, or in the middle of the gap"
+    found: ThresholdRule = specs.parameter(specs.OneOf(THRESHOLD_RULES), meaning, default="roc")
     return found
 
 
@@ -91,7 +91,7 @@ class TrainedAttack(Attack):
 
         Attacks that differ in their threshold alone learn once for all of them.
         """
-        usual = replace(self, threshold="middle")
+        usual = replace(self, threshold="roc")
         return _learned(usual, seen, facts, knowledge, seed).tuned(self.threshold)
 
     def learn_from(
@@ -184,7 +184,7 @@ class Tuning:
         cls,
         scores: NDArray[np.float64],
         labels: NDArray[np.bool_],
-        rule: ThresholdRule = "middle",
+        rule: ThresholdRule = "roc",
     ) -> Tuning:
         """Learn from the scores of groups of which the attacker knows whether the target is in.
 
@@ -211,14 +211,14 @@ class Tuning:
 
 
 def youden_threshold(
-    scores: NDArray[np.float64], labels: NDArray[np.bool_], rule: ThresholdRule = "middle"
+    scores: NDArray[np.float64], labels: NDArray[np.bool_], rule: ThresholdRule = "roc"
 ) -> float:
     """Return the threshold with the largest share of true less share of false alarms.
 
-    Scores above it are called in. By the rule "middle" it lies in the middle between two scores
-    that occur, or beyond all of them; of several equally good ones it is the middle one. By "roc"
-    it lies just below the lowest score that is called in, and of several equally good ones it is
-    the highest: so does who takes it from the list of scikit-learn's `roc_curve`.
+    Scores above it are called in. By the rule "roc" it lies just below the lowest score that is
+    called in, and of several equally good ones it is the highest: so does who takes it from the
+    list of scikit-learn's `roc_curve`. By "middle" it lies in the middle between two scores that
+    occur, or beyond all of them; of several equally good ones it is the middle one.
     """
     values = np.unique(scores)
     padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
