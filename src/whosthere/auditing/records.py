@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from whosthere.auditing.loading import is_audit
 from whosthere.auditing.store import KEPT
