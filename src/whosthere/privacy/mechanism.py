@@ -11,7 +11,7 @@ import numpy as np
 
 from whosthere.display import told
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, PTable
+from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -52,7 +52,7 @@ STEPS: tuple[type[Step], ...] = (
     RoundBySize,
     RandomRound,
     CellKey,
-    PTable,
+    Ptable,
     Scale,
     Laplace,
     DiscreteLaplace,
