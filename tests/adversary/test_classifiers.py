@@ -262,6 +262,18 @@ class TestOwnModels:
         assert hash(attack) == hash(KnockKnock(classifier=model))
         assert attack != KnockKnock(classifier=GaussianNB())
 
+    def test_two_that_hold_different_things_are_two(self):
+        """A parameter that is kept under another name is in no name of a result."""
+
+        class Hidden(Nearest):
+            def __init__(self, much):
+                super().__init__()
+                self.inside = much
+
+        one, other = (KnockKnock(classifier=Hidden(much)) for much in (1, 2))
+        assert str(one) == str(other)
+        assert one == KnockKnock(classifier=Hidden(1)) != other
+
     def test_a_model_of_a_users_own_is_part_of_the_identity(self):
         class Changed(Nearest):
             def decision_function(self, counts):
