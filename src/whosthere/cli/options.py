@@ -33,6 +33,9 @@ _TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 )
 
 
+_TOLD["check"] = _TOLD["import"] | _TOLD["check"]
+
+
 def described(command: _Command) -> _Command:
     """Give the parameters of a command what ``options.toml`` says of them."""
     own = _TOLD.get(command.__name__.rstrip("_"), {})
