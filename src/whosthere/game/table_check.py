@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from whosthere.privacy.release import Release
 
 # How many people of each band are looked for, at least, and in how many pairs of trials.
-_PEOPLE, _FEWEST_PAIRS, _MOST_PAIRS = 400, 2, 24
+_PEOPLE, _FEWEST_PAIRS, _MOST_PAIRS = 800, 2, 24
 # They may make this share of all visits, and one of them this share.
-_SHARE_OF_VISITS, _SHARE_OF_ONE = 0.15, 0.05
+_SHARE_OF_VISITS, _SHARE_OF_ONE = 0.5, 0.05
 # Cells drawn for each visit, as one may be drawn twice.
 _ROOM = 4
 # The variance of what the fitted rate of a cell is multiplied by: people have homes and work in
@@ -134,7 +134,7 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
         if one not in chosen
     )
     n = int(_SHARE_OF_VISITS * total / sum((one.least + one.most) / 2 for one in chosen))
-    n = min(max(n, 1), _PEOPLE // 2)
+    n = min(max(n, 1), _PEOPLE // 4)
     n_pairs = min(max(math.ceil(_PEOPLE / (2 * n)), _FEWEST_PAIRS), _MOST_PAIRS)
     trials = [_pair(release, rates, chosen, n, rng) for _ in range(n_pairs)]
     band = np.tile(np.repeat(np.arange(len(chosen)), n), 2 * n_pairs)

@@ -23,7 +23,7 @@ def subject_of_table(found: TableCheck) -> dict[str, str]:
     release = found.release
     return {
         "Table": f"{counted(len(release.regions), 'region')}, {release.epochs}",
-        "Protection": shortened(str(release.mechanism)),
+        "Rule": shortened(str(release.mechanism)),
         "People": f"{release.group_size:,}",
     }
 
