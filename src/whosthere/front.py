@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -56,7 +57,7 @@ from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -470,7 +471,7 @@ def check(
     >>> found = wt.check("counts.csv", "suppress(k=4)")
     >>> wt.report(found, out="check.html")
     """
-    given = [visits] if isinstance(visits, str | int) else visits
+    given = visits if isinstance(visits, Sequence) and not isinstance(visits, str) else [visits]
     bands = [Visits.parse(one) for one in given] or BANDS
     read = as_release(table, mechanism=mechanism, group_size=group_size, reader=reader)
     found = check_table(read.release, bands, seed=seed)

@@ -57,9 +57,9 @@ class Visits(NamedTuple):
     most: int
 
     @classmethod
-    def parse(cls, given: str | int | tuple[int, int]) -> Visits:
+    def parse(cls, given: str | int) -> Visits:
         """Read a number of visits, or two such as ``"8-12"``."""
-        ends = str(given).split("-") if isinstance(given, str | int) else list(given)
+        ends = str(given).split("-")
         try:
             least, most = map(int, ends * 2 if len(ends) == 1 else ends)
         except ValueError:
