@@ -32,6 +32,6 @@ traces mibici "$data/mibici_2016_jan_apr.parquet" --region-column station \
 traces tdrive "$data/tdrive_beijing_thinned.parquet" --grid 22x23 --timezone Asia/Shanghai
 
 study mibici 1000 2500
-study milan-like 1000 8000
+study milan-like 1000 4000
 study tdrive 1000 8000
 study cdr-like 1000 8000

@@ -18,7 +18,6 @@ import warnings
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import signature
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.errors import InputError, MissingExtraError, SpecError, quote
+from whosthere.errors import InputError, SpecError, optional, quote
 from whosthere.specs import check_integer, check_positive
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class L1(Classifier):
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_], seed: int = 0) -> Linear:  # noqa: ARG002
         n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
-        mean, scale = _moments(n, *kernels.cell_sums(counts))
+        mean, scale = self.moments(counts)
         if not self.standardise:
             mean, scale = np.zeros_like(mean), np.ones_like(scale)
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
@@ -171,8 +170,12 @@ class L1(Classifier):
         offset = float(weights[0] - per_person @ mean[cells])
         return Linear(cells, per_person, offset, float(objective))
 
+    def moments(self, counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and deviation of each cell, by which counts are standardised."""
+        return moments(counts.shape[0], *kernels.cell_sums(counts))
 
-def _moments(
+
+def moments(
     n: int, total: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and deviation of each cell; a constant cell gets 1, and so becomes all zero."""
@@ -296,6 +299,7 @@ class OwnModel(Classifier):
 
     text: str
     kind: type
+    state: str = field(repr=False)
     parameters: Mapping[str, Any] = field(compare=False, repr=False)
     model: Any = field(compare=False, repr=False)
 
@@ -312,7 +316,9 @@ class OwnModel(Classifier):
                 fix="Give a name, or an object with `fit` and `decision_function` or "
                 "`predict_proba`, such as MLPClassifier()",
             )
-        return cls(_text(model), type(model), _parameters(model), model)
+        # Two that differ in more than their parameters are two, though both are called the same.
+        state = "" if hasattr(model, "get_params") else _text(vars(model))
+        return cls(_text(model), type(model), state, _parameters(model), model)
 
     def __str__(self) -> str:
         return self.text
@@ -361,10 +367,7 @@ def _text(value: Any) -> str:  # noqa: ANN401
 
 def _part(name: str) -> Any:  # noqa: ANN401 - scikit-learn has no types
     """Import a part of scikit-learn, which is optional and slow to import."""
-    try:
-        return import_module(f"sklearn.{name}")
-    except ImportError as error:
-        raise MissingExtraError("This classifier", "learn") from error
+    return optional(f"sklearn.{name}", "This classifier", "learn")
 
 
 CLASSIFIERS = specs.Catalogue.of("classifier", L1, L1Paper, Forest, Mlp)
