@@ -214,7 +214,7 @@ def import_(
 @reads_tables
 def check(
     ctx: typer.Context,
-    table: Path,
+    counts: Path,
     *,
     mechanism: str | None = None,
     group_size: int | None = None,
@@ -240,7 +240,7 @@ def check(
         refuse_page(out, force=force)
     with console.working("Looking for people ..."):
         found = front.check(
-            table,
+            counts,
             mechanism,
             group_size=group_size,
             visits=visits,
