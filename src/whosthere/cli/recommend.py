@@ -32,6 +32,7 @@ def recommend(
     *,
     group_size: int,
     family: list[str] | None = None,
+    coarsen: list[str] | None = None,
     check_all: bool = False,
     policy: Path | None = None,
     fail_on: str | None = None,
@@ -77,6 +78,7 @@ def recommend(
                 path,
                 options,
                 families=tuple(family or DEFAULT_FAMILIES),
+                coarsen=tuple(coarsen or ()),
                 check_all=check_all,
                 out=out,
                 # What is compiled for a try need not be compiled by each worker.
@@ -113,6 +115,9 @@ def _show_search(prepared: PreparedSearch) -> None:
     for family in prepared.terms.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
         rows.append((family.template, f"{family.parameter}: {values}"))
+    larger = [one.words or "as it is" for one in prepared.terms.coarsenings]
+    if len(larger) > 1:
+        rows.append(("each of them over", "\n".join(larger)))
     chosen = f"{len(plan.targets)}, {plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks in the check", "\n".join(map(str, prepared.terms.attacks))))
@@ -151,31 +156,57 @@ def _show(found: Recommendation, written: Sequence[Path], *, details: bool, expl
         _show_details(found)
     if explain:
         console.say(_LEGEND)
+    _show_front(found)
     show_lines([*_lines(found)])
     chosen = found.recommended
     if chosen is None:
         console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
-        console.say("Try other families, larger groups, larger regions or longer epochs.")
+        console.say(
+            "Try other families, larger groups, larger regions or longer epochs, such as with "
+            "--coarsen regions=4 or --coarsen epochs=4h,1d."
+        )
     else:
         console.say(
-            f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
+            f"Recommended: {chosen.name}. Of the protections that pass, it preserves the "
             "pattern over regions and epochs best. Its numbers are those of the confirmation."
         )
     console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
 
 
 def _lines(found: Recommendation) -> Iterator[Line]:
-    """Return for each family what passes and is weakest, or the strongest that was tried."""
+    """Return for each family what passes and is weakest, or the strongest that was tried.
+
+    Where several cells or groups were tried, that is what keeps most, or else has the least risk.
+    """
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
-        best = [one for one in found.best if one.family == family]
+        passing = [one for one in found.best if one.family == family]
+        best = sorted(passing, key=lambda one: (one.confirmed, one.pattern_kept))[-1:]
+        strongest = {one.ladder: one for one in own}.values()
         failed = [one for one in own if one.confirmation is not None and not one.confirmed]
-        for one in [*failed, *(best or own[-1:])]:
+        for one in [*failed, *(best or [min(strongest, key=lambda one: one.risk)])]:
             if one.confirmation is not None:
                 note = "confirmed on fresh releases" if one.confirmed else "not confirmed"
             else:
                 note = "no confirmation was tried" if one.passes else "the strongest tried"
-            yield Line(one.last_verdict, one.last_findings, found.policy, one.mechanism, note)
+            yield Line(one.last_verdict, one.last_findings, found.policy, one.name, note)
+
+
+def _show_front(found: Recommendation) -> None:
+    """Print what no other candidate beats, from the least risk to the most."""
+    from whosthere.reporting.words import outcome
+
+    front, n = found.front, len(found.candidates)
+    if len(front) > 1:
+        console.say("")
+        console.say(f"Less risk costs pattern. Of {n} tried, no other beats these in both:")
+        console.say(
+            *(
+                f"  mean AUC {one.risk:.3f}  pattern {one.kept:.2f}  {one.name} "
+                f"({outcome(one.last_verdict)})"
+                for one in front
+            )
+        )
 
 
 def _show_details(found: Recommendation) -> None:
@@ -183,10 +214,10 @@ def _show_details(found: Recommendation) -> None:
     from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED
 
     metrics = found.policy.metrics_to_show
-    for family in dict.fromkeys(candidate.family for candidate in found.candidates):
-        own = [candidate for candidate in found.candidates if candidate.family == family]
+    for ladder in dict.fromkeys(candidate.ladder for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.ladder == ladder]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *heads_of(metrics)), rows)
+        console.table(ladder, ("", "verdict", *heads_of(metrics)), rows)
         left = [
             (candidate.choice, *(candidate.utility.get(name) for name in OF_UTILITY))
             for candidate in own
