@@ -75,17 +75,25 @@ def protect() -> list[wt.mechanisms.Mechanism]:
         wt.mechanisms.Event(),
         wt.mechanisms.UserDay(max_visits=3),
         wt.mechanisms.User(max_visits=3),
+        wt.mechanisms.UserWeek(max_visits=3, max_regions=2),
+        wt.mechanisms.UserPeriod(max_visits=3, days=2),
     ]
     noise: list[wt.mechanisms.PrivateNoise] = [
         wt.mechanisms.Laplace(1.0, unit=units[0]),
         wt.mechanisms.DiscreteLaplace(1.0, unit=units[1]),
         wt.mechanisms.Gaussian(1.0, unit=units[2]),
+        wt.mechanisms.DiscreteGaussian(0.5, unit=units[3]),
     ]
     added: list[wt.mechanisms.AddedNoise] = [*noise]
     maps: list[wt.mechanisms.Map] = [wt.mechanisms.Suppress(3), wt.mechanisms.Round(5), Cap(9)]
+    maps += [wt.mechanisms.Floor(4), wt.mechanisms.RoundBySize(((15, 10),)), wt.mechanisms.Scale(2)]
     chance: wt.mechanisms.ChanceTable = wt.mechanisms.RandomRound(3)
+    keyed: list[wt.mechanisms.ChanceTable] = [
+        wt.mechanisms.CellKey(5, 3, 2),
+        wt.mechanisms.Ptable("changes.csv"),
+    ]
     few = wt.mechanisms.Choices(np.zeros((1, 1), np.int32), np.ones((1, 1)))
-    steps: list[wt.mechanisms.Step] = [*added, *maps, chance]
+    steps: list[wt.mechanisms.Step] = [*added, *maps, chance, *keyed]
     print(few.results.shape, wt.mechanisms.Correction.NONE is steps[0].correction)
     family = wt.mechanisms.Family("suppress(k=?)")
     members: tuple[wt.results.Member, ...] = family.members()

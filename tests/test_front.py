@@ -348,6 +348,19 @@ def test_wrong_arguments_are_refused_in_words(traces, release, call, message):
         call(traces, release)
 
 
+def test_what_failed_everywhere_is_said_once(traces, monkeypatch):
+    def fails(*_given, **_words):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(wt.attacks.LikelihoodRatio, "fit_tables", fails)
+    words = {"mechanisms": "raw", "group_size": 20, "targets": 2, "releases": 2, "workers": 1}
+    with pytest.raises(wt.AuditFailedError) as caught:
+        wt.audit(traces, attacks="likelihood-ratio", **words)
+    first, second, *_ = str(caught.value).splitlines()
+    assert re.fullmatch(r"2 of 2 tasks failed, the first one \(target \d+ in .*\) with:", first)
+    assert second.startswith("Traceback")
+
+
 def test_nothing_stays_in_the_temporary_folder(traces, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     wt.audit(traces, mechanisms="raw", workers=1, **QUICK)

@@ -38,10 +38,11 @@ PUBLIC = {f"wt.{name}": getattr(wt, name) for name in wt.__all__ if name not in 
 # inner. They may change at any time.
 INNER = {
     *("AuditOptions.contests", "Block.contests", "Query.open"),
-    *("Classifier.fit", "TrainedAttack.train", "LikelihoodAnswer.null"),
+    *("Classifier.fit", "L1.moments", "LikelihoodAnswer.null"),
+    *("TrainedAttack.train", "TrainedAttack.learn_from", "ZeroKnowledge.learn_from"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
     *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),
-    "Partition.locator",
+    *("Partition.locator", "CellKey.changes", "Ptable.changes"),
 }
 # As for `dataclasses.field`, what they give is of the type of the field.
 OF_ANY_TYPE = {"parameter.default", "parameter.return"}

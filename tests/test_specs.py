@@ -49,7 +49,8 @@ def _some(**values):
     return st.fixed_dictionaries({}, optional=values)
 
 
-training = {
+thresholds = {"threshold": st.sampled_from(["roc", "middle"])}
+training = thresholds | {
     "sampling": st.sampled_from(["paired", "independent"]),
     "classifier": classifiers,
     "groups": even,
@@ -69,7 +70,8 @@ PARAMETERS = {
     LikelihoodRatioReference: rates,
     ContradictionRule: {},
     LogLikelihood: {"validation_groups": even},
-    KnockKnockPastGroups: {
+    KnockKnockPastGroups: thresholds
+    | {
         "classifier": classifiers,
         "held_out": st.floats(0, 1, exclude_min=True, exclude_max=True),
     },

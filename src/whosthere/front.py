@@ -173,20 +173,20 @@ def audit(
             seconds_to_try=0,
         )
         move = stack.enter_context(progress())
-        failures: list[str] = []
+        failures: list[tuple[str, str]] = []
         result = prepared.run(
             policy=judged_by,
             workers=at_work,
             what_if=what_if,
             on_progress=move,
-            on_failure=lambda task, why: failures.append(f"{task}: {why.strip()}"),
+            on_failure=lambda task, why: failures.append((str(task), why.strip())),
         )
     if failures:
-        total, reason = len(prepared.plan.tasks), failures[0].splitlines()
-        said = f"{len(failures)} of {total} tasks failed, the first one ({reason[0]}) with"
+        total, (task, why) = len(prepared.plan.tasks), failures[0]
+        said = f"{len(failures)} of {total} tasks failed, the first one ({task}) with"
         if len(failures) == total:
-            raise AuditFailedError(f"{said}:\n{failures[0]}")
-        warnings.warn(f"{said}: {reason[-1]}", stacklevel=3)
+            raise AuditFailedError(f"{said}:\n{why}")
+        warnings.warn(f"{said}: {why.splitlines()[-1]}", stacklevel=3)
     if out is None:
         return replace(result, folder=None)
     audit_report(result).save(folder / REPORT, force=True)
@@ -289,11 +289,12 @@ def reproduce(
             workers=chosen_workers(workers),
             figures=figures,
             on_progress=move,
-            on_failure=lambda name, task, why: failures.append(f"{name}, {task}: {why.strip()}"),
+            on_failure=lambda name, task, why: failures.append(
+                f"{name}, {task}: {why.strip().splitlines()[-1]}"
+            ),
         )
     if failures:
-        reason = failures[0].splitlines()
-        warnings.warn(f"{len(failures)} tasks failed, the first: {reason[0]}", stacklevel=3)
+        warnings.warn(f"{len(failures)} tasks failed, the first: {failures[0]}", stacklevel=3)
     return result
 
 
@@ -374,7 +375,8 @@ def publish(
     """
     everybody = _loaded(traces)
     chosen = Mechanism.parse(mechanism)
-    publishing.refuse_one_person(everybody, group_size if group is None else np.size(group))
+    size = group_size if group is None else len(publishing.given_rows(group, group_size))
+    publishing.refuse_one_person(everybody, size)
     audited = None
     if audit is not None and group is not None:
         problem = "an audit is about groups drawn at random, and this one is given (`group`)"
@@ -433,7 +435,7 @@ def attack(
     real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
     auxiliary = Auxiliary(real, befriended, tuple(past), published)
     view = View(published.facts, _known(target, published), auxiliary)
-    return chosen.fit_tables([view], seed=check_seed(seed)).score(published)
+    return chosen.fit_tables([view], seed=check_seed(seed)).score_tables([published])
 
 
 @_takes(AuditChoices)

@@ -297,6 +297,10 @@ class Catalogue:
         """Return a catalogue of classes, each under its own name."""
         return cls(noun, {kind.name: Kind.of(kind) for kind in classes})
 
+    def with_kinds(self, *classes: Any) -> Catalogue:  # noqa: ANN401
+        """Return a catalogue with further classes, which replace others of their names."""
+        return Catalogue(self.noun, {**self.kinds, **Catalogue.of("", *classes).kinds})
+
     def parse(self, text: str) -> Any:  # noqa: ANN401
         """Return what a text describes."""
         with located(self.noun, self.kinds, text) as reader:

@@ -635,13 +635,38 @@ def test_positions_are_used_only_where_they_may_be(people, target):
 
     whole = people.regions
     hidden, bare = _Unplaced(whole.ids, whole.lon, whole.lat), Regions(whole.ids)
-    without = score(whole, positions=False)
-    assert score(hidden, positions=False) == without
+    without = score(hidden, positions=False)
     assert score(bare, positions=False) == without
-    assert score(bare, positions=True) == without
-    assert score(whole, positions=True) != without
+    assert score(whole, positions=False) == without
     with pytest.raises(AssertionError, match="positions"):
         score(hidden, positions=True)
+    assert score(bare, positions=True) == without
+    assert score(whole, positions=True) != without
+
+
+@pytest.mark.parametrize("kind", [KnockKnock, ZeroKnowledge])
+def test_thresholds_share_a_classifier(people, target, reference, kind, monkeypatch):
+    """Both rules have the same scores, and learn once for each release or target."""
+    releases, _ = _releases(people, target, "suppress(k=1)", n=1)
+    known = KnownVisits(people.trace(target))
+    auxiliary = Auxiliary(reference)
+    learned, learn = [], kind.learn
+    monkeypatch.setattr(kind, "learn", lambda *given: learned.append(1) or learn(*given))
+    answers = {}
+    assert kind().threshold == "roc"
+    for rule in ("middle", "roc"):
+        one = kind(**SMALL, threshold=rule)
+        assert ("threshold=middle" in str(one)) == (rule == "middle")
+        fitted = one.fit(releases[0].facts, known, auxiliary, seed=3)
+        answers[rule] = fitted.score(releases[0])
+    assert answers["middle"].score == answers["roc"].score
+    assert answers["middle"].calibrated == answers["roc"].calibrated
+    assert answers["middle"].threshold != answers["roc"].threshold
+    assert len(learned) == 1
+    # Somebody of whom other visits are known needs another classifier.
+    other = KnownVisits(people.trace(target)[:3])
+    kind(**SMALL).fit(releases[0].facts, other, auxiliary, seed=3).score(releases[0])
+    assert len(learned) == 2
 
 
 @pytest.mark.parametrize("changed", [{"marginals": "mechanism"}, {"marginals": "empirical"},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from whosthere import rounds, simulate, specs
 from whosthere.adversary.attacks import KnockKnock
-from whosthere.adversary.attacks.trained import youden_threshold
+from whosthere.adversary.attacks.trained import THRESHOLD_RULES, youden_threshold
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     L1,
@@ -159,8 +159,21 @@ def test_the_threshold_maximises_youdens_j(rows):
     def j(threshold):
         return (scores[labels] > threshold).mean() - (scores[~labels] > threshold).mean()
 
-    found = youden_threshold(scores, labels)
-    assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))
+    for rule in THRESHOLD_RULES:
+        found = youden_threshold(scores, labels, rule)
+        assert j(found) == pytest.approx(max(j(t) for t in np.arange(-6.5, 7)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2).filter(
+        lambda rows: {label for _, label in rows} == {True, False}
+    )
+)
+def test_the_roc_rule_is_that_of_scikit_learn(rows):
+    scores, labels = np.array([s for s, _ in rows], float), np.array([y for _, y in rows])
+    false, true, thresholds = roc_curve(labels, scores)
+    theirs = thresholds[np.argmax(np.round(true - false, 9))]
+    assert np.array_equal(scores >= theirs, scores > youden_threshold(scores, labels))
 
 
 @pytest.mark.parametrize(
@@ -248,6 +261,18 @@ class TestOwnModels:
         assert attack == pickle.loads(cloudpickle.dumps(attack))
         assert hash(attack) == hash(KnockKnock(classifier=model))
         assert attack != KnockKnock(classifier=GaussianNB())
+
+    def test_two_that_hold_different_things_are_two(self):
+        """A parameter that is kept under another name is in no name of a result."""
+
+        class Hidden(Nearest):
+            def __init__(self, much):
+                super().__init__()
+                self.inside = much
+
+        one, other = (KnockKnock(classifier=Hidden(much)) for much in (1, 2))
+        assert str(one) == str(other)
+        assert one == KnockKnock(classifier=Hidden(1)) != other
 
     def test_a_model_of_a_users_own_is_part_of_the_identity(self):
         class Changed(Nearest):

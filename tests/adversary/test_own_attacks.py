@@ -80,13 +80,68 @@ def test_a_class_is_no_attack(people):
         wt.audit(people, mechanisms="raw", group_size=M, attacks=[Mine])
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, None, "1"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, None, "1", np.ones((2, 2))])
 def test_an_answer_is_a_finite_number(wrong):
-    with pytest.raises(InputError, match=r"no finite number. Use RULED_OUT"):
+    with pytest.raises(InputError, match=r"no finite number. Use RULED_OUT") as found:
         Answer(wrong, 0.0)
+    # A whole array may be the counts of real people.
+    assert "[" not in str(found.value)
     with pytest.raises(InputError, match="threshold"):
         Answer(0.0, wrong)
+    # Not a number is what it is where it was not given.
+    if not (isinstance(wrong, float) and np.isnan(wrong)):
+        with pytest.raises(InputError, match="calibrated"):
+            Answer(0.0, 0.0, wrong)
     assert Answer(np.float32(1.5), np.int64(1)) == Answer(1.5, 1.0, 0.5)
+    assert Answer(np.array(1.5), 1, np.array(0.5)) == Answer(1.5, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (None, "Mine has no name that is one word"),
+        ("", "one word"),
+        ("two words", "one word"),
+        ("mine (study only)", "one word"),
+        ("mine(least=1)", "one word"),
+        ("ceiling", "already call something else ceiling"),
+        ("guarantee", "already call"),
+        ("knock-knock", "already call something else knock-knock"),
+    ],
+)
+def test_results_must_be_able_to_call_it_by_its_name(people, monkeypatch, name, said):
+    monkeypatch.setattr(Mine, "name", name)
+    with pytest.raises(InputError, match=said):
+        wt.audit(people, mechanisms="raw", group_size=M, attacks=Mine())
+
+
+def test_what_is_returned_is_looked_at(people, monkeypatch):
+    made = wt.publish(people, "raw", group_size=M, seed=1)
+    monkeypatch.setattr(Plain, "score", lambda _self, _release: 0.5)
+    with pytest.raises(InputError, match=r"Plain.score returned a float.*wt.attacks.Answer"):
+        wt.attack(made.release, people.trace(0), Mine(compared=False))
+    monkeypatch.setattr(Mine, "fit", lambda *_given, **_words: None)
+    with pytest.raises(InputError, match=r"Mine.fit returned a NoneType, no FittedAttack"):
+        wt.attack(made.release, people.trace(0), Mine(compared=False))
+
+
+DRAWN = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_random_numbers_of_its_own_are_found_out(people, monkeypatch, given):
+    def fit(_self, _facts, _knowledge, _auxiliary, *, seed):
+        rng = np.random.default_rng(seed) if given else DRAWN
+        shift = rng.random()
+        return Plain(lambda release: release.counts.sum() + shift)
+
+    monkeypatch.setattr(Mine, "fit", fit)
+    words = {"mechanisms": "raw", "group_size": M, "targets": 2, "releases": 2, "workers": 1}
+    if given:
+        assert wt.audit(people, attacks=Mine(), what_if=False, **words).failed_tasks == 0
+    else:
+        with pytest.raises(InputError, match="other scores when the first task was done again"):
+            wt.audit(people, attacks=Mine(), **words)
 
 
 class TestCalibrated:

@@ -281,7 +281,8 @@ def test_a_function_with_random_numbers_of_its_own_fails_the_control(traces, tmp
     assert set(rows["fault"].drop_nulls()) == {
         "the published counts do not follow from the true ones"
     }
-    assert prepare_audit(tmp_path / "t.parquet", options, tmp_path / "run").run().trusted is False
+    with pytest.raises(InputError, match="other scores when the first task was done again"):
+        prepare_audit(tmp_path / "t.parquet", options, tmp_path / "run").run()
 
 
 def test_what_a_worker_sends_back_is_what_was_sent(traces):

@@ -38,7 +38,7 @@ def area(audited, rule, attack):
     found = audited.to_frame().filter(
         pl.col("metric") == "auc",
         pl.col("attack") == attack,
-        pl.col("mechanism") == str(wt.Mechanism.parse(rule)),
+        pl.col("mechanism") == str(wt.mechanisms.Mechanism.parse(rule)),
     )
     return found["estimate"].item()
 
@@ -62,6 +62,6 @@ def test_scaling_up_hides_nobody(audited):
 def test_utility_is_that_of_people_and_not_of_scaled_counts(audited):
     kept = audited.to_frame().filter(
         pl.col("metric") == "visits_kept",
-        pl.col("mechanism") == str(wt.Mechanism.parse("multimno")),
+        pl.col("mechanism") == str(wt.mechanisms.Mechanism.parse("multimno")),
     )
     assert kept["estimate"].to_list() == pytest.approx([1.0] * kept.height)

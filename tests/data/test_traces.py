@@ -138,9 +138,25 @@ def test_arrays_are_values(traces):
 
 
 def test_rows_that_are_not_there_are_refused(traces):
-    for rows in ([40], [-1]):
-        with pytest.raises(GroupError):
-            traces.counts(rows)
+    for row in (40, -1):
+        for look in (traces.counts, traces.select):
+            with pytest.raises(GroupError, match=r"must lie in 0\.\.39"):
+                look([row])
+        with pytest.raises(GroupError, match=r"must lie in 0\.\.39"):
+            traces.trace(row)
+
+
+def test_neither_a_mask_nor_an_id_is_a_row(traces):
+    """A mask would be the rows 0 and 1, many times over."""
+    mask = traces.visits_per_user() > 3
+    for wrong in (mask, [1.7], ["u07"], [None]):
+        with pytest.raises(GroupError, match=r"flatnonzero.*row_of") as caught:
+            traces.select(wrong)
+        assert "u07" not in str(caught.value)
+    with pytest.raises(GroupError, match="row_of"):
+        traces.trace("u07")
+    assert traces.select([]).n_users == 0
+    assert traces.select(np.flatnonzero(mask)).n_users == mask.sum()
 
 
 def test_an_error_never_names_a_user(traces):

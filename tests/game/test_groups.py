@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import whosthere as wt
@@ -16,7 +17,7 @@ from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import obstacles
 from whosthere.cli.main import main
-from whosthere.data.clusters import Clusters
+from whosthere.data.clusters import Clusters, draw_group
 from whosthere.data.reading.tables import read_clusters
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import STRONGEST
@@ -150,7 +151,8 @@ class TestGame:
             (lambda _, people, n: people[: n - 1], "must return 19 different ones"),
             (lambda _, people, n: np.repeat(people[0], n), "1 different values"),
             (lambda _, people, n: people[:n] + 1000, "must return 19"),
-            (lambda _, people, n: people[:n] + 0.5, "must return 19"),
+            (lambda _, people, n: people[:n] + 0.5, "must return 19.* of float64"),
+            ([[1, 2], [3, 4]], "list"),
             (lambda _, people, n: None, "must return 19"),
             (lambda _, people, n: np.random.default_rng().permutation(people)[:n], "from `rng`"),
         ],
@@ -158,6 +160,28 @@ class TestGame:
     def test_slips_are_found_at_once(self, city, draw, problem):
         with pytest.raises(wt.InputError, match=problem):
             plan_of(city, groups=draw)
+
+    def test_a_frame_is_as_good_as_a_file_and_no_error_shows_it(self, city, companies):
+        frame = pl.read_csv(companies, infer_schema=False)
+        drawn = {plan_of(city, groups=given).game for given in (companies, frame)}
+        assert len(drawn) == 1
+        user = frame["user"][0]
+        twice = pl.concat([frame, frame.with_columns(group=pl.lit("x"))])
+        with pytest.raises(wt.InputError, match="several groups") as found:
+            plan_of(city, groups=twice)
+        assert user not in str(found.value)
+        assert user not in repr(AuditOptions.of(mechanisms="raw", group_size=5, groups=twice))
+
+    def test_who_may_be_in_cannot_be_changed(self, rng):
+        def shuffled(rng, people, n):
+            rng.shuffle(people)
+            people[0] = 99
+            return people[:n]
+
+        people = np.arange(10)
+        with pytest.raises(wt.InputError, match="must return 3"):
+            draw_group(shuffled, rng, people, 3)
+        assert (people == np.arange(10)).all()
 
     def test_nothing_is_accepted(self, city):
         [kept, broken] = ([Finding("raw", STRONGEST, "auc", auc, auc, auc, 50, 100, 100, None)]
@@ -210,6 +234,9 @@ class TestPublish:
             ({"group": [True, False]}, "whole numbers"),
             ({"group": [0.0, 1.0]}, "whole numbers"),
             ({"group": [[0, 1]]}, "whole numbers"),
+            ({"group": {0, 1}}, "whole numbers"),
+            ({"group": ["a"]}, "whole numbers"),
+            ({"group": [1], "group_size": 2}, "both given"),
             ({"group": [0, 1], "audit": "run"}, "drawn at random"),
         ],
     )

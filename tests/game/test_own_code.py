@@ -1,5 +1,6 @@
 """Which changes of a user's own code a plan notices."""
 
+import dataclasses
 import importlib
 import sys
 
@@ -205,3 +206,25 @@ def test_a_plan_tells_them_all(traces, fingerprint):
         mechanisms="raw", group_size=8, attacks=[mine, "likelihood-ratio"], targets=3, releases=4
     )
     assert make_plan(options, traces).to_json()["code"] == {"mine": own_code(mine)}
+
+
+@pytest.mark.parametrize("how", ["exec", "type", "make_dataclass"])
+def test_a_class_that_is_made_on_the_fly_is_a_users(how):
+    """It has no module, or that of what made it: Python's own."""
+
+    def made(add):
+        names = {"add": add}
+        exec("def fit(self, *given, seed): return add + 1", names)
+        parts = {"name": "mine", "summary": "", "fit": names["fit"]}
+        if how == "type":
+            return type("Mine", (Attack,), parts)()
+        if how == "make_dataclass":
+            return dataclasses.make_dataclass("Mine", [], bases=(Attack,), namespace=parts)()
+        names = {"Attack": Attack, "add": add}
+        text = "class Mine(Attack):\n    name = 'mine'\n    def fit(self, *given, seed): return add"
+        exec(text, names)
+        return names["Mine"]()
+
+    first = own_code(made(1))
+    assert first is not None
+    assert first == own_code(made(1)) != own_code(made(2))

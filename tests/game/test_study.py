@@ -57,7 +57,7 @@ class Curious(wt.attacks.Attack):
 
     def fit(self, facts, knowledge, auxiliary, *, seed):
         self.had.append(auxiliary)
-        return FittedCurious(len(self.had))
+        return FittedCurious(seed % 97)
 
 
 @dataclass(frozen=True)

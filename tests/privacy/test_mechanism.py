@@ -186,7 +186,7 @@ def test_laplace_is_a_difference_of_its_cdf(eps, b):
     [
         "laplace(eps=0.1)",
         "laplace(eps=1, unit=user, max_visits=50) | suppress(k=15) | round(to=5)",
-        "discrete-laplace(eps=0.5) | mds",
+        "discrete-laplace(eps=0.5) | flowkit",
         "gaussian(eps=0.1)",
         "laplace(eps=1) | gaussian(eps=1) | round(to=5)",
         "laplace(eps=0.1) | random-round(to=5)",

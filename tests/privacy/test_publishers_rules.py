@@ -14,7 +14,7 @@ from scipy import stats
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
 from whosthere.errors import FileError, SpecError
-from whosthere.privacy.cell_key import CellKey, PTable
+from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.exact_sampling import discrete_normal
 from whosthere.privacy.mechanism import Mechanism
@@ -208,16 +208,16 @@ class TestTables:
         for count in range(10):
             assert mechanism.pmf(values, count, 10) == pytest.approx(rule.pmf(values, count, 10))
         assert Mechanism.parse(str(mechanism)) == mechanism
-        assert mechanism.content == Mechanism((PTable(ptable),)).content
+        assert mechanism.content == Mechanism((Ptable(ptable),)).content
 
     def test_the_identity_is_what_the_table_holds(self, ptable, tmp_path):
         copy = tmp_path / "copy.csv"
         copy.write_bytes(ptable.read_bytes())
-        first, second = Mechanism((PTable(ptable),)), Mechanism((PTable(copy),))
+        first, second = Mechanism((Ptable(ptable),)), Mechanism((Ptable(copy),))
         assert first == second
         assert first.content == second.content
         copy.write_text(copy.read_text().replace("0.0", "0.0", 1) + "\n")
-        assert Mechanism((PTable(copy),)).content != first.content
+        assert Mechanism((Ptable(copy),)).content != first.content
 
     def test_a_table_by_keys_repeats_its_last_rows(self, tmp_path):
         """As the package of the ONS has it: a change for each count and key."""
@@ -227,7 +227,7 @@ class TestTables:
         ]
         path = tmp_path / "table.csv"
         pl.DataFrame(rows).write_csv(path)
-        mechanism = Mechanism((PTable(path, again=2),))
+        mechanism = Mechanism((Ptable(path, again=2),))
         for count in (7, 9, 11, 1001):
             assert mechanism.pmf([count, count + 1], count, 2000) == pytest.approx([0.75, 0.25])
         for count in (8, 10, 2000):
@@ -248,7 +248,7 @@ class TestTables:
         path = tmp_path / "bad.csv"
         path.write_text(text)
         with pytest.raises(FileError, match=said) as caught:
-            PTable(path)
+            Ptable(path)
         assert "bad.csv" in str(caught.value)
 
     def test_a_missing_file_is_named(self):

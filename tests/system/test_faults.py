@@ -85,7 +85,6 @@ def test_cities_out_of_all_proportion_are_refused_before_any_work(one_message, f
         "ingest . -o t.parquet --force",
         "import c.csv -m 9 -M raw -o c.csv --force",
         "import c.csv -m 9 -M raw --regions r.csv -o r.csv --force",
-        "recommend t.parquet -m 5 -o t.parquet --force",
     ],
 )
 def test_no_command_writes_over_its_input(one_message, folder, typed):

@@ -127,7 +127,7 @@ class L1(Classifier):
     def fit(self, counts: CountMatrix, labels: NDArray[np.bool_], seed: int = 0) -> Linear:  # noqa: ARG002
         n = len(labels)
         signs = np.where(labels, 1.0, -1.0)
-        mean, scale = _moments(n, *kernels.cell_sums(counts))
+        mean, scale = self.moments(counts)
         if not self.standardise:
             mean, scale = np.zeros_like(mean), np.ones_like(scale)
         coarse_mean, coarse_scale = mean.astype(np.float32), scale.astype(np.float32)
@@ -171,8 +171,12 @@ class L1(Classifier):
         offset = float(weights[0] - per_person @ mean[cells])
         return Linear(cells, per_person, offset, float(objective))
 
+    def moments(self, counts: CountMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and deviation of each cell, by which counts are standardised."""
+        return moments(counts.shape[0], *kernels.cell_sums(counts))
 
-def _moments(
+
+def moments(
     n: int, total: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and deviation of each cell; a constant cell gets 1, and so becomes all zero."""
@@ -296,6 +300,7 @@ class OwnModel(Classifier):
 
     text: str
     kind: type
+    state: str = field(repr=False)
     parameters: Mapping[str, Any] = field(compare=False, repr=False)
     model: Any = field(compare=False, repr=False)
 
@@ -312,7 +317,9 @@ class OwnModel(Classifier):
                 fix="Give a name, or an object with `fit` and `decision_function` or "
                 "`predict_proba`, such as MLPClassifier()",
             )
-        return cls(_text(model), type(model), _parameters(model), model)
+        # Two that differ in more than their parameters are two, though both are called the same.
+        state = "" if hasattr(model, "get_params") else _text(vars(model))
+        return cls(_text(model), type(model), state, _parameters(model), model)
 
     def __str__(self) -> str:
         return self.text

@@ -14,13 +14,14 @@ from whosthere.errors import GroupError
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.kernels.stages import Stages
+    from whosthere.privacy.mechanism import Noise
 
     _Counts: TypeAlias = NDArray[np.unsignedinteger]
 
@@ -129,14 +130,14 @@ class GroupSampler:
         people = self._people(cells if has_law else None)
         make = _pairs if sampling == "paired" else _singles
         key = rng.integers(0, 2**64, dtype=np.uint64)
-        stages = self.mechanism.tabulated(self.group_size)
+        stages = self.stages
         if stages is not None:
             counts = make(people, n, self.group_size, stages, key)
         else:
             as_they_are = cast("Stages", Mechanism().tabulated(self.group_size))
             true = make(people, n, self.group_size, as_they_are, key)
             if has_law:
-                counts = _published(true, self.mechanism, self.group_size, rng)
+                counts = self._published(true, rng)
             else:
                 counts = self._published_whole(true, cells, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
@@ -189,6 +190,34 @@ class GroupSampler:
             made = alphabet.symbols(mechanism.publish(group.reshape(shape), noise, m))
             counts[:, i] = made.reshape(-1)[wanted]
         return kernels.CountMatrix.single(counts)
+
+    @property
+    def stages(self) -> Stages | None:
+        """The mechanism as tables, which draw their own noise; None where `noise` draws it."""
+        return self.mechanism.tabulated(self.group_size)
+
+    def noise(self, shape: tuple[int, ...], n: int, rng: np.random.Generator) -> Iterator[Noise]:
+        """Draw the noise of `n` groups or pairs, one after the other."""
+        return (self.mechanism.draw(shape, rng) for _ in range(n))
+
+    def _published(self, paired: CountMatrix, rng: np.random.Generator) -> CountMatrix:
+        """Publish true counts by a mechanism without tables, one draw for each group or pair."""
+        mechanism, m = self.mechanism, self.group_size
+        alphabet = mechanism.alphabet(m)
+        counts = np.empty(paired.base.shape, np.min_scalar_type(alphabet.size - 1))
+        changes = np.empty_like(paired.changes)
+        n_cells, n = paired.base.shape
+        for i, noise in enumerate(self.noise((n_cells,), n, rng)):
+            others = paired.base[:, i]
+            published = alphabet.symbols(mechanism.publish(others, noise, m))
+            counts[:, i] = published
+            part = slice(paired.bounds[i], paired.bounds[i + 1])
+            where = paired.changed[part]
+            replaced = others[where].astype(np.int32) + paired.changes[part]
+            drawn = tuple(draw[where] for draw in noise)
+            after = alphabet.symbols(mechanism.publish(replaced, drawn, m))
+            changes[part] = after - published[where]
+        return paired._replace(base=counts, changes=changes)
 
     @property
     def features(self) -> Features:
@@ -296,23 +325,3 @@ class _Changes(NamedTuple):
             np.concatenate([part.changed[: part.bounds[-1]] for part in parts]),
             np.concatenate([part.changes[: part.bounds[-1]] for part in parts]),
         )
-
-
-def _published(
-    paired: CountMatrix, mechanism: Mechanism, m: int, rng: np.random.Generator
-) -> CountMatrix:
-    """Publish true counts by a mechanism without tables, one draw for each group or pair."""
-    alphabet = mechanism.alphabet(m)
-    counts = np.empty(paired.base.shape, np.min_scalar_type(alphabet.size - 1))
-    changes = np.empty_like(paired.changes)
-    for i, others in enumerate(paired.base.T):
-        noise = mechanism.draw(others.shape, rng)
-        published = alphabet.symbols(mechanism.publish(others, noise, m))
-        counts[:, i] = published
-        part = slice(paired.bounds[i], paired.bounds[i + 1])
-        where = paired.changed[part]
-        replaced = others[where].astype(np.int32) + paired.changes[part]
-        drawn = tuple(draw[where] for draw in noise)
-        after = alphabet.symbols(mechanism.publish(replaced, drawn, m))
-        changes[part] = after - published[where]
-    return paired._replace(base=counts, changes=changes)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, ForwardRef, TypeAlias, TypedDict, TypeVar, get
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
-    import os
-
     from whosthere.adversary.attacks import Attack
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.clusters import DrawGroup
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.privacy.mechanism import Mechanism
 
 _T = TypeVar("_T")
@@ -42,7 +41,7 @@ class AuditChoices(SearchChoices, total=False):
 
     group_size: OneOrMore[int] | None
     mechanisms: "OneOrMore[Mechanism | str] | None"
-    groups: "DrawGroup | str | os.PathLike[str] | None"
+    groups: "DrawGroup | AnyPath | Frame | None"
     scale: str | None
     users: OneOrMore[str] | None
     control_releases: int | None

@@ -6,20 +6,20 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from whosthere.kernels.threads import one_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from whosthere.game.plan import Plan
     from whosthere.game.rounds import Population, Rounds, Task
-    from whosthere.privacy.scheme import Scheme
 
 SECONDS_TO_TRY = 15.0
-"""Schemes are tried until so many seconds are over; the others are taken to be like them."""
+"""Schemes are tried until so many seconds are over; the others are taken to lie between them."""
 
 FOLLOWED_BY = 1.3
 """How much longer an audit takes than its tasks: a closer look, what if, measuring, a report."""
@@ -51,6 +51,9 @@ def estimate_cost(
 ) -> Cost:
     """Try each attack twice under as many schemes as a short time allows, and scale up.
 
+    The first scheme is tried, then the last, then those halfway between: mostly they stand in the
+    order of their strength, on which the time depends.
+
     Tries are too short to wait for a processor that others use, as all work will have to. So they
     are timed by what they use, and how long that takes is seen over all of them.
     """
@@ -58,19 +61,27 @@ def estimate_cost(
     if not tasks_under:
         return Cost(0.0, 0)
     begun, used = time.perf_counter(), time.process_time()
-    tried: dict[Scheme, float] = {}
+    schemes = list(tasks_under)
+    tried: dict[int, float] = {}
     with one_thread():
-        for scheme in tasks_under:
-            task = next(one for one in tasks if one.scheme == scheme)
+        for i in _ends_first(len(schemes)):
+            task = next(one for one in tasks if one.scheme == schemes[i])
             # Whatever must be compiled or loaded slows down the first try alone.
-            tried[scheme] = min(_try(plan.game.rounds(population, plan, task)) for _ in range(2))
+            tried[i] = min(_try(plan.game.rounds(population, plan, task)) for _ in range(2))
             if time.perf_counter() - begun > seconds_to_try:
                 break
-    usual = fmean(tried.values())
-    seconds = sum(n * tried.get(scheme, usual) for scheme, n in tasks_under.items())
+    known = sorted(tried)
+    each = np.interp(range(len(schemes)), known, [tried[i] for i in known])
+    seconds = float(each @ np.array([*tasks_under.values()]))
     used = time.process_time() - used
     waited = max((time.perf_counter() - begun) / used, 1.0) if used else 1.0
     return Cost(seconds * waited, _peak_memory())
+
+
+def _ends_first(n: int) -> Iterable[int]:
+    """Return 0 to n - 1: both ends, what is halfway between, halfway between these, and so on."""
+    shares = [0.0, 1.0, *(i / d for d in (2, 4, 8, 16) for i in range(1, d, 2))]
+    return dict.fromkeys([*(round(share * (n - 1)) for share in shares), *range(n)])
 
 
 def _try(rounds: Rounds) -> float:

@@ -21,11 +21,11 @@ from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from whosthere.data.clusters import DrawGroup
+    from whosthere.data.frames import AnyPath, Frame
 
 
 class Scale(NamedTuple):
@@ -174,9 +174,9 @@ class AuditOptions:
         Local date or time at which the tested time begins. Past releases are then made from the
         time before, else from the same time as the tested ones.
     groups
-        How the people of test releases are drawn, if not uniformly: a file of whole groups with the
-        columns user and group, or a function ``draw(rng, people, n)`` that returns n of the rows
-        `people`. Attacks assume uniform groups, so nothing is then accepted.
+        How the people of test releases are drawn, if not uniformly: a file or a frame of whole
+        groups with the columns user and group, or a function ``draw(rng, people, n)`` that returns
+        n of the rows `people`. Attacks assume uniform groups, so nothing is then accepted.
     seed
         The same seed gives the same scores.
     """
@@ -193,7 +193,7 @@ class AuditOptions:
     past_releases: int = DEFAULT_PAST_RELEASES
     test_from: datetime | None = None
     seed: int = 0
-    groups: DrawGroup | str | os.PathLike[str] | None = None
+    groups: DrawGroup | AnyPath | Frame | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))

@@ -6,8 +6,11 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from whosthere.auditing.estimate import FOLLOWED_BY, SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
@@ -19,6 +22,7 @@ from whosthere.auditing.result import AuditResult, with_settings
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
+from whosthere.errors import InputError
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.inference.measure import per_target
@@ -222,21 +226,31 @@ def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Ta
     """Do one task under each scheme before all others, if code of a user's own takes part.
 
     Nothing is kept before all of them are done: a slip ends the audit at once, and leaves the
-    folder as it was.
+    folder as it was. One of them is done twice: code that draws random numbers of its own would
+    give other scores each time.
     """
     plan = job.plan
     if not plan.code or folder.finished(plan):
         return []
-    first = {task.scheme: task for task in reversed(plan.tasks)}
-    tried = []
-    for outcome in _outcomes(job, folder, workers, [*first.values()]):
+    first = [*{task.scheme: task for task in reversed(plan.tasks)}.values()]
+    tried: dict[Task, pl.DataFrame] = {}
+    for outcome in chain.from_iterable(
+        _outcomes(job, folder, workers, tasks) for tasks in (first, first[:1])
+    ):
         if outcome.scores is None:
             raise AuditFailedError(
                 "code of your own failed in the first task, so no other was begun: "
                 f"{outcome.failure.splitlines()[-1]}\n{outcome.task}: {outcome.failure}"
             )
-        tried.append((outcome.task, outcome.scores))
-    return tried
+        before = tried.setdefault(outcome.task, outcome.scores)
+        once, twice = (np.array(one["score"], float) for one in (before, outcome.scores))
+        if not np.allclose(once, twice, equal_nan=True):
+            raise InputError(
+                "code of your own gave other scores when the first task was done again",
+                fix="Draw all random numbers from the `seed` or `rng` that it is given, and keep "
+                "nothing from one release to the next",
+            )
+    return [*tried.items()]
 
 
 def _outcomes(

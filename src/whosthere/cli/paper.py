@@ -55,14 +55,14 @@ def paper(
         experiments_json = {one.name: one.question for one in EXPERIMENTS.values()}
         console.result({"experiments": experiments_json}, _show_experiments, json=json)
         return
-    if out is None:
+    if out is None and not dry_run:
         raise InputError("no folder is given", fix="Name one (`out`)")
     if figures and not dry_run and find_spec("matplotlib") is None:
         raise MissingExtraError("A figure", "plot")
     with console.working("Checking the experiments ..."), TemporaryDirectory() as scratch:
         prepared = prepare_study(
             experiments or (),
-            out,
+            out or Path(scratch) / "study",
             extend=extend,
             estimate=dry_run or chosen["scale"] != "smoke",
             scratch=Path(scratch) if dry_run else None,
@@ -127,6 +127,7 @@ def _show_plan(prepared: PreparedStudy, workers: int | None, cluster: str | None
 
 def _show_result(result: StudyResult, *, figures: bool) -> None:
     _show_claims("What the paper says", result.judgements)
+    console.say(*result.cautions)
     _show_claims("What we say of the likelihood ratio", result.ours)
     written = ["README.md", "results.csv", "targets.parquet", *(["figures"] if figures else [])]
     console.say(f"Written to {result.folder}: {', '.join(written)}")

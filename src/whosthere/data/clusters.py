@@ -47,13 +47,14 @@ def draw_group(
     draw: DrawGroup, rng: np.random.Generator, people: NDArray[np.int64], n: int
 ) -> NDArray[np.int64]:
     """Draw n different people, or refuse what was drawn instead."""
-    rows = np.asarray(draw(rng, people, n))
+    # It may shuffle what it is given.
+    rows = np.asarray(draw(rng, people.copy(), n))
     distinct = np.unique(rows)
     fits = rows.shape == distinct.shape == (n,) and rows.dtype.kind in "iu"
     if not fits or not np.isin(distinct, people).all():
         raise GroupError(
             f"the function that draws groups (`groups`) must return {n} different ones of the "
             f"people that it is given, as rows. It returned {distinct.size} different values in "
-            f"an array of shape {rows.shape}"
+            f"an array of {rows.dtype} of shape {rows.shape}"
         )
     return rows.astype(np.int64)

@@ -146,7 +146,8 @@ class Traces(Shown):
 
     def trace(self, row: int) -> NDArray[np.int32]:
         """Return the cells that the user in a row visited, sorted."""
-        return self.cells[self.indptr[row] : self.indptr[row + 1]]
+        at = int(self.checked(row))
+        return self.cells[self.indptr[at] : self.indptr[at + 1]]
 
     def added(self, row: int) -> NDArray[np.int32] | int:
         """Return what the user in a row adds to the counts of the cells of `trace`."""
@@ -250,10 +251,14 @@ class Traces(Shown):
 
     def checked(self, rows: ArrayLike) -> NDArray[np.int64]:
         """Return rows as an array, or refuse those in which there is nobody."""
-        chosen = np.asarray(rows, dtype=np.int64)
+        chosen = np.asarray(rows)
+        # Numpy would take a mask for the rows 0 and 1, and cut off what follows a point.
+        if chosen.size and chosen.dtype.kind not in "iu":
+            fix = "Of a mask, give `np.flatnonzero(mask)`; of an id, `traces.row_of(id)`"
+            raise GroupError("user rows must be whole numbers", fix=fix)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.n_users:
             raise GroupError(f"user rows must lie in 0..{self.n_users - 1}")
-        return chosen
+        return chosen.astype(np.int64, copy=False)
 
     def row_of(self, user: str) -> int:
         """Return the row of a user by id."""

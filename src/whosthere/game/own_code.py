@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _INSTALLED = {"site-packages", "dist-packages"}
 # What Python itself adds to a class, and what it holds only once somebody asked for it.
 _NOT_OF_A_CLASS = frozenset(
@@ -60,7 +61,7 @@ class _Walk:
         else:
             self._met[id(thing)] = len(self._met), thing
             self._note(type(thing).__module__, type(thing).__qualname__)
-            self.found |= isinstance(thing, type | FunctionType) and _is_own(thing.__module__)
+            self.found |= isinstance(thing, type | FunctionType) and _is_own_code(thing)
             for part in _parts(thing):
                 self.visit(part)
 
@@ -76,9 +77,9 @@ def _parts(thing: Any) -> Iterator[object]:  # noqa: ANN401 - whatever code can 
             yield from (thing.co_code, thing.co_names, thing.co_varnames, *thing.co_consts)
         case type() | FunctionType() | ModuleType():
             yield from (getattr(thing, "__module__", None), thing.__name__)
-            if isinstance(thing, FunctionType) and _is_own(thing.__module__):
+            if isinstance(thing, FunctionType) and _is_own_code(thing):
                 yield from _parts_of_function(thing)
-            elif isinstance(thing, type) and _is_own(thing.__module__):
+            elif isinstance(thing, type) and _is_own_code(thing):
                 yield from _parts_of_class(thing)
         case tuple() | list() | set() | frozenset() | dict() | np.ndarray():
             yield from _content(thing)
@@ -156,7 +157,7 @@ def _parts_of_value(thing: object) -> Iterator[object]:
         yield type(thing)
         # Not all that it holds: some is kept only once somebody asked for it.
         yield from (getattr(thing, field.name, None) for field in dataclasses.fields(thing))
-    elif _is_own(type(thing).__module__):
+    elif _is_own_code(type(thing)):
         yield from (type(thing), getattr(thing, "__dict__", None))
     else:
         # A compiled function, and one whose results are kept.
@@ -165,6 +166,21 @@ def _parts_of_value(thing: object) -> Iterator[object]:
         # Parameters of a model, for instance; an address differs between runs.
         said = repr(thing)
         yield None if " at 0x" in said.lower() else said
+
+
+def _is_own_code(thing: type | FunctionType) -> bool:
+    """Tell whether a class or a function is a user's.
+
+    Those that are made while a program runs (`exec`, `type`, `make_dataclass`) may name a module
+    of Python's that does not hold them.
+    """
+    module = thing.__module__
+    on_the_fly = (
+        module in (None, "builtins", "abc", "types")
+        and not hasattr(sys.modules.get(module or ""), thing.__qualname__.partition(".")[0])
+        and (isinstance(thing, FunctionType) or bool(thing.__flags__ & _MADE_BY_PYTHON))
+    )
+    return on_the_fly or _is_own(module)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +30,7 @@ from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -190,6 +190,11 @@ class TargetRounds(Rounds):
             return Player(contest, fit(self.test(0)), fit)
         return Player(contest, fit(None))
 
+    @cached_property
+    def _known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of the target over each table, by rule, and the same for all attacks."""
+        return cache(lambda rule: [table.knowledge(rule) for table in self.tables])
+
     def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
         """Fit an attack to the target, and to a round if it has something of that."""
         attack, rule = contest.attack, contest.setting.knowledge
@@ -198,8 +203,8 @@ class TargetRounds(Rounds):
         key = *self.task.scheme.key, specs.content(rule), attack.name
         seed = derived_seed(self.plan.seed, "attack", self.target, *key)
         views = [
-            View(table.facts, table.knowledge(rule), table.auxiliary(attack.uses, drawn))
-            for table in self.tables
+            View(table.facts, known, table.auxiliary(attack.uses, drawn))
+            for table, known in zip(self.tables, self._known(rule), strict=True)
         ]
         return {self.target: attack.fit_tables(views, seed=seed)}
 

@@ -12,10 +12,13 @@ import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from whosthere.adversary.knowledge import Knowledge
+from whosthere.adversary.attacks import ATTACKS
+from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
+from whosthere.inference.vocabulary import STUDY_ONLY
+from whosthere.paper.study_attacks import InformedTest, KnockKnock, RegionsAndTruth, ZeroKnowledge
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
 from whosthere.privacy.mechanism import RAW, STEPS, Mechanism
 from whosthere.privacy.scheme import Scheme
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
     from whosthere.paper.datasets import Dataset
 
 KK, ZK, LR = "knock-knock", "zero-knowledge", "likelihood-ratio"
+# What the usual specs name, and what only a study does.
 _STEPS = Catalogue.of("step", *STEPS, EightBitLaplace, UnlimitedLaplace)
+_ATTACKS = ATTACKS.with_kinds(KnockKnock, ZeroKnowledge, InformedTest)
+_KNOWLEDGE = KNOWLEDGE.with_kinds(RegionsAndTruth)
 _MAX_VISITS = "{max_visits}"
 
 
@@ -89,7 +95,7 @@ class Point(NamedTuple):
         spec = self.mechanism.replace(_MAX_VISITS, str(dataset.max_visits))
         mechanism = Mechanism(() if spec == RAW else tuple(_STEPS.parse_chain(spec)))
         scheme = Scheme.of(mechanism, self.group_size or dataset.group_size)
-        return Setting(scheme, Knowledge.parse(self.knowledge))
+        return Setting(scheme, _KNOWLEDGE.parse(self.knowledge))
 
 
 class Series(NamedTuple):
@@ -131,7 +137,7 @@ class Experiment(NamedTuple):
                 mechanisms=setting.scheme.mechanisms,
                 group_size=setting.scheme.group_size,
                 knowledge=setting.knowledge,
-                attacks=series.attacks,
+                attacks=[_ATTACKS.parse(one.removesuffix(STUDY_ONLY)) for one in series.attacks],
             )
             for series, _, setting in self.places(dataset, n_users)
         )

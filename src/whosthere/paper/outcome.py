@@ -12,9 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from whosthere._version import __version__
 from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
+from whosthere.display import counted
 from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
-from whosthere.paper.claims import CLAIMS, OURS, Judgement, Status, judged, judged_data
+from whosthere.paper.claims import CLAIMS, FEWEST, OURS, Judgement, Status, judged, judged_data
+from whosthere.paper.datasets import PRESETS
 from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named, told
 from whosthere.paper.results import Numbers, beside_published, by_target, summarised
 
@@ -55,6 +57,13 @@ class StudyResult:
     ours: tuple[tuple[str, Judgement], ...]
     description: Description
     folder: Path
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to know before the claims are read; mostly nothing."""
+        n = Numbers(self.targets).n_targets
+        few = f"{counted(n, 'target')} can decide nothing of what attacks are claimed to find: "
+        return [f"{few}at least {FEWEST} are needed."] if n < FEWEST else []
 
     def to_json(self) -> dict[str, Any]:
         """Return the claims and the numbers as a JSON object."""
@@ -104,7 +113,8 @@ def write_outcome(
         )
         for name, plan in plans.items()
     }
-    targets = by_target(measured, dataset, description.users)
+    of_targets = {name: (rows, plans[name]["targets"]) for name, rows in measured.items()}
+    targets = by_target(of_targets, dataset, description.users)
     numbers = Numbers(targets)
     found = StudyResult(
         summarised(targets),
@@ -159,6 +169,7 @@ def _page(
         .render(
             found=found,
             dataset=dataset,
+            where="a simulated city" if dataset.name in PRESETS else "these data",
             finished=finished,
             published={series: rows.to_dicts() for (series,), rows in by_series.items()},
             tables={name: list(_tables(found.results, one)) for name, one in finished.items()},

@@ -13,7 +13,7 @@ import polars as pl
 from whosthere.paper.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from whosthere.arrays import Floats
     from whosthere.paper.datasets import Dataset
@@ -26,15 +26,18 @@ def published() -> pl.DataFrame:
     return pl.read_csv(text, schema_overrides={"value": pl.String})
 
 
-def by_target(measured: Mapping[str, pl.DataFrame], dataset: Dataset, n_users: int) -> pl.DataFrame:
+def by_target(
+    measured: Mapping[str, tuple[pl.DataFrame, Sequence[int]]], dataset: Dataset, n_users: int
+) -> pl.DataFrame:
     """Return AUC and accuracy of every attack on every target, in every series.
 
-    `measured` is what audits found of each target, by experiment.
+    `measured` is what audits found of each target, and who the targets are, by experiment.
     """
     parts = []
-    for name, found in measured.items():
-        # Targets get numbers of their own: rows of the traces are for nobody else.
-        numbers = {row: i for i, row in enumerate(found["target"].unique().sort(), start=1)}
+    for name, (found, targets) in measured.items():
+        # Targets get numbers of their own: rows of the traces are for nobody else. They are drawn
+        # one after the other, so that those of a small experiment are the first of a large one.
+        numbers = {row: i for i, row in enumerate(targets, start=1)}
         for series, point, setting in EXPERIMENTS[name].places(dataset, n_users):
             rows = found.filter(pl.col("setting") == str(setting))
             parts.append(
@@ -108,6 +111,11 @@ class Numbers:
     @cached_property
     def _rows(self) -> dict[tuple[object, ...], pl.DataFrame]:
         return self.targets.partition_by("experiment", "value", "attack", as_dict=True)
+
+    @property
+    def n_targets(self) -> int:
+        """Of how many targets something was measured."""
+        return self.targets["target"].n_unique()
 
     def values(self, series: str, of: str = "value") -> list[str]:
         """Return the values that were measured of a series, or its attacks, in order."""

@@ -215,8 +215,10 @@ class TableFile:
     def __repr__(self) -> str:
         return f"table {self.digest[:16]}"
 
-    def __str__(self) -> str:
+    def __fspath__(self) -> str:
         return self.path
+
+    __str__ = __fspath__
 
 
 def _rows_by_chance(frame: pl.DataFrame, path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -259,18 +261,18 @@ def _changes(rows: pl.DataFrame, path: str | os.PathLike[str]) -> Changes:
     return Changes(least, own(table, np.float64))
 
 
-def _table_file(written: str | os.PathLike[str] | TableFile) -> TableFile:
+def _table_file(written: str | os.PathLike[str]) -> TableFile:
     return written if isinstance(written, TableFile) else TableFile.read(written)
 
 
 @dataclass(frozen=True)
-class PTable(KeyedTable):
+class Ptable(KeyedTable):
     """Counts change by a table that a publisher has made.
 
     Counts beyond its last row have the last `again` rows once more, in turns.
     """
 
-    file: TableFile = parameter(
+    file: str | os.PathLike[str] = parameter(
         Spelled("a file of changes", _table_file), "the table, a CSV file", bare=True
     )
     again: int = parameter(WHOLE, "how many rows serve counts beyond the last one", default=1)
@@ -282,12 +284,12 @@ class PTable(KeyedTable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "file", _table_file(self.file))
         object.__setattr__(self, "again", check_integer(self.again, "again", least=1))
-        if self.again >= len(self.file.changes.chances):
+        if self.again >= len(self.changes.chances):
             raise SpecError(f"the table has too few rows to repeat {self.again} of them")
 
     @property
     def changes(self) -> Changes:
-        return self.file.changes._replace(again=self.again)
+        return _table_file(self.file).changes._replace(again=self.again)
 
     def describe(self) -> str:
         return (

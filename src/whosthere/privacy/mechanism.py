@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, PTable
+from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -53,7 +53,7 @@ STEPS: tuple[type[Step], ...] = (
     RoundBySize,
     RandomRound,
     CellKey,
-    PTable,
+    Ptable,
     Scale,
     Laplace,
     DiscreteLaplace,

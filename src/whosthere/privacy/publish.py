@@ -169,7 +169,10 @@ def publish(
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
     chosen = Mechanism.parse(mechanism)
-    rows = _choose(traces.n_users, group_size, seed) if group is None else _given(group, group_size)
+    if group is None:
+        rows = _choose(traces.n_users, group_size, seed)
+    else:
+        rows = given_rows(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
     people = Group(replace(traces, friends=None), rows)
     bounding = generator(seed, "publish", "bounding")
@@ -189,13 +192,13 @@ def refuse_one_person(traces: Traces, group_size: int | None) -> None:
         raise GroupError(f"a group of {m} hides nobody", fix="Count at least 2 people")
 
 
-def _given(group: ArrayLike, group_size: int | None) -> NDArray[np.int64]:
+def given_rows(group: ArrayLike, group_size: int | None) -> NDArray[np.int64]:
     """Return the rows of a group that was given, in order."""
     rows = np.asarray(group)
     if group_size is not None:
         fix = "Leave one of them out"
         raise GroupError("a group (`group`) and its size (`group_size`) are both given", fix=fix)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not rows.size:
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise GroupError("the group must be rows of the traces (`group`): whole numbers from 0")
     if np.unique(rows).size < rows.size:
         fix = "Give each person once (`np.unique`)"

@@ -51,7 +51,7 @@ def test_numbers_are_read_as_ids(tmp_path):
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        ("user\na\n", RecordsError, r"no two columns of user ids .found user."),
+        ("user\na\n", RecordsError, r"no two columns of ids .found user."),
         ("user,friend\n", EmptyError, "has no rows"),
         ("", EmptyError, "is empty"),
         (None, FileError, "does not exist"),

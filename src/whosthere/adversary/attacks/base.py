@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+import numpy as np
 
 from whosthere import specs
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
-from whosthere.inference.vocabulary import STUDY_ONLY
+from whosthere.inference.vocabulary import NOT_ATTACKS, STUDY_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
+_T = TypeVar("_T")
 # Below this many times the group's size, groups made of a reference overlap too much.
 _PLENTY = 2
 
@@ -116,12 +120,17 @@ class Answer:
     calibrated: float = math.nan
 
     def __post_init__(self) -> None:
-        for name in ("score", "threshold"):
+        for name in ("score", "threshold", "calibrated"):
             found = getattr(self, name)
-            if not isinstance(found, Real) or not math.isfinite(found):
-                problem = f"the {name} of an answer is {found!r}, no finite number"
+            given = found.item() if isinstance(found, np.ndarray) and not found.ndim else found
+            is_number = isinstance(given, Real)
+            is_missing = name == "calibrated" and is_number and math.isnan(given)
+            if not (is_number and math.isfinite(given)) and not is_missing:
+                # An array would show counts.
+                shown = given if is_number else f"of type {type(given).__name__}"
+                problem = f"the {name} of an answer is {shown}, no finite number"
                 raise InputError(problem, fix="Use RULED_OUT where the target cannot be in")
-            object.__setattr__(self, name, float(found))
+            object.__setattr__(self, name, float(given))
         if self.is_certain:
             object.__setattr__(self, "calibrated", RULED_OUT)
         elif math.isnan(self.calibrated):
@@ -165,7 +174,7 @@ class FittedAttack(ABC):
     def score_tables(self, releases: Sequence[Release]) -> Answer:
         """Score all tables of a publication; more than one needs `Attack.fit_tables`."""
         [release] = releases
-        return self.score(release)
+        return _returned(Answer, self.score(release), f"{type(self).__name__}.score")
 
 
 class Attack(ABC):
@@ -220,10 +229,20 @@ class Attack(ABC):
         if not isinstance(given, Attack):
             text = given.removesuffix(STUDY_ONLY) if isinstance(given, str) else given
             return cast("Attack", ATTACKS.parse(text))
-        given._refuse_unknown_parts()
+        given._refuse_slips()
         return given
 
-    def _refuse_unknown_parts(self) -> None:
+    def _refuse_slips(self) -> None:
+        """Refuse a name that results could not be known by, and parts that do not exist."""
+        from whosthere.adversary.attacks import ATTACKS  # noqa: PLC0415 - they derive from this
+
+        name: object = getattr(self, "name", None)
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
+            problem = f"{type(self).__name__} has no name that is one word"
+            raise InputError(problem, fix='Write it like name: ClassVar[str] = "my-attack"')
+        ours = ATTACKS.kinds.get(name)
+        if name in NOT_ATTACKS or (ours is not None and ours.make is not type(self)):
+            raise InputError(f"results already call something else {name}", fix="Name it otherwise")
         uses: object = self.uses
         if not isinstance(uses, set | frozenset):
             problem = f"what {self.name} uses is no set, but {uses!r}"
@@ -321,7 +340,16 @@ class Attack(ABC):
         Whoever makes an attack calls this, and nothing else.
         """
         self.check_tables(views)
-        return self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
+        fitted = self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
+        return _returned(FittedAttack, fitted, f"{type(self).__name__}.fit")
+
+
+def _returned(kind: type, found: _T, function: str) -> _T:
+    """Return what a function of a user's returned, or refuse it."""
+    if not isinstance(found, kind):
+        problem = f"{function} returned a {type(found).__name__}, no {kind.__name__}"
+        raise InputError(problem, fix=f"Return a `wt.attacks.{kind.__name__}`")
+    return found
 
 
 WORDS = {

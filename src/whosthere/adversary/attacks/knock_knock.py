@@ -15,7 +15,12 @@ import numpy as np
 from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, TrainedAttack
+from whosthere.adversary.attacks.trained import (
+    ThresholdRule,
+    TrainedAttack,
+    Untuned,
+    threshold_parameter,
+)
 from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
@@ -57,8 +62,7 @@ class KnockKnock(TrainedAttack):
     def fit(
         self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
     ) -> FittedAttack:
-        rng = generator(seed, self.name)
-        trained = self.train(auxiliary.real_traces, facts, knowledge, rng)
+        trained = self.train(auxiliary.real_traces, facts, knowledge, seed)
         return rule_first(facts, knowledge, trained) if self.rule else trained
 
 
@@ -90,7 +94,7 @@ class LocMia(TrainedAttack):
         seed: int,
     ) -> FittedAttack:
         proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
-        return self.train(auxiliary.real_traces, facts, proxy, generator(seed, self.name))
+        return self.train(auxiliary.real_traces, facts, proxy, seed)
 
 
 def _friends(auxiliary: Auxiliary) -> Traces:
@@ -124,6 +128,8 @@ class KnockKnockPastGroups(Attack):
         What learns.
     held_out
         Share of the past releases, of either kind, that only tune the threshold.
+    threshold
+        Where the threshold lies among equally good ones.
     """
 
     classifier: Classifier | Model | str = specs.parameter(
@@ -132,6 +138,7 @@ class KnockKnockPastGroups(Attack):
     held_out: float = specs.parameter(
         specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
     )
+    threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     name: ClassVar[str] = "knock-knock-past-groups"
     summary: ClassVar[str] = (
@@ -140,6 +147,7 @@ class KnockKnockPastGroups(Attack):
     uses = frozenset({"past"})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
         object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
@@ -174,8 +182,8 @@ class KnockKnockPastGroups(Attack):
         own = derived_seed(seed, self.name, "classifier") % 2**32
         decision = classifier(self.classifier).fit(lessons, labels[~trial], own)
         tried = symbols[trial][:, features.cells(decision.cells)]
-        trained = Trained.tuned(decision, features, tried, labels[trial])
-        return rule_first(facts, knowledge, trained)
+        untuned = Untuned.of(decision, features, tried, labels[trial])
+        return rule_first(facts, knowledge, untuned.tuned(self.threshold))
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Mark the releases that are kept for tuning: some of either kind, never all."""

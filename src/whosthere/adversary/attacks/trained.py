@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
+from whosthere.seeds import generator
 from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
@@ -33,8 +35,17 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
+ThresholdRule: TypeAlias = Literal["roc", "middle"]
+THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
 # Variances are nothing if they are smaller than others by this factor.
 _SAME = 1e-6
+
+
+def threshold_parameter() -> ThresholdRule:
+    """Declare the rule by which an attack chooses its threshold."""
+    meaning = "where the threshold lies: at the lowest accepted score, or in the middle of the gap"
+    found: ThresholdRule = specs.parameter(specs.OneOf(THRESHOLD_RULES), meaning, default="roc")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +62,8 @@ class TrainedAttack(Attack):
         Labelled aggregates to learn from, half of them with the target.
     validation_groups
         Further ones, always independent, to tune the threshold on.
+    threshold
+        Where it lies among equally good ones; see `youden_threshold`.
     """
 
     sampling: Sampling = specs.parameter(
@@ -65,6 +78,7 @@ class TrainedAttack(Attack):
     validation_groups: int = specs.parameter(
         specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
     )
+    threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,10 +86,24 @@ class TrainedAttack(Attack):
         for field, key in (("groups", "groups"), ("validation_groups", "validation")):
             object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
-    def train(
+    def train(self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int) -> Trained:
+        """Learn from what is seen of other people, and choose the threshold.
+
+        Attacks that differ in their threshold alone learn once for all of them.
+        """
+        usual = replace(self, threshold="roc")
+        return _learned(usual, seen, facts, knowledge, seed).tuned(self.threshold)
+
+    def learn_from(
+        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+    ) -> Untuned:
+        """Learn from what is seen: here, real traces."""
+        return self.learn(cast("Traces", seen), facts, knowledge, generator(seed, self.name))
+
+    def learn(
         self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
-    ) -> Trained:
-        """Learn from groups of a reference, and tune the threshold on further ones."""
+    ) -> Untuned:
+        """Learn from groups of a reference, and score further ones to tune the threshold on."""
         sampler = sampler_over(reference, facts, knowledge, rng)
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
@@ -86,7 +114,15 @@ class TrainedAttack(Attack):
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
         trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
-        return Trained.tuned(decision, features, trial.counts.dense(), trial.labels)
+        return Untuned.of(decision, features, trial.counts.dense(), trial.labels)
+
+
+@lru_cache(maxsize=1)
+def _learned(
+    attack: TrainedAttack, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+) -> Untuned:
+    """Return what an attack learns; the last one is kept, as rules for a threshold share it."""
+    return attack.learn_from(seen, facts, knowledge, seed)
 
 
 def checked_groups(given: int, key: str) -> int:
@@ -97,6 +133,30 @@ def checked_groups(given: int, key: str) -> int:
     return n
 
 
+class Untuned(NamedTuple):
+    """A classifier, what it sees, and its scores of labelled groups that it did not learn from."""
+
+    decision: Decision
+    features: Features
+    scores: NDArray[np.float64]
+    labels: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        decision: Decision,
+        features: Features,
+        symbols: NDArray[np.integer],
+        labels: NDArray[np.bool_],
+    ) -> Untuned:
+        """Score labelled groups, given the symbols of the cells that the classifier looks at."""
+        return cls(decision, features, decision(features.of(symbols, decision.cells)), labels)
+
+    def tuned(self, rule: ThresholdRule) -> Trained:
+        """Choose the threshold."""
+        return Trained(self.decision, self.features, Tuning.of(self.scores, self.labels, rule))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(FittedAttack):
     """A classifier, what it sees, and what its scores mean."""
@@ -104,18 +164,6 @@ class Trained(FittedAttack):
     decision: Decision
     features: Features
     tuning: Tuning
-
-    @classmethod
-    def tuned(
-        cls,
-        decision: Decision,
-        features: Features,
-        symbols: NDArray[np.integer],
-        labels: NDArray[np.bool_],
-    ) -> Trained:
-        """Tune a classifier by labelled groups, given the symbols of the cells that it looks at."""
-        scores = decision(features.of(symbols, decision.cells))
-        return cls(decision, features, Tuning.of(scores, labels))
 
     def score(self, release: Release) -> Answer:
         chosen = self.decision.cells
@@ -132,7 +180,12 @@ class Tuning:
     deviation: float
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> Tuning:
+    def of(
+        cls,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.bool_],
+        rule: ThresholdRule = "roc",
+    ) -> Tuning:
         """Learn from the scores of groups of which the attacker knows whether the target is in.
 
         Both have the shape (n_groups,); at least one group is without the target. The deviation is
@@ -150,18 +203,22 @@ class Tuning:
             variance = total
         if variance <= _SAME**2 * (1 + mean**2):
             variance = 1.0
-        return cls(youden_threshold(scores, labels), mean, math.sqrt(variance))
+        return cls(youden_threshold(scores, labels, rule), mean, math.sqrt(variance))
 
     def answer(self, score: float) -> Answer:
         """Return what a score means: the decision, and how many deviations it is above the mean."""
         return Answer(score, self.threshold, (score - self.mean) / self.deviation)
 
 
-def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+def youden_threshold(
+    scores: NDArray[np.float64], labels: NDArray[np.bool_], rule: ThresholdRule = "roc"
+) -> float:
     """Return the threshold with the largest share of true less share of false alarms.
 
-    Scores above it are called in. It lies in the middle between two scores that occur, or
-    beyond all of them; of several equally good ones it is the middle one.
+    Scores above it are called in. By the rule "roc" it lies just below the lowest score that is
+    called in, and of several equally good ones it is the highest: so does who takes it from the
+    list of scikit-learn's `roc_curve`. By "middle" it lies in the middle between two scores that
+    occur, or beyond all of them; of several equally good ones it is the middle one.
     """
     values = np.unique(scores)
     padded = np.concatenate([[values[0] - 1.0], values, [values[-1] + 1.0]])
@@ -170,6 +227,9 @@ def youden_threshold(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> 
     passed = np.searchsorted(np.sort(scores[~labels]), candidates, side="right")
     j = passed / max((~labels).sum(), 1) - missed / max(labels.sum(), 1)
     best = np.flatnonzero(j >= j.max() - 1e-12)
+    if rule == "roc":
+        lowest = best[-1]
+        return float(np.nextafter(values[lowest], -np.inf) if lowest < values.size else values[-1])
     return float(candidates[best[(best.size - 1) // 2]])
 
 

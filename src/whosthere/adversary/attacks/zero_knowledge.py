@@ -8,12 +8,12 @@ process.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast, get_args
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Auxiliary, FittedAttack, check_same_facts
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, TrainedAttack
+from whosthere.adversary.attacks.trained import Trained, TrainedAttack, Untuned
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
@@ -139,13 +139,21 @@ class ZeroKnowledge(TrainedAttack):
             fitted = on_each.trained_on(getattr(auxiliary, _EXAMPLES[self.fit_on]))
         return rule_first(facts, knowledge, fitted) if self.rule else fitted
 
+    def learn_from(
+        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+    ) -> Untuned:
+        """Learn from people who are made up from a release."""
+        release = cast("Release", seen)
+        rng = generator(seed, self.name, digest(release.values.reshape(-1)))
+        return self.learn(self.synthetic_reference(release, rng), facts, knowledge, rng)
+
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
         seen = release
         if not self.positions:
             nowhere = replace(release.facts, regions=Regions(release.regions.ids))
             seen = replace(release, facts=nowhere)
-        marginals = self._marginals(seen, rng)
+        marginals = self.estimated(seen, rng)
         model = UnicityModel(
             regions=seen.regions,
             epochs=seen.epochs,
@@ -155,7 +163,8 @@ class ZeroKnowledge(TrainedAttack):
         )
         return model.generate(self._people(release.group_size), rng)
 
-    def _marginals(self, release: Release, rng: np.random.Generator) -> Marginals:
+    def estimated(self, release: Release, rng: np.random.Generator) -> Marginals:
+        """Estimate what is known of the people: where, when and how often they are seen."""
         if self.marginals == "paper":
             activity = parse_activity(self.activity, LEAST_MEAN)
             return estimate_marginals(release, activity=activity, rng=rng)
@@ -177,6 +186,4 @@ class OnEachRelease(FittedAttack):
     def trained_on(self, release: Release) -> Trained:
         """Train on one release."""
         check_same_facts(release, self.facts)
-        rng = generator(self.seed, self.attack.name, digest(release.values.reshape(-1)))
-        reference = self.attack.synthetic_reference(release, rng)
-        return self.attack.train(reference, self.facts, self.knowledge, rng)
+        return self.attack.train(release, self.facts, self.knowledge, self.seed)

@@ -112,9 +112,10 @@ def read_pairs(given: AnyPath | Frame, columns: tuple[str, str] = FRIENDS) -> pl
     )
 
 
-def read_clusters(path: AnyPath, users: Sequence[str]) -> Clusters:
+def read_clusters(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:
     """Read which group each user belongs to; whoever is in none is one alone."""
-    pairs = read_pairs(path, GROUPS).drop_nulls().unique(maintain_order=True)
+    path = place_of(given)
+    pairs = read_pairs(given, GROUPS).drop_nulls().unique(maintain_order=True)
     known = pairs.join(pl.DataFrame({"user": users}), on="user", how="semi")
     if known.is_empty():
         fix = "Give the ids as they are in the records"

@@ -1,0 +1,169 @@
+"""Attacks of the study alone: each does what it is for, and nothing else differs."""
+
+import numpy as np
+import pytest
+
+from whosthere import kernels
+from whosthere.adversary import marginals
+from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
+from whosthere.adversary.classifiers import L1
+from whosthere.adversary.groups import GroupSampler
+from whosthere.adversary.knowledge import KnownVisits, Regions
+from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals, estimate_mean
+from whosthere.adversary.synthetic import Constant, Exponential, SamePeople, UnicityModel
+from whosthere.arrays import own
+from whosthere.data.cities import simulate
+from whosthere.data.traces import Group
+from whosthere.errors import InputError
+from whosthere.paper import study_attacks
+from whosthere.paper.study_attacks import (
+    ForkedSampler,
+    InformedTest,
+    PooledL1,
+    RegionsAndTruth,
+)
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import publish_table
+
+M = 40
+SMALL = {"groups": 80, "validation_groups": 40}
+
+
+@pytest.fixture(scope="module")
+def people():
+    return simulate("milan-like", seed=3, users=600, regions=9, days=2).traces()
+
+
+@pytest.fixture(scope="module")
+def target(people):
+    return int(np.argmax(people.visits_per_user()))
+
+
+@pytest.fixture(scope="module")
+def others(people, target):
+    return np.setdiff1d(np.arange(people.n_users), target)
+
+
+def published(people, rows, spec, seed=0):
+    rng = np.random.default_rng(seed)
+    group = Group(people, own(rows, np.int64))
+    return publish_table(group, Mechanism.parse(spec), bounding=rng, noise=rng)
+
+
+@pytest.mark.parametrize(
+    ("usual", "study"),
+    [(KnockKnock(**SMALL), study_attacks.KnockKnock(**SMALL)),
+     (ZeroKnowledge(**SMALL), study_attacks.ZeroKnowledge(**SMALL))],
+    ids=["knock-knock", "zero-knowledge"],
+)  # fmt: skip
+def test_with_nothing_chosen_they_are_the_usual_attacks(people, target, others, usual, study):
+    release = published(people, np.append(others[: M - 1], target), "laplace(eps=1)").release
+    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(people.select(others[M:]))
+    scores = [one.fit(release.facts, known, auxiliary, seed=1) for one in (usual, study)]
+    assert scores[0].score(release) == scores[1].score(release)
+    assert str(usual) == str(study)
+
+
+@pytest.mark.parametrize(
+    "text", ["knock-knock(leak=yes)", "zero-knowledge(noise=reused)", "informed(thresholds=1)",
+             "zero-knowledge(marginals=uniform)"]
+)  # fmt: skip
+def test_no_spec_names_them(text):
+    with pytest.raises(InputError):
+        ATTACKS.parse(text)
+
+
+def test_four_groups_share_each_draw_of_noise(people, target, others):
+    parts = people.select(others), people.trace(target), M, Mechanism.parse("laplace(eps=1)")
+    sampler, rng = ForkedSampler(*parts, seed=5), np.random.default_rng(0)
+    drawn = [noise[0].tobytes() for noise in sampler.noise((99,), 400, rng)]
+    assert len(set(drawn)) == 100
+    assert not set(drawn[::2]) & set(drawn[1::2])
+    assert {noise[0].tobytes() for noise in sampler.noise((99,), 100, rng)} <= set(drawn)
+    # Groups themselves stay what they were, and so does their noise on average.
+    fresh = GroupSampler(*parts).sample(80, "paired", np.random.default_rng(1))
+    reused = sampler.sample(80, "paired", np.random.default_rng(1))
+    means = [one.counts.dense().mean() for one in (fresh, reused)]
+    assert means[0] == pytest.approx(means[1], rel=0.05)
+    assert list(fresh.labels) == list(reused.labels)
+
+
+def test_the_leak_pools_the_moments(rng):
+    counts = rng.poisson(2.0, (30, 7)).astype(np.uint8)
+    first, second = (kernels.CountMatrix.single(one.T.copy()) for one in (counts[:20], counts[20:]))
+    mean, deviation = PooledL1(also=second).moments(first)
+    assert mean == pytest.approx(counts.mean(axis=0))
+    assert deviation == pytest.approx(counts.std(axis=0))
+    alone = L1().moments(first)
+    assert alone[0] == pytest.approx(counts[:20].mean(axis=0))
+
+
+def test_the_leak_gives_the_true_visits_away(people, target, others):
+    """Knock-knock guesses every hour of every place; only with the leak it learns which."""
+    table = published(people, np.append(others[: M - 1], target), "raw")
+    trace = people.trace(target)
+    known = RegionsAndTruth().of(trace, people.epochs.n, None)
+    plain = Regions().of(trace, people.epochs.n, None)
+    assert (known.regions, known.certain.size) == (tuple(sorted(plain.regions)), 0)
+    assert RegionsAndTruth(2).of(trace, people.epochs.n, None).regions == known.regions[:2]
+    assert RegionsAndTruth(guess="random").of(trace, people.epochs.n, None).guess == "random"
+    auxiliary = Auxiliary(people.select(others[M:]))
+    weights = {}
+    for leak in (False, True):
+        one = study_attacks.KnockKnock(**SMALL, leak=leak, rule=False)
+        decision = one.fit(table.release.facts, known, auxiliary, seed=1).decision
+        true = np.isin(decision.cells, trace)
+        weights[leak] = np.abs(decision.weights[true]).sum() / np.abs(decision.weights).sum()
+    assert weights[True] > weights[False]
+
+
+def test_uniform_marginals_know_nothing_but_the_mean(people, others, rng):
+    release = published(people, others[:200], "laplace(eps=2)").release
+    found = study_attacks.ZeroKnowledge(marginals="uniform").estimated(release, rng)
+    assert np.ptp(found.space) == np.ptp(found.time) == 0
+    true = people.counts(others[:200]).sum() / 200
+    assert found.mean_visits == pytest.approx(true, rel=0.5)
+
+
+def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others):
+    cells = people.trace(target)
+    known, group = KnownVisits(cells), np.append(others[: M - 1], target)
+    auxiliary = Auxiliary(others=people.select(group[:-1]))
+    for rows, inside in ((group, 1), (others[:M], 0)):
+        release = published(people, rows, "raw").release
+        beyond = np.isin(cells, people.trace(rows[-1])).sum()
+        for thresholds in (1, 2):
+            test = InformedTest(thresholds)
+            assert test.is_study_only
+            answer = test.fit(release.facts, known, auxiliary, seed=0).score(release)
+            assert answer.score == beyond
+            assert answer.says_in or not inside
+
+
+@pytest.mark.parametrize("weight", [0.5, 1, 2])
+def test_a_search_for_the_mean_in_five_rounds_ends_where_ours_does(people, others, weight):
+    """So the authors' search, which stops there, does not explain their accuracies under noise."""
+    release = published(people, others[:200], "laplace(eps=1)").release
+    (n_regions, n_epochs), seen = release.counts.shape, release.counts.sum() / 200
+    weights = np.ones(n_regions), np.ones(n_epochs)
+    model = UnicityModel(*weights, Constant(LEAST_MEAN), release.regions, release.epochs)
+    imitated = marginals._Imitation(release, model, np.random.default_rng(0))
+    mean = seen
+    for _ in range(5):
+        mean += weight * (seen - imitated(max(mean, LEAST_MEAN)))
+    settled = estimate_mean(release, model, rng=np.random.default_rng(0))
+    assert mean == pytest.approx(settled, rel=0.1)
+
+
+def test_a_search_by_cells_that_are_not_0_ends_where_ours_does(people, others):
+    """Nor does it explain those under suppression that their search compares such cells."""
+    release = published(people, others[:200], "suppress(k=1)").release
+    found = estimate_marginals(release, rng=np.random.default_rng(0))
+    model = UnicityModel(
+        found.space, found.time, Exponential(LEAST_MEAN), release.regions, release.epochs
+    )
+    same = SamePeople(model, 200, np.random.default_rng(0))
+    means = np.linspace(0.5, 2, 61) * found.mean_visits
+    cells = [(same.counts(mean) > 1).sum() for mean in means]
+    mean = means[np.argmin(np.abs(np.array(cells) - (release.counts > 0).sum()))]
+    assert mean == pytest.approx(found.mean_visits, rel=0.1)
