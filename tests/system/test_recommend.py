@@ -111,7 +111,9 @@ def test_coarser_tables_and_the_front_of_all(recommend, folder, refused):
     assert f"Of {len(found['candidates'])} tried, no other beats these in both:" in out
     for one in front:
         name = ", ".join(filter(None, (one["mechanism"], one["coarsened"])))
-        shown = f"mean AUC {one['auc']:.3f}  pattern {one['pattern_correlation']:.2f}  {name} ("
+        low, high = one["auc"]["low"], one["auc"]["high"]
+        risk = f"{one['auc']['estimate']:.3f} {low:.2f}\N{EN DASH}{high:.2f}"
+        shown = f"mean AUC {risk}  pattern {one['pattern_correlation']:.2f}  {name} ("
         assert shown in out
     assert "  ACCEPT" in out
     # Each family has one line, whatever was made larger.

@@ -194,15 +194,15 @@ def _lines(found: Recommendation) -> Iterator[Line]:
 
 def _show_front(found: Recommendation) -> None:
     """Print what no other candidate beats, from the least risk to the most."""
+    from whosthere.auditing.result import shown
     from whosthere.reporting.words import outcome
 
     front, n = found.front, len(found.candidates)
     if len(front) > 1:
-        console.say("")
         console.say(f"Less risk costs pattern. Of {n} tried, no other beats these in both:")
         console.say(
             *(
-                f"  mean AUC {one.risk:.3f}  pattern {one.kept:.2f}  {one.name} "
+                f"  mean AUC {shown(one.auc)}  pattern {one.kept:.2f}  {one.name} "
                 f"({outcome(one.last_verdict)})"
                 for one in front
             )

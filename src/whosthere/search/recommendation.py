@@ -67,10 +67,16 @@ class Candidate:
         return self.coarsening.of(self.family)
 
     @property
-    def risk(self) -> float:
+    def auc(self) -> Finding | None:
         """The largest mean AUC of an attack, in the confirmation if there was one, else before."""
         own = (one for one in self.last_findings if is_judged(one.attack) and one.metric == "auc")
-        return max((one.estimate for one in own if one.estimate is not None), default=1.0)
+        known = (one for one in own if one.estimate is not None)
+        return max(known, key=lambda one: one.estimate or 0.0, default=None)
+
+    @property
+    def risk(self) -> float:
+        """The estimate of `auc`; 1 where there is none."""
+        return 1.0 if self.auc is None or self.auc.estimate is None else self.auc.estimate
 
     @property
     def kept(self) -> float:
@@ -207,7 +213,7 @@ class Recommendation:
                     "mechanism": one.mechanism,
                     "coarsened": one.coarsening.words,
                     "decision": one.last_verdict.decision,
-                    "auc": one.risk,
+                    "auc": one.auc and one.auc.to_json(),
                     "pattern_correlation": one.kept,
                 }
                 for one in self.front
@@ -236,7 +242,7 @@ class Recommendation:
         rows = [row for one in self.candidates for row in _rows(one, metrics)]
         words = (METRICS[metric].words for metric in metrics)
         header = ("mechanism", "verdict", *words, "pattern kept")
-        front = [(one.name, f"{one.risk:.3f}", f"{one.kept:.2f}") for one in self.front]
+        front = [(one.name, shown(one.auc), f"{one.kept:.2f}") for one in self.front]
         not_beaten = table(("front: not beaten in both", "mean AUC", "pattern kept"), front)
         return stacked(*said, not_beaten, table(header, rows))
 
