@@ -254,14 +254,14 @@ def _show_what_if(result: AuditResult) -> None:
             one.setting,
             one.change,
             *(shown(found, between="\n") for found in (one.before, one.after)),
-            *(kept.get("cells_kept") for kept in (one.utility_before, one.utility_after)),
+            *(kept.get("pattern_correlation") for kept in (one.utility_before, one.utility_after)),
         )
         for one in result.what_if
     ]
     if rows:
         console.table(
             "What if (likelihood-ratio on a few releases; nothing is judged by it)",
-            ("setting", "change", "mean AUC", "after", "cells kept", "after"),
+            ("setting", "change", "mean AUC", "after", "pattern", "after"),
             rows,
         )
 

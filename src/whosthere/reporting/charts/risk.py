@@ -165,7 +165,7 @@ class TradeOff(DotChart):
     def _keys(self) -> Iterator[Key]:
         yield from super()._keys()
         if self.front:
-            yield Key("front: no other is better in both; others are faint", "front")
+            yield Key("front: no other (faint) is better in both", "front")
 
     def _limit_in_words(self) -> str:
         floor = "" if self.floor is None else f"; kept at least {self.floor:g}"
