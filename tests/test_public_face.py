@@ -39,7 +39,8 @@ PUBLIC = {f"wt.{name}": getattr(wt, name) for name in wt.__all__ if name not in 
 INNER = {
     *("AuditOptions.contests", "Block.contests", "Query.open"),
     *("Classifier.fit", "L1.moments", "LikelihoodAnswer.null"),
-    *("TrainedAttack.train", "TrainedAttack.learn_from", "ZeroKnowledge.learn_from"),
+    *("TrainedAttack.train", "TrainedAttack.learn", "TrainedAttack.learn_from"),
+    *("ZeroKnowledge.estimated", "ZeroKnowledge.learn_from"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
     *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),
     *("Partition.locator", "CellKey.changes", "Ptable.changes"),

@@ -7,9 +7,11 @@ handed in must not hold one.
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import singledispatch
 from html import escape
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +22,11 @@ _LEFT = 'style="text-align:left"'
 _UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+
+
+def told(package: str, name: str) -> dict[str, Any]:
+    """Return what a TOML file beside the code says: words and numbers that are no code."""
+    return tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @singledispatch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,6 +67,14 @@ class MissingExtraError(InputError):
             f"{what} needs packages that are not installed",
             fix=f"Install them with: pip install '{_installed_from()}[{extra}]'",
         )
+
+
+def optional(module: str, what: str, extra: str) -> Any:  # noqa: ANN401 - any module
+    """Import what is not always installed, or say which extra to install for what is to be done."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(what, extra) from error
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -130,8 +130,8 @@ class TestManifest:
         ]
         for look, (plan, failed) in enumerate(seen, 1):
             assert folder.look_at(plan, failed) == Look(look)
-            assert folder.note_look(plan, failed) == Look(look)
-            assert folder.note_look(*seen[0]) == Look(1)
+            assert folder.look_at(plan, failed, note=True) == Look(look)
+            assert folder.look_at(*seen[0], note=True) == Look(1)
         # The controls are about the audit, and no verdict rests on how many there are.
         assert folder.look_at(replace(PLAN, control_releases=PLAN.control_releases + 2)) == Look(1)
         assert len(strict(folder.path / "manifest.json")["looks"]) == len(seen)

@@ -18,7 +18,6 @@ import warnings
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import signature
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.errors import InputError, MissingExtraError, SpecError, quote
+from whosthere.errors import InputError, SpecError, optional, quote
 from whosthere.specs import check_integer, check_positive
 
 if TYPE_CHECKING:
@@ -368,10 +367,7 @@ def _text(value: Any) -> str:  # noqa: ANN401
 
 def _part(name: str) -> Any:  # noqa: ANN401 - scikit-learn has no types
     """Import a part of scikit-learn, which is optional and slow to import."""
-    try:
-        return import_module(f"sklearn.{name}")
-    except ImportError as error:
-        raise MissingExtraError("This classifier", "learn") from error
+    return optional(f"sklearn.{name}", "This classifier", "learn")
 
 
 CLASSIFIERS = specs.Catalogue.of("classifier", L1, L1Paper, Forest, Mlp)

@@ -160,7 +160,8 @@ class _Imitation:
             return self.published(self.people.counts(mean))
         # Only whole traces can be bounded as the publisher bounds them.
         rng = np.random.default_rng(self.seed)
-        traces = self.model.with_mean(mean).generate(self.release.group_size, rng, evenly=True)
+        model = replace(self.model, activity=replace(self.model.activity, mean=mean))
+        traces = model.generate(self.release.group_size, rng, evenly=True)
         return self.published(self.mechanism.bound(traces, rng).counts())
 
     def published(self, counts: Ints32) -> float:

@@ -151,10 +151,6 @@ class UnicityModel:
         """How many cells a person can visit at most."""
         return min(_MOST_REGIONS, len(self.regions)) * self.epochs.n
 
-    def with_mean(self, mean: float) -> UnicityModel:
-        """Return the same people with another mean number of visits."""
-        return replace(self, activity=replace(self.activity, mean=mean))
-
     def generate(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> Traces:
         """Make the traces of `n` people; some may have no visit.
 

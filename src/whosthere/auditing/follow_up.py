@@ -10,6 +10,8 @@ audit again repeats nothing.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -20,6 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.auditing.manifest import write_json
 from whosthere.data.epochs import Epochs, format_length
 from whosthere.data.regions import MOST_OUTLINES, Regions
 from whosthere.game.leaks import REGIONS, add_up, others_to_look_at, rarely_visited
@@ -159,7 +162,11 @@ class FollowUp:
     ) -> tuple[WhatIf, ...]:
         """Return what changes would do to the riskiest settings; what is known is not repeated."""
         settings = riskiest(job.plan, result.findings, result.verdicts)
-        known = {(one.setting, one.change): one for one in folder.read_what_if()}
+        kept, known = folder.path / "what_if.json", {}
+        # Nothing is known where it is not there, or not whole.
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            before = WhatIf.each(json.loads(kept.read_text(encoding="utf-8")))
+            known = {(one.setting, one.change): one for one in before}
         changes = changes_to_try(result.leaks, self.regions, self.epochs)
         for i, (change, layout) in enumerate(changes.items(), 1):
             new = [one for one in settings if (str(one), change) not in known]
@@ -169,7 +176,7 @@ class FollowUp:
                 on_progress("what-if audits", i, len(changes))
         wanted = [(str(setting), change) for setting in settings for change in changes]
         tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
-        folder.write_what_if(tried)
+        write_json(kept, [one.to_json() for one in tried])
         return tried
 
     def _table_of_regions(self) -> pl.DataFrame:

@@ -20,16 +20,15 @@ and its verdict says so.
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
+from whosthere.display import told
 from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
@@ -49,7 +48,7 @@ from whosthere.inference.vocabulary import (
 from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -59,9 +58,7 @@ if TYPE_CHECKING:
     from whosthere.game.rounds import Task
     from whosthere.privacy.scheme import TableScheme
 
-_SENTENCES = tomllib.loads(
-    (files("whosthere.auditing") / "sentences.toml").read_text(encoding="utf-8")
-)
+_SENTENCES = told("whosthere.auditing", "sentences")
 _SAID = {name: said.format(strongest=STRONGEST) for name, said in _SENTENCES.items()}
 
 
@@ -140,7 +137,11 @@ def judge(
     nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
     must have been measured for this look.
     """
-    untrusted = _SAID["no_control"] if trusted is None else _failed_controls(findings)
+    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
+    why = ": " + "; ".join(_SAID[metric] for metric in failed) if failed else ""
+    untrusted = f"A control failed{why}. No number of this audit can be trusted."
+    if trusted is None:
+        untrusted = _SAID["no_control"]
     sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     verdicts = []
@@ -391,9 +392,3 @@ def _undecided(*said: str) -> tuple[Decision, list[str]]:
 def _surely_within(finding: Finding, limit: Limit) -> bool:
     known = None not in {finding.estimate, finding.low, finding.high}
     return known and finding.at_most <= limit.most
-
-
-def _failed_controls(findings: Iterable[Finding]) -> str:
-    failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
-    why = "; ".join(_SAID[metric] for metric in failed)
-    return f"A control failed{f': {why}' if why else ''}. No number of this audit can be trusted."

@@ -156,28 +156,20 @@ def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     return None
 
 
-def number_of_look(manifest: Path, seen: object) -> int:
-    """Return which look it is to judge what is seen, from 1; the same again is the same look."""
-    looks = _looks_in(manifest)
-    return looks.index(seen) + 1 if seen in looks else len(looks) + 1
+def number_of_look(manifest: Path, seen: object, *, note: bool = False) -> int:
+    """Return which look it is to judge what is seen, from 1; the same again is the same look.
 
-
-def note_look(manifest: Path, seen: object) -> int:
-    """Return the same, and add what is seen to the looks in a manifest."""
-    looks = _looks_in(manifest)
-    if seen not in looks:
-        write_json(manifest, json_object(manifest) | {"looks": [*looks, seen]})
-    return number_of_look(manifest, seen)
-
-
-def _looks_in(manifest: Path) -> list[object]:
-    """Return what was seen at each look so far."""
-    if not manifest.exists():
-        return []
-    looks = json_object(manifest).get("looks")
+    If it is to `note` that, what is seen is added to the looks in the manifest.
+    """
+    found = json_object(manifest) if note or manifest.exists() else {"looks": []}
+    looks = found.get("looks")
     if not isinstance(looks, list):
         raise FileError("does not say what was judged", where=manifest, fix=_NEW_FOLDER)
-    return looks
+    if seen not in looks:
+        looks = [*looks, seen]
+        if note:
+            write_json(manifest, found | {"looks": looks})
+    return looks.index(seen) + 1
 
 
 def write_json(path: Path, value: object) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.display import first_screen, in_one_line, stacked, table
-from whosthere.errors import MissingExtraError
+from whosthere.errors import optional
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
 from whosthere.game.plan import TargetChoice
 from whosthere.game.together import Together
@@ -164,11 +164,8 @@ class AuditResult:
             A metric of every attack in every setting, with intervals; ``"roc"``, how many people
             are found at which rate of false alarms; or ``"people"``, how well each target is found.
         """
-        try:
-            from whosthere.auditing.plots import draw  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise MissingExtraError("A picture", "plot") from None
-        return draw(self, what)
+        drawn: Figure = optional("whosthere.auditing.plots", "A picture", "plot").draw(self, what)
+        return drawn
 
     def __repr__(self) -> str:
         said = [f"{verdict.setting}: {verdict.decision}" for verdict in self.verdicts]

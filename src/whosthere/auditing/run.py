@@ -146,7 +146,7 @@ class PreparedAudit:
         plan, folder = self.plan, self._folder
         tests, controls = folder.collect(plan)
         # Nothing is seen of an audit in which every task failed.
-        look = folder.look_at(plan, failed) if tests.is_empty() else folder.note_look(plan, failed)
+        look = folder.look_at(plan, failed, note=not tests.is_empty())
         judged = judge_scores(
             plan, tests, controls, policy, self._guaranteed, look=look, failed=failed
         )

@@ -6,7 +6,6 @@ repair: what is there is done, what is not there is left to do.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from contextlib import contextmanager
@@ -18,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.manifest import (
     check_manifest,
     json_object,
-    note_look,
     number_of_look,
     versions,
     write_json,
@@ -105,20 +102,7 @@ class RunFolder:
         `known` is what readers of the results must know and scores do not depend on.
         """
         self.check(identity, extend=extend)
-        found = json_object(self._manifest) if self._manifest.exists() else self._about()
-        if found.get("plan", identity["plan"]) != identity["plan"]:
-            self._forget_results()
-        wanted = found | identity | known
-        if found != wanted:
-            write_json(self._manifest, wanted)
-        if not (self.path / NOTE).exists():
-            with new_file(self.path / NOTE) as temporary:
-                temporary.write_text(what_may_leave(), encoding="utf-8")
-
-    @staticmethod
-    def _about() -> dict[str, Any]:
-        """Return what a new manifest says of when and where the audit began."""
-        return {
+        found: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
@@ -129,24 +113,26 @@ class RunFolder:
             "python": platform.python_version(),
             "looks": [],
         }
+        if self._manifest.exists():
+            found = json_object(self._manifest)
+        if found.get("plan", identity["plan"]) != identity["plan"]:
+            # They rest on fewer targets, releases or attacks; the tasks stay.
+            for name in {*MAY_LEAVE, *STAYS} - {KEPT, MANIFEST, "log.txt"}:
+                (self.path / name).unlink(missing_ok=True)
+        wanted = found | identity | known
+        if found != wanted:
+            write_json(self._manifest, wanted)
+        if not (self.path / NOTE).exists():
+            with new_file(self.path / NOTE) as temporary:
+                temporary.write_text(what_may_leave(), encoding="utf-8")
 
     def known(self, name: str) -> object:
         """Return what an audit that was begun here wrote into its manifest, None where nothing."""
         return json_object(self._manifest).get(name) if self._manifest.exists() else None
 
-    def look_at(self, plan: Plan, failed: Collection[Task] = ()) -> Look:
-        """Return which look it is to judge the scores of a plan."""
-        return Look(number_of_look(self._manifest, _seen(plan, failed)))
-
-    def note_look(self, plan: Plan, failed: Collection[Task] = ()) -> Look:
-        """Return the same, and keep in mind that these scores are judged."""
-        return Look(note_look(self._manifest, _seen(plan, failed)))
-
-    def _forget_results(self) -> None:
-        """Remove what rests on fewer targets, releases or attacks; the tasks stay."""
-        for name in (*MAY_LEAVE, *STAYS):
-            if name not in {KEPT, MANIFEST, "log.txt"}:
-                (self.path / name).unlink(missing_ok=True)
+    def look_at(self, plan: Plan, failed: Collection[Task] = (), *, note: bool = False) -> Look:
+        """Return which look it is to judge the scores of a plan; `note` keeps that in mind."""
+        return Look(number_of_look(self._manifest, _seen(plan, failed), note=note))
 
     def scored(self, plan: Plan, task: Task) -> Scored:
         """Return how much of a task is done."""
@@ -203,18 +189,6 @@ class RunFolder:
             return pl.read_parquet(self.path / f"{name}.parquet")
         except (OSError, pl.exceptions.PolarsError):
             return None
-
-    def write_what_if(self, tried: Sequence[WhatIf]) -> None:
-        """Write what was found for changes of regions and epochs."""
-        write_json(self.path / "what_if.json", [one.to_json() for one in tried])
-
-    def read_what_if(self) -> tuple[WhatIf, ...]:
-        """Read what `write_what_if` wrote; nothing where it is not there, or not whole."""
-        try:
-            text = (self.path / "what_if.json").read_text(encoding="utf-8")
-            return WhatIf.each(json.loads(text))
-        except (OSError, ValueError, TypeError, KeyError):
-            return ()
 
     def log(self, line: str) -> None:
         """Add a line to the log."""

@@ -27,7 +27,7 @@ from loky.process_executor import TerminatedWorkerError
 
 from whosthere.auditing.manifest import fingerprint, versions
 from whosthere.data.traces import Traces
-from whosthere.errors import FileError, InputError, MissingExtraError
+from whosthere.errors import FileError, InputError, optional
 from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import NOTHING, Scored, score_task
@@ -179,12 +179,9 @@ class DaskCluster(Workers):
     """
 
     def __init__(self, address: str) -> None:
+        client = optional("distributed", "A cluster", "cluster").Client
         try:
-            from distributed import Client  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise MissingExtraError("A cluster", "cluster") from None
-        try:
-            self._client: Any = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+            self._client: Any = client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise InputError(
                 f"no Dask scheduler answers at {address}",

@@ -17,7 +17,6 @@ from whosthere.cli.options import (
     known_failure,
     takes,
 )
-from whosthere.cli.screen import show_audit
 from whosthere.display import counted
 
 if TYPE_CHECKING:
@@ -72,6 +71,7 @@ def audit(
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.run import prepare_audit
     from whosthere.auditing.work import chosen_workers
+    from whosthere.cli.screen import show_audit
     from whosthere.reporting.report import REPORT, audit_report
 
     fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import wraps
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 from whosthere.auditing.choices import Choice, choices_of
+from whosthere.display import told
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ _OPTIONS_OF = {"past": ("past_in", "past_out")}
 """Parameters of functions that are several options."""
 _COMMANDS_OF = {"read_records": "`whosthere ingest`"}
 
-_TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
-    (files("whosthere.cli") / "options.toml").read_text(encoding="utf-8")
-)
+_TOLD: dict[str, dict[str, dict[str, Any]]] = told("whosthere.cli", "options")
 
 
 def described(command: _Command) -> _Command:

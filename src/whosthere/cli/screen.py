@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.reasons import FOUND, estimate_of, number
+from whosthere.auditing.result import SHOWN, AuditResult, shown
+from whosthere.auditing.store import NOTE
+from whosthere.auditing.verdict import Verdict
 from whosthere.cli import console
 from whosthere.display import counted
+from whosthere.inference.finding import Finding
+from whosthere.inference.vocabulary import (
+    CEILING,
+    GUARANTEE,
+    METRICS,
+    NOT_ATTACKS,
+    OF_UTILITY,
+    UTILITY,
+    glossary,
+    is_judged,
+)
+from whosthere.reporting.report import REPORT
+from whosthere.reporting.words import outcome
+from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED, Candidate, Recommendation
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from whosthere.auditing.policy import Policy
-    from whosthere.auditing.result import AuditResult
-    from whosthere.auditing.verdict import Verdict
-    from whosthere.inference.finding import Finding
-
-SHOWN = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_1pct", "share_auc_90", "empirical_eps")
-"""The metrics of attacks that tables show."""
 _IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
 WHAT_FINDS_MEANS = (
     '"finds": people in a release whom the best attack names, while it wrongly names 1 in 100 of '
@@ -40,8 +50,6 @@ class Line:
     @property
     def cells(self) -> tuple[str, ...]:
         """The decision and the protection, whom it leaves to be found, and what it leaves."""
-        from whosthere.reporting.words import outcome
-
         label = outcome(self.verdict)
         said = (*(() if label == "useless" else self.verdict.remark), self.note)
         name = " ".join((self.name, *(f"({one})" for one in said if one)))
@@ -61,8 +69,6 @@ class Line:
     @property
     def _found(self) -> str:
         """The people whom the best attack finds at a false-alarm rate of 1 %, with an interval."""
-        from whosthere.auditing.reasons import FOUND, estimate_of
-
         best = max(self._of_attacks(FOUND), key=estimate_of, default=None)
         if best is None or best.estimate is None:
             return "finds: not known"
@@ -82,9 +88,6 @@ class Line:
     @property
     def _risk(self) -> str:
         """The first limit that decides, and the attack that comes closest to it."""
-        from whosthere.auditing.reasons import number
-        from whosthere.inference.vocabulary import METRICS
-
         rejects, accepts = (self.verdict.decision == one for one in ("reject", "accept"))
         found = [
             (limit, one, one.at_least if rejects else one.at_most)
@@ -104,8 +107,6 @@ class Line:
         return f"{words} {value}{up_to}, limit {most}"
 
     def _of_attacks(self, metric: str) -> list[Finding]:
-        from whosthere.inference.vocabulary import is_judged
-
         return [one for one in self.findings if one.metric == metric and is_judged(one.attack)]
 
 
@@ -142,14 +143,12 @@ def show_audit(
     if details:
         _show_details(result)
     if explain:
-        _show_legend()
+        for words, explanation in glossary([*SHOWN, CEILING, GUARANTEE, UTILITY, *OF_UTILITY]):
+            console.say(f"- {words}: {explanation}")
     if named:
         _show_named_targets(result)
     _show_first_screen(result)
     if result.folder is not None:
-        from whosthere.auditing.store import NOTE
-        from whosthere.reporting.report import REPORT
-
         console.say(
             f"The report is {result.folder / REPORT}. The folder is private: its {NOTE} says what "
             f"may leave the house. More: whosthere inspect {result.folder}"
@@ -175,8 +174,6 @@ def _show_first_screen(result: AuditResult) -> None:
 
 
 def _rests_on(result: AuditResult) -> Iterable[str]:
-    from whosthere.inference.vocabulary import is_judged
-
     attacks = list(dict.fromkeys(one.attack for one in result.findings if is_judged(one.attack)))
     sizes = sorted({one.group_size for one in result.verdicts if one.group_size is not None})
     chosen = result.choice or "it is not known how they were chosen"
@@ -195,8 +192,6 @@ def _rests_on(result: AuditResult) -> Iterable[str]:
 
 def _show_details(result: AuditResult) -> None:
     """Print tables, reasons and guarantees for each setting, and what would help."""
-    from whosthere.reporting.words import outcome
-
     for verdict in result.verdicts:
         console.say("")
         console.verdict(outcome(verdict), verdict.headline, useless=verdict.useless)
@@ -212,26 +207,13 @@ def _show_details(result: AuditResult) -> None:
     console.say(*result.cautions, begin="Note: ")
 
 
-def _show_legend() -> None:
-    """Explain each number that an audit shows."""
-    from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY, glossary
-
-    for words, explanation in glossary([*SHOWN, CEILING, GUARANTEE, UTILITY, *OF_UTILITY]):
-        console.say(f"- {words}: {explanation}")
-
-
 def heads_of(metrics: Iterable[str]) -> list[str]:
     """Return what columns of metrics are called."""
-    from whosthere.inference.vocabulary import METRICS
-
     return [METRICS[metric].head for metric in metrics]
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:
     """Print what the attacks reach in one setting, then what bounds them all and what is left."""
-    from whosthere.auditing.result import shown
-    from whosthere.inference.vocabulary import CEILING, GUARANTEE, NOT_ATTACKS, OF_UTILITY, UTILITY
-
     found = {(one.attack, one.metric): one for one in findings}
     lines = dict.fromkeys(one.attack for one in findings)
     attacks = [line for line in lines if line not in NOT_ATTACKS]
@@ -247,8 +229,6 @@ def _show_findings(findings: Sequence[Finding]) -> None:
 
 
 def _show_what_if(result: AuditResult) -> None:
-    from whosthere.auditing.result import shown
-
     rows = [
         (
             one.setting,
@@ -268,8 +248,6 @@ def _show_what_if(result: AuditResult) -> None:
 
 def _show_named_targets(result: AuditResult) -> None:
     """Print a line for each target that was asked for by name, by number and not by name."""
-    from whosthere.inference.vocabulary import CEILING
-
     numbers = {row: i for i, row in enumerate(result.plan["targets"], start=1)}
     columns = ("setting", "attack", "auc", "accuracy", "releases")
     rows = [
@@ -280,3 +258,108 @@ def _show_named_targets(result: AuditResult) -> None:
     rows.sort(key=lambda row: row[0])
     title = "Named targets, in the order given (no intervals: one person each)"
     console.table(title, ("target", "setting", "attack", "AUC", "accuracy", "releases"), rows)
+
+
+_LEGEND_OF_SEARCH = (
+    "Risk is that of the strongest attack tried, with 95 % intervals. Cells kept: share of the "
+    "visited cells published above 0. Relative error: mean over visited cells. Pattern "
+    "correlation: of published and true counts, 1 is the same pattern and 0 is none. *: tried with "
+    "every attack chosen, others with the likelihood ratio alone. Useless: less is left than the "
+    "floors of the policy ask for. Confirmation: the protection above on fresh releases of people "
+    "drawn anew."
+)
+
+
+def show_recommendation(
+    found: Recommendation, written: Sequence[Path], *, details: bool, explain: bool
+) -> None:
+    """Print what a search found; the first screen last, so that it is what a terminal shows."""
+    if details:
+        _show_search_details(found)
+    if explain:
+        console.say(_LEGEND_OF_SEARCH)
+    _show_front(found)
+    show_lines([*_lines_of_search(found)])
+    chosen = found.recommended
+    if chosen is None:
+        console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
+        console.say(
+            "Try other families, larger groups, larger regions or longer epochs, such as with "
+            "--coarsen regions=4 or --coarsen epochs=4h,1d."
+        )
+    else:
+        console.say(
+            f"Recommended: {chosen.name}. Of the protections that pass, it preserves the "
+            "pattern over regions and epochs best. Its numbers are those of the confirmation."
+        )
+    console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
+
+
+def _lines_of_search(found: Recommendation) -> Iterator[Line]:
+    """Return for each family what passes and is weakest, or the strongest that was tried.
+
+    Where several cells or groups were tried, that is what keeps most, or else has the least risk.
+    """
+    for family in dict.fromkeys(candidate.family for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.family == family]
+        passing = [one for one in found.best if one.family == family]
+        best = sorted(passing, key=lambda one: (one.confirmed, one.pattern_kept))[-1:]
+        strongest = {one.ladder: one for one in own}.values()
+        failed = [one for one in own if one.confirmation is not None and not one.confirmed]
+        for one in [*failed, *(best or [min(strongest, key=lambda one: one.risk)])]:
+            if one.confirmation is not None:
+                note = "confirmed on fresh releases" if one.confirmed else "not confirmed"
+            else:
+                note = "no confirmation was tried" if one.passes else "the strongest tried"
+            yield Line(one.last_verdict, one.last_findings, found.policy, one.name, note)
+
+
+def _show_front(found: Recommendation) -> None:
+    """Print what no other candidate beats, from the least risk to the most."""
+    front, n = found.front, len(found.candidates)
+    if len(front) > 1:
+        console.say(f"Less risk costs pattern. Of {n} tried, no other beats these in both:")
+        console.say(
+            *(
+                f"  mean AUC {shown(one.auc)}  pattern {one.kept:.2f}  {one.name} "
+                f"({outcome(one.last_verdict)})"
+                for one in front
+            )
+        )
+
+
+def _show_search_details(found: Recommendation) -> None:
+    metrics = found.policy.metrics_to_show
+    for ladder in dict.fromkeys(candidate.ladder for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.ladder == ladder]
+        rows = [row for candidate in own for row in _rows(candidate, metrics)]
+        console.table(ladder, ("", "verdict", *heads_of(metrics)), rows)
+        left = [
+            (candidate.choice, *(candidate.utility.get(name) for name in OF_UTILITY))
+            for candidate in own
+        ]
+        console.table("Left to publish", ("", *heads_of(OF_UTILITY)), left)
+    for candidate in found.candidates:
+        if candidate.confirmation is not None:
+            note = "confirmed on fresh releases" if candidate.confirmed else "not confirmed"
+            verdict = candidate.last_verdict
+            about = f"{verdict.headline}  ({note})"
+            console.verdict(verdict.decision, about, useless=candidate.useless)
+            console.say(*verdict.reasons)
+    if found.recommended is not None:
+        console.say(CHOSEN_BECAUSE_IT_PASSED)
+    console.say(*found.cautions, begin="Note: ")
+
+
+def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
+    """Return a row of what the search found, and one of the confirmation."""
+    useless = "\n(useless)" if candidate.useless else ""
+    yield [
+        candidate.choice,
+        candidate.verdict.decision + ("*" if candidate.checked else "") + useless,
+        *(shown(candidate.strongest(metric), between="\n") for metric in metrics),
+    ]
+    if candidate.confirmation is not None:
+        found = (candidate.strongest(metric, confirmed=True) for metric in metrics)
+        numbers = (shown(one, between="\n") for one in found)
+        yield ["confirmation", candidate.confirmation.decision, *numbers]

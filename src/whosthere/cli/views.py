@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.cli import console
-from whosthere.cli.screen import show_audit
 from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
@@ -104,6 +103,7 @@ def inspect(
     Example: `whosthere inspect city/traces.parquet --json`, or `whosthere inspect run`
     """
     from whosthere.auditing.loading import is_audit, is_finished, load
+    from whosthere.cli.screen import show_audit
     from whosthere.data.files import existing, read_metadata
     from whosthere.privacy.release import description_path
 

@@ -163,7 +163,10 @@ def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     if existing(path).is_dir():
         fix = _MADE_BY.get(kind, "Name a file")
         raise FileError(f"is a folder, not a {kind} file", where=path, fix=fix)
-    head = None if _is_of_another_format(path) else read_metadata(path)
+    with _readable(path), path.open("rb") as file:
+        # A table of text, for instance, does not even begin like a Parquet file.
+        is_ours = _MAGIC.startswith(file.read(len(_MAGIC)))
+    head = read_metadata(path) if is_ours else None
     if head is None:
         fix = _MADE_BY.get(kind, _AGAIN)
         problem = f"is a file of another program, not a {kind} file of whosthere"
@@ -173,12 +176,6 @@ def read_table(path: Path, *, kind: str) -> tuple[pl.DataFrame, dict[str, Any]]:
         raise FileError(problem, where=path, fix=f"Name a {kind} file")
     with _readable(path):
         return pl.read_parquet(path, glob=False), head
-
-
-def _is_of_another_format(path: Path) -> bool:
-    """Tell whether a file does not even begin like a Parquet file, such as a table of text."""
-    with _readable(path), path.open("rb") as file:
-        return not _MAGIC.startswith(file.read(len(_MAGIC)))
 
 
 def for_sheets(texts: pl.Series) -> pl.Series:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from whosthere.display import told
 from whosthere.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Metric:
         object.__setattr__(self, "head", self.head or self.words)
 
 
-_TEXTS = tomllib.loads((files(__package__) / "vocabulary.toml").read_text(encoding="utf-8"))
+_TEXTS = told("whosthere.inference", "vocabulary")
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {name: Metric(**about) for name, about in _TEXTS["metrics"].items()}
 )

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scipy.special import stdtrit
 
-from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK, told
+from whosthere.display import told
+from whosthere.paper.experiments import EXPERIMENTS, KK, MADE_UP, ZK
 from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ _ASKS: Mapping[str, Callable[[Numbers, Claim, Dataset], Iterable[Measured]]] = {
 
 
 def _claims(whose: str) -> Iterator[Claim]:
-    for about in told("claims")[whose]:
+    for about in told("whosthere.paper", "claims")[whose]:
         [way] = _WAYS.keys() & about.keys()
         number = about.pop(way)
         for series in about.pop("series"):

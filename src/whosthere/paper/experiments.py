@@ -8,13 +8,12 @@ variants of these.
 
 from __future__ import annotations
 
-import tomllib
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.auditing.options import AuditOptions, Block
+from whosthere.display import told
 from whosthere.errors import InputError, suggestion
 from whosthere.game.plan import Setting
 from whosthere.inference.vocabulary import STUDY_ONLY
@@ -185,12 +184,6 @@ def _series(experiment: str, about: Mapping[str, Any]) -> Series:
     return Series(f"{experiment}{about.get('name', '')}", about["parameter"], points, attacks)
 
 
-def told(name: str) -> dict[str, Any]:
-    """Return what a TOML file of this room says."""
-    source = files("whosthere.paper") / f"{name}.toml"
-    return tomllib.loads(source.read_text(encoding="utf-8"))
-
-
 EXPERIMENTS = {
     name: Experiment(
         name,
@@ -198,7 +191,7 @@ EXPERIMENTS = {
         tuple(_series(name, one) for one in about.get("series", [about])),
         about.get("in_paper", True),
     )
-    for name, about in told("experiments").items()
+    for name, about in told("whosthere.paper", "experiments").items()
 }
 """All experiments, by name."""
 MADE_UP = {

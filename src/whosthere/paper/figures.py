@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whosthere.auditing.plots import COLOURS, MARKERS, Picture
+from whosthere.display import told
 from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.description import LENGTHS, SCALES, THRESHOLDS, Description, fitted_laws
-from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named, told
+from whosthere.paper.experiments import KK, LR, MADE_UP, ZK, Series, named
 from whosthere.paper.results import Numbers, Place
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _LETTER, _MARK = 0.065, 0.6
 _NAMES = {KK: "Knock-Knock", ZK: "Zero Auxiliary Knowledge", LR: "Likelihood ratio"}
 _STYLES = {KK: 0, ZK: 1, LR: 2}
 _BARS: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "capsize": 2}
-_PARAMETERS = told("figures")["parameters"]
+_PARAMETERS = told("whosthere.paper", "figures")["parameters"]
 _BUSIEST_FIRST = "regions, the busiest first"
 _TRUTH, _BEFORE, _AFTER = "#b91c1c", "#9ca3af", COLOURS[0]
 

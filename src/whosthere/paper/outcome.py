@@ -12,12 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from whosthere._version import __version__
 from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
-from whosthere.display import counted
+from whosthere.display import counted, told
 from whosthere.errors import FileError
 from whosthere.inference.vocabulary import CEILING
 from whosthere.paper.claims import CLAIMS, FEWEST, OURS, Judgement, Status, judged, judged_data
 from whosthere.paper.datasets import PRESETS
-from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named, told
+from whosthere.paper.experiments import EXPERIMENTS, KK, LR, ZK, Experiment, Series, named
 from whosthere.paper.results import Numbers, beside_published, by_target, summarised
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from whosthere.paper.description import Description
 
 FIGURES_FOLDER = "figures"
-_NOTES, _CAPTIONS = told("notes"), told("figures")["captions"]
+_NOTES, _CAPTIONS = told("whosthere.paper", "notes"), told("whosthere.paper", "figures")["captions"]
 _SHORT = {KK: "KK", ZK: "ZK", LR: "LR"}
 
 

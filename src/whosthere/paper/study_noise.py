@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from whosthere.privacy.exact_sampling import Randomness
 from whosthere.privacy.noise import Laplace, PrivateNoise
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import NUMBER, parameter
@@ -50,10 +49,6 @@ class EightBitLaplace(PrivateNoise):
     @property
     def window(self) -> tuple[int, int]:
         return _LOWEST, _HIGHEST
-
-    @property
-    def randomness(self) -> Randomness:
-        return Randomness.SYSTEM
 
     @cached_property
     def _chances(self) -> Floats:

@@ -52,6 +52,7 @@ class DiscreteGaussian(PrivateNoise):
     example: ClassVar[str] = "discrete-gaussian(rho=0.5, unit=event)"
     summary: ClassVar[str] = "add whole-number normal noise that is rho-zCDP"
     _kind: ClassVar[str] = "Discrete Gaussian noise"
+    randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
 
     def __post_init__(self) -> None:
@@ -73,10 +74,6 @@ class DiscreteGaussian(PrivateNoise):
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         square = self.unit.most_visits
         return discrete_normal(shape, square / (2 * Fraction(repr(self.rho))))
-
-    @property
-    def randomness(self) -> Randomness:
-        return Randomness.EXACT
 
     def trade_off(self, differing: int) -> Concentrated:
         return Concentrated(differing / (2 * self.scale**2))

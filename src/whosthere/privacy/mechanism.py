@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from whosthere.display import told
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
@@ -78,13 +77,9 @@ class Preset:
     assumed: str = ""
 
 
-def _presets() -> dict[str, Preset]:
-    source = files(__package__) / "presets.toml"
-    told = tomllib.loads(source.read_text(encoding="utf-8"))
-    return {name: Preset(**one) for name, one in told.items()}
-
-
-PRESETS: Mapping[str, Preset] = MappingProxyType(_presets())
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {name: Preset(**one) for name, one in told("whosthere.privacy", "presets").items()}
+)
 """The rules of presets.toml by name."""
 
 

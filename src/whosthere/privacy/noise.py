@@ -92,6 +92,7 @@ class _TwoSidedGeometric(PrivateNoise):
     eps: float = _budget()
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
+    randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 41.5
     _fair_sides: ClassVar[bool]
     """Whether Z < 0 has a chance of one half."""
@@ -125,10 +126,6 @@ class _TwoSidedGeometric(PrivateNoise):
     def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         rate = Fraction(repr(self.eps)) / self.unit.most_visits
         return two_sided_geometric(shape, rate, fair_sides=self._fair_sides)
-
-    @property
-    def randomness(self) -> Randomness:
-        return Randomness.EXACT
 
     def trade_off(self, differing: int) -> TradeOff:
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
@@ -186,6 +183,7 @@ class Gaussian(PrivateNoise):
     example: ClassVar[str] = "gaussian(eps=1, delta=1e-6, unit=event)"
     summary: ClassVar[str] = "add normal noise, rounded down, that is (eps, delta)-private"
     _kind: ClassVar[str] = "Rounded-down Gaussian noise"
+    randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
 
     def __post_init__(self) -> None:
@@ -203,10 +201,6 @@ class Gaussian(PrivateNoise):
 
     def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         return floored_normal(shape, self.scale)
-
-    @property
-    def randomness(self) -> Randomness:
-        return Randomness.EXACT
 
     def trade_off(self, differing: int) -> NormalShift:
         return NormalShift(math.sqrt(differing) / self.scale)

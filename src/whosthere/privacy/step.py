@@ -143,6 +143,8 @@ class Step(ABC):
     """Whether a result depends on the count of its own cell alone, with chances that are known."""
     noise_of: ClassVar[Literal["cell", "people"]] = "cell"
     """Whether each cell draws its own noise, or the same people in a cell get the same noise."""
+    randomness: ClassVar[Randomness] = Randomness.SYSTEM
+    """Where the random numbers of `draw_securely` come from, if there are any."""
     unit: Unit | None = None
     """What the step's noise protects, if it is meant to protect one of the units."""
 
@@ -173,11 +175,6 @@ class Step(ABC):
     ) -> Draw:
         """Draw for one publication of some people; without a generator, securely."""
         return self.draw_securely(shape) if rng is None else self.draw(shape, rng)
-
-    @property
-    def randomness(self) -> Randomness:
-        """Where the random numbers of `draw_securely` come from."""
-        return Randomness.SYSTEM if self.is_random else Randomness.NONE
 
     @abstractmethod
     def publish(self, values: Counts, draw: Draw, within: Span) -> Counts:

@@ -33,7 +33,6 @@ from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import date, timedelta
 
     from whosthere.data.regions import Regions
@@ -86,7 +85,9 @@ class RowReader:
     def _long(self, source: Source) -> Rows:
         columns = self.columns
         if self.date is not None:
-            _refuse_dates(source, columns)
+            name = columns.find("date", source.columns)
+            if name is not None and holds_dates(source.head(SAMPLE_ROWS)[name]):
+                raise _useless_date()
             schema = {**source.schema, _DATE: pl.String()}
             source = replace(source, schema=schema, constants={_DATE: self.date.isoformat()})
             columns = replace(columns, date=_DATE)
@@ -118,7 +119,11 @@ class RowReader:
         if self.form is None and any(map(is_time, times)):
             left = [name for name in times if not is_time(name)]
             times = [name for name in times if is_time(name)]
-        _refuse_repeated(name for name in others if is_time(name_in_file(name)))
+        repeated = Counter(name for name in map(name_in_file, others) if is_time(name))
+        for name, times_named in repeated.items():
+            if times_named > 1:
+                problem = f"has several columns called {quote(name)}"
+                raise RecordsError(problem, fix="Name them with their dates")
         if not times:
             raise missing("time", found, of_counts=True) if others else EmptyError("has no counts")
         moments, span = self._moments(pl.Series(times))
@@ -163,24 +168,8 @@ class RowReader:
         return f"{self.date} " + clocks_of(names), span_of(names)
 
 
-def _refuse_dates(source: Source, columns: Columns) -> None:
-    """Refuse a table with a column of dates."""
-    name = columns.find("date", source.columns)
-    if name is not None and holds_dates(source.head(SAMPLE_ROWS)[name]):
-        raise _useless_date()
-
-
 def _useless_date() -> InputError:
     return InputError("the table has dates of its own", fix="Leave out the date (`date`)")
-
-
-def _refuse_repeated(names: Iterable[str]) -> None:
-    """Refuse columns of the same time."""
-    for name, times in Counter(map(name_in_file, names)).items():
-        if times > 1:
-            raise RecordsError(
-                f"has several columns called {quote(name)}", fix="Name them with their dates"
-            )
 
 
 def is_empty(column: pl.Series) -> pl.Series:

@@ -178,7 +178,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    made.filters |= {"short": shortened, "words": words_of, "prose": _prose, "anchor": _anchor}
+    made.filters |= {"short": shortened, "words": words_of, "prose": _prose}
+    made.filters["anchor"] = lambda key: "word-" + re.sub(r"[^A-Za-z0-9]+", "-", key)
     return made
 
 
@@ -193,10 +194,6 @@ def _prose(text: str) -> Markup:
     """Return a text in which commands stand between backticks."""
     commands = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(commands)  # noqa: S704 - escaped before
-
-
-def _anchor(key: str) -> str:
-    return "word-" + re.sub(r"[^A-Za-z0-9]+", "-", key)
 
 
 def _hash(content: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import tomllib
 import unicodedata
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from whosthere.display import told
 from whosthere.inference.vocabulary import METRICS
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ LONGEST_NAME = 120
 @cache
 def texts() -> dict[str, Any]:
     """Return the prose of reports by topic."""
-    source = files("whosthere.reporting") / "texts.toml"
-    return tomllib.loads(source.read_text(encoding="utf-8"))
+    return told("whosthere.reporting", "texts")
 
 
 def words_of(metric: str) -> str:

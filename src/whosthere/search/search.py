@@ -7,6 +7,7 @@ whether it passes by more than luck.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -263,7 +264,8 @@ class _Ladder:
         self._members = family.members()
         self._tried: dict[int, Tried] = {}
         self._confirmations_left = MOST_CONFIRMATIONS
-        self._place = self._bisected()
+        # The first that passes, which is 1 to a search among numbers.
+        self._place = bisect_left(range(len(self._members)), 1, key=self._passes)
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -305,16 +307,6 @@ class _Ladder:
         while self._place < len(self._members) and not self._passes(self._place):
             self._place += 1
         return False
-
-    def _bisected(self) -> int:
-        weakest, strongest = 0, len(self._members)
-        while weakest < strongest:
-            middle = (weakest + strongest) // 2
-            if self._passes(middle):
-                strongest = middle
-            else:
-                weakest = middle + 1
-        return weakest
 
     def _passes(self, place: int) -> bool:
         if place not in self._tried:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import polars as pl
 
 from whosthere.auditing.judging import guaranteed, judge_scores
-from whosthere.auditing.manifest import check_manifest, note_look, only_one, write_json
+from whosthere.auditing.manifest import check_manifest, number_of_look, only_one, write_json
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import do_what_is_left
@@ -264,7 +264,7 @@ class Tester:
         plan = self.terms.plan(candidate.mechanism, candidate.coarsening, seed=seed)
         trial = f"{candidate.name} with {_listed(plan.attacks)} on fresh releases"
         scores = self._scores(plan, trial)
-        note_look(self.folder.manifest, self.terms.seen)
+        number_of_look(self.folder.manifest, self.terms.seen, note=True)
         verdict, findings = self._judged(*scores, plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)

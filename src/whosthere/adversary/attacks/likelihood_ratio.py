@@ -319,7 +319,9 @@ class Null:
         order = np.argsort(self.place, kind="stable")
         cells, place, chance = self.cells[order], self.place[order], self.chance[order]
         n_draws = min(max(_DRAWN // cells.size, _FEWEST_DRAWS), _MOST_DRAWS)
-        node = _drawn_nodes(levels, n_draws, rng)
+        # A node of each line, shape (n_draws, n_lines).
+        reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
+        node = (rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2)
         log_rates = self.lines.rates.log_rates(cells)
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
         others = np.minimum(rng.poisson(rates), facts.most_count - 1)
@@ -358,9 +360,3 @@ class Null:
         """Add up terms over the cells of each line, shape (n_lines, n_nodes)."""
         columns = [np.bincount(self.place, column, self.known.size) for column in terms.T]
         return np.stack(columns, axis=1)
-
-
-def _drawn_nodes(levels: Levels, n_draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a node of each line, shape (n_draws, n_lines)."""
-    reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
-    return np.asarray((rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2))

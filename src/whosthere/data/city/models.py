@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
+
+from whosthere.display import told
 
 if TYPE_CHECKING:
     from datetime import date
@@ -80,7 +80,7 @@ class CityModel:
 
 
 def _cities() -> dict[str, CityModel]:
-    tables = tomllib.loads((files("whosthere.data.city") / "cities.toml").read_text("utf-8"))
+    tables = told("whosthere.data.city", "cities")
     for parameters in tables.values():
         for day in ("working_hours", "free_hours"):
             parameters[day] = tuple(parameters[day])

@@ -6,10 +6,8 @@ And numbers as people write them in these: with decimal commas, and marks betwee
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -27,6 +25,7 @@ from whosthere.data.reading.times import (
     looks_like_time,
     shape_of,
 )
+from whosthere.display import told
 from whosthere.errors import InputError, RecordsError, listed, quote, suggestion
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.source import Source
 
-USUAL_NAMES: dict[str, list[str]] = tomllib.loads(
-    (files("whosthere.data.reading") / "usual_names.toml").read_text("utf-8")
-)
+USUAL_NAMES: dict[str, list[str]] = told("whosthere.data.reading", "usual_names")
 TOGETHER = "+"
 """Between the names of columns that make one id together, as in LAC+CI."""
 
@@ -455,7 +452,8 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
         grouped = spaced.str.contains(group).fill_null(value=False)
         if not grouped.any() or (mark == "." and thousands == ","):
             continue
-        if thousands != mark and not _several(spaced, mark):
+        twice = spaced.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$")
+        if thousands != mark and not twice.any():
             raise RecordsError(
                 f"{text.filter(grouped)[0]!r} can be a whole number with a mark between thousands, "
                 "or one with decimals",
@@ -463,14 +461,6 @@ def whole_numbers_of(text: pl.Series, thousands: str | None) -> pl.Series:
             )
         without = spaced.str.replace_all(mark, "", literal=True)
         spaced = without.zip_with(grouped, spaced)
-    return _whole(spaced)
-
-
-def _several(text: pl.Series, mark: str) -> bool:
-    return bool(text.str.contains(rf"^-?\d{{1,3}}(?:\{mark}\d{{3}}){{2,}}$").any())
-
-
-def _whole(text: pl.Series) -> pl.Series:
-    numbers = text.cast(pl.Float64, strict=False)
+    numbers = spaced.cast(pl.Float64, strict=False)
     whole = pl.select(pl.when(numbers == numbers.round()).then(numbers)).to_series()
     return whole.cast(pl.Int64, strict=False)

@@ -14,14 +14,7 @@ import polars as pl
 
 from whosthere.data.frames import FRAME, Frame, as_lazy
 from whosthere.data.reading.source import FrameSource, Stored, distinct_names, empty, readable
-from whosthere.errors import (
-    EmptyError,
-    InputError,
-    MissingExtraError,
-    RecordsError,
-    quote,
-    suggestion,
-)
+from whosthere.errors import EmptyError, InputError, RecordsError, optional, quote, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +89,7 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
     Needs the `sheets` extra. The sheet is read whole. A row names the columns, and the rows above
     it are titles.
     """
-    try:
-        import fastexcel  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingExtraError("Reading workbooks", "sheets") from error
+    fastexcel = optional("fastexcel", "Reading workbooks", "sheets")
     path = stored.path
     try:
         book = fastexcel.read_excel(stored.read())

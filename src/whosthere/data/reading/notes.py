@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whosthere.data.reading.queries import ZONE, QuerySource
-from whosthere.data.reading.times import DAY_FIRST, MONTH_FIRST, SKIPPED, TWICE, TimeReader
+from whosthere.data.reading.times import DAY_FIRST, MONTH_FIRST, SKIPPED, TWICE
 from whosthere.display import counted
 from whosthere.errors import listed, quote
 
@@ -35,19 +35,44 @@ def about_reading(
     look: Survey,
     *,
     found_forms: bool,
-) -> tuple[str, ...]:
-    """Return all there is to know of records that were read; `rows` counts those of each file."""
-    layouts = [table.layout for table in tables]
-    users = dict.fromkeys(layout.names["user"] for layout in layouts)
-    return (
-        *_notes_of_sources([layout.source for layout in layouts]),
-        *_notes_on_files(layouts, rows),
-        *(_notes_on_forms(tables) if found_forms else ()),
-        *_notes_on_times(gathering.resolved, tables[0].times),
-        *_notes_on_zone(layouts, tables[0].times.timezone),
-        *_notes_on_users(gathering, " or ".join(users)),
-        *_notes_on_places(partition, look, gathering),
-    )
+) -> Iterator[str]:
+    """Yield all there is to know of records that were read; `rows` counts those of each file."""
+    layouts, times = [table.layout for table in tables], tables[0].times
+    yield from _notes_of_sources([layout.source for layout in layouts])
+    empty = [layout.source.path.name for layout in layouts if not rows[layout.source.path]]
+    if empty:
+        yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
+    forms = {table.times.form for table in tables} if found_forms else set()
+    for form, words in ((DAY_FIRST, "the day first"), (MONTH_FIRST, "the month first")):
+        if form in forms:
+            yield f"dates such as 01/02/2024 were read with {words}, as other dates show"
+    for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
+        if gathering.resolved[problem]:
+            yield (
+                f"{gathering.resolved[problem]:,} local times that {words} in {times.timezone} "
+                f"were read as the {times.clock_change} moment"
+            )
+    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
+    if times.timezone is None and by_query and zone_of_times(layouts) is not None:
+        yield (
+            f"a database does not keep the time zone of its times, so days begin at midnight "
+            f"{ZONE}. Say which zone is local (`timezone`)"
+        )
+    n_users = len(gathering.users)
+    if n_users == gathering.records.sum() and n_users > _FEW_USERS:
+        column = " or ".join(dict.fromkeys(layout.names["user"] for layout in layouts))
+        yield (
+            f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
+            "the rows. If it does, say which column holds the user (`user_column`)"
+        )
+    if partition.needs_box and look.strays is not None:
+        yield look.strays
+    if gathering.at_zero:
+        yield (
+            "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
+            f"{counted(gathering.at_zero, 'record')}"
+        )
+    yield from gathering.locator.notes()
 
 
 def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
@@ -61,57 +86,6 @@ def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
             yield from notes
         else:
             yield f"{notes[0]}. This is so for {len(notes) - 1:,} more files"
-
-
-def _notes_on_files(layouts: Sequence[Layout], rows: Counter[Path]) -> Iterator[str]:
-    empty = [layout.source.path.name for layout in layouts if not rows[layout.source.path]]
-    if empty:
-        yield f"{len(empty):,} of {len(layouts):,} files have no rows: {listed(empty)}"
-
-
-def _notes_on_forms(tables: Sequence[RecordTable]) -> Iterator[str]:
-    found = {table.times.form for table in tables}
-    for form, words in ((DAY_FIRST, "the day first"), (MONTH_FIRST, "the month first")):
-        if form in found:
-            yield f"dates such as 01/02/2024 were read with {words}, as other dates show"
-
-
-def _notes_on_times(resolved: Counter[str], times: TimeReader) -> Iterator[str]:
-    for problem, words in ((SKIPPED, "do not exist"), (TWICE, "exist twice")):
-        if resolved[problem]:
-            yield (
-                f"{resolved[problem]:,} local times that {words} in {times.timezone} were read "
-                f"as the {times.clock_change} moment"
-            )
-
-
-def _notes_on_zone(layouts: Sequence[Layout], timezone: str | None) -> Iterator[str]:
-    by_query = any(isinstance(layout.source, QuerySource) for layout in layouts)
-    if timezone is None and by_query and zone_of_times(layouts) is not None:
-        yield (
-            f"a database does not keep the time zone of its times, so days begin at midnight "
-            f"{ZONE}. Say which zone is local (`timezone`)"
-        )
-
-
-def _notes_on_users(gathering: Gathering, column: str) -> Iterator[str]:
-    n_users = len(gathering.users)
-    if n_users == gathering.records.sum() and n_users > _FEW_USERS:
-        yield (
-            f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
-            "the rows. If it does, say which column holds the user (`user_column`)"
-        )
-
-
-def _notes_on_places(partition: Partition, look: Survey, gathering: Gathering) -> Iterator[str]:
-    if partition.needs_box and look.strays is not None:
-        yield look.strays
-    if gathering.at_zero:
-        yield (
-            "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
-            f"{counted(gathering.at_zero, 'record')}"
-        )
-    yield from gathering.locator.notes()
 
 
 def zone_of_times(layouts: Sequence[Layout]) -> str | None:

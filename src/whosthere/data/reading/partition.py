@@ -14,7 +14,7 @@ from whosthere.data.neighbours import EARTH_RADIUS_KM, KM_A_DEGREE
 from whosthere.data.reading.distinct import Labels
 from whosthere.data.reading.extent import WORLD, Box, Extent, lon_lat
 from whosthere.data.regions import MOST_OUTLINES, Regions
-from whosthere.errors import InputError, MissingExtraError, RecordsError
+from whosthere.errors import InputError, RecordsError, optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -319,10 +319,7 @@ class H3Cells(Partition):
     is_open = True
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
-        try:
-            import h3.api.basic_int as h3  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise MissingExtraError("Making H3 regions", "geo") from error
+        h3 = optional("h3.api.basic_int", "Making H3 regions", "geo")
         labels = Labels(pl.Int64)
 
         def locate(places: pl.DataFrame) -> NDArray[np.int32]:

@@ -16,7 +16,7 @@ from whosthere.data.reading.formats import geojson_features, open_frame, open_pa
 from whosthere.data.reading.partition import NOWHERE, Locator, Partition
 from whosthere.data.reading.source import Stored, naming, readable
 from whosthere.data.regions import MOST_OUTLINES, Regions, refuse_position
-from whosthere.errors import EmptyError, MissingExtraError, RecordsError, listed
+from whosthere.errors import EmptyError, RecordsError, listed, optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ class Polygons(Partition):
     id_property: str | None = None
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
-        shapely = _module()
+        shapely = optional("shapely", "Reading polygons", "geo")
         path = place_of(self.areas)
         with np.errstate(invalid="ignore"):
             features = list(_features(shapely, self.areas))
@@ -114,14 +114,6 @@ def holds_areas(path: Path) -> bool:
     """Tell whether a GeoJSON file begins with an area, not with a point."""
     geometry = geojson_features(Stored(existing(path)))[0].get("geometry")
     return isinstance(geometry, dict) and geometry.get("type") in _AREAS
-
-
-def _module() -> Any:  # noqa: ANN401 - untyped
-    try:
-        import shapely  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingExtraError("Reading polygons", "geo") from error
-    return shapely
 
 
 def _features(shapely: Any, areas: AnyPath | Frame) -> Iterator[_Feature]:  # noqa: ANN401

@@ -12,7 +12,7 @@ import polars as pl
 
 from whosthere.data.files import existing
 from whosthere.data.reading.source import BATCH_ROWS, Source
-from whosthere.errors import InputError, MissingExtraError, RecordsError, shown
+from whosthere.errors import InputError, RecordsError, optional, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,11 +105,8 @@ class QuerySource(Source):
 
 
 def _module() -> Any:  # noqa: ANN401
-    try:
-        import duckdb  # noqa: PLC0415 - optional
-        import pyarrow  # noqa: F401, PLC0415 - what duckdb hands rows over by
-    except ImportError as error:
-        raise MissingExtraError("Reading from a database", "sql") from error
+    # DuckDB hands rows over by pyarrow.
+    duckdb, _ = (optional(one, "Reading from a database", "sql") for one in ("duckdb", "pyarrow"))
     return duckdb
 
 

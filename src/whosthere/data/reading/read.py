@@ -248,8 +248,8 @@ def read_records(
         columns=_names_of_columns(layouts),
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
-        notes=about_reading(
-            tables, rows, gathering, partition, look, found_forms=time_format is None
+        notes=tuple(
+            about_reading(tables, rows, gathering, partition, look, found_forms=time_format is None)
         ),
     )
     return traces if pairs is None else add_friends(traces, pairs)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from whosthere.auditing.reasons import chance_in_words, in_a_group, rounded_up
+from whosthere.auditing.reasons import FOUND, chance_in_words, in_a_group, rounded_up
 from whosthere.display import counted
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
 from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection, TradeOff
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
-from whosthere.reporting.sections.parts import FOUND, KEPT, Cell, Head, Lookup, Table
+from whosthere.reporting.sections.parts import KEPT, Cell, Head, Lookup, Table
 from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
 from whosthere.search.recommendation import undominated
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from whosthere.reporting.charts.risk import Protection
     from whosthere.reporting.charts.svg import Chart
 
-FOUND = "tpr_at_fpr_1pct"
-"""The measure of how many people are found."""
 KEPT = "pattern_correlation"
 """The measure of utility that risk is drawn against: 1 keeps all, 0 nothing."""
 _TO = "\N{NARROW NO-BREAK SPACE}\N{EN DASH}\N{NARROW NO-BREAK SPACE}"

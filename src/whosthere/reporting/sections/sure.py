@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from whosthere.auditing.reasons import FOUND
 from whosthere.display import counted
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING, EXCESS, GUARANTEE, MUST_BE, UTILITY
 from whosthere.reporting.charts.people import Curve, RocChart, Scatter
 from whosthere.reporting.charts.svg import Chart, Key
 from whosthere.reporting.sections import parts
-from whosthere.reporting.sections.parts import ATTACK, FOUND, PROTECTION, Head, Lookup, Panel, Table
+from whosthere.reporting.sections.parts import ATTACK, PROTECTION, Head, Lookup, Panel, Table
 from whosthere.reporting.words import shortened, words_of
 from whosthere.seeds import generator
 
