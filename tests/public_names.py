@@ -208,6 +208,8 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         print(answer.posterior(prior=0.5))
     kind: wt.attacks.Value = wt.attacks.WHOLE
     print(kind.words)
+    checked: wt.results.TableCheck = wt.check(release, visits="8-12")
+    print([one.estimate for one in checked.findings])
     return wt.attack(release, traces.trace(0), wt.attacks.Attack.parse("knock-knock"))
 
 

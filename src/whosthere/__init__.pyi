@@ -23,6 +23,7 @@ from .front import (
     NotAuditedWarning as NotAuditedWarning,
     attack as attack,
     audit as audit,
+    check as check,
     publish as publish,
     recommend as recommend,
     report as report,

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -34,16 +35,19 @@ from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game.study import Round, rounds_of
+from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import refuse_impossible
 from whosthere.privacy.release import Release
+from whosthere.privacy.tables import TableReader, as_release
 from whosthere.progress import progress
 from whosthere.reporting.report import (
     REPORT,
     audit_report,
+    check_report,
     comparison_report,
     recommendation_report,
     refuse_page,
@@ -53,7 +57,7 @@ from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -65,8 +69,7 @@ if TYPE_CHECKING:
     from whosthere.reporting.report import Report
 
     Reported: TypeAlias = "AuditResult | AnyPath"
-    TracesLike: TypeAlias = "Traces | AnyPath"
-    RecordsLike: TypeAlias = "TracesLike | Frame"
+    TracesLike: TypeAlias = "Traces | AnyPath | Frame"
     PolicyLike: TypeAlias = "Policy | AnyPath | Mapping[str, float] | None"
 
 
@@ -97,7 +100,7 @@ def _takes(declared: type) -> Callable[[_Function], _Function]:
 
 @_takes(AuditChoices)
 def audit(
-    traces: RecordsLike,
+    traces: TracesLike,
     *,
     plan: AuditOptions | AnyPath | None = None,
     out: AnyPath | None = None,
@@ -195,7 +198,7 @@ def audit(
 
 @_takes(SearchChoices)
 def recommend(
-    traces: RecordsLike,
+    traces: TracesLike,
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
@@ -299,7 +302,7 @@ def reproduce(
 
 
 def report(
-    what: Reported | Sequence[Reported] | Recommendation,
+    what: Reported | Sequence[Reported] | Recommendation | TableCheck,
     *,
     out: AnyPath | None = None,
     force: bool = False,
@@ -310,7 +313,7 @@ def report(
     ----------
     what
         The result of an audit or the folder of one, several of these to see them side by side, or
-        a recommendation.
+        a recommendation, or the check of a table.
     out
         File to write the page to, with a name that ends in ``.html``; `Report.save` does that, too.
     force
@@ -324,6 +327,8 @@ def report(
     audits: list[AuditResult] = []
     if isinstance(what, Recommendation):
         make = partial(recommendation_report, what)
+    elif isinstance(what, TableCheck):
+        make = partial(check_report, what)
     elif isinstance(what, AuditResult | str | os.PathLike):
         audits = [_finished(what)]
         make = partial(audit_report, audits[0])
@@ -438,6 +443,48 @@ def attack(
     return chosen.fit_tables([view], seed=check_seed(seed)).score_tables([published])
 
 
+def check(
+    table: Release | AnyPath | Frame,
+    mechanism: Mechanism | str | None = None,
+    *,
+    group_size: int | None = None,
+    visits: str | int | Sequence[str | int] = (),
+    reader: TableReader | None = None,
+    seed: int = 0,
+) -> TableCheck:
+    """Estimate how well people would be found in a published table, from the table alone.
+
+    No traces are needed. People are drawn from rates that are fitted to the table, so this is an
+    estimate, and gives no verdict: only an audit does.
+
+    Parameters
+    ----------
+    table
+        A release or its file; or another program's table, as a file or a frame.
+    mechanism
+        What was done to the counts, such as ``"suppress(k=9, shown=mark)"``, if it is no release.
+    group_size
+        How many people were counted, if it is known; it hardly matters.
+    visits
+        Numbers of visits to look at, such as 10 or ``"8-12"``; by default 3-5, 8-12, 18-24, 35-50.
+    reader
+        How to read another program's table, where something must be said about that.
+    seed
+        The same seed gives the same estimate.
+
+    Examples
+    --------
+    >>> import whosthere as wt
+    >>> found = wt.check("counts.csv", "suppress(k=4)")
+    >>> wt.report(found, out="check.html")
+    """
+    given = visits if isinstance(visits, Sequence) and not isinstance(visits, str) else [visits]
+    bands = [Visits.parse(one) for one in given] or BANDS
+    read = as_release(table, mechanism=mechanism, group_size=group_size, reader=reader)
+    found = check_table(read.release, bands, seed=seed)
+    return replace(found, notes=(*read.notes, *found.notes))
+
+
 @_takes(AuditChoices)
 def rounds(
     traces: TracesLike,
@@ -485,12 +532,15 @@ def _compiling_is_said() -> AbstractContextManager[None]:
 
 
 def _loaded(traces: TracesLike) -> Traces:
-    return traces if isinstance(traces, Traces) else Traces.load(traces)
+    if isinstance(traces, Traces):
+        return traces
+    with _as_file(traces) as (path, read):
+        return Traces.load(path) if read is None else read
 
 
 @contextmanager
 def _as_file(
-    traces: RecordsLike, out: AnyPath | None = None
+    traces: TracesLike, out: AnyPath | None = None
 ) -> Iterator[tuple[Path, Traces | None]]:
     """Give the file of traces, and the traces if they were made of records just now.
 

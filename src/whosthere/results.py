@@ -11,6 +11,7 @@ from whosthere.data.neighbours import Neighbours as Neighbours
 from whosthere.data.traces import Group as Group
 from whosthere.game.plan import TargetChoice as TargetChoice
 from whosthere.game.study import Round as Round
+from whosthere.game.table_check import TableCheck as TableCheck
 from whosthere.game.together import Band as Band, Together as Together
 from whosthere.inference.finding import Finding as Finding
 from whosthere.paper.claims import Judgement as Judgement, Status as Status

@@ -170,6 +170,8 @@ class TestCalibrated:
         # Synthetic people are only like real ones; those of the reference are real.
         assert abs(values.mean()) < (1.5 if part == "example" else 0.5)
         assert 0.5 < values.std() < 2.0
+        # Where nothing is trained, it lies in the middle between two whole scores.
+        assert (2 * answers[0].threshold).is_integer()
 
     def test_those_who_cannot_be_in_do_not_count(self, people, releases):
         facts, known = releases[0].facts, KnownVisits(people.trace(0))

@@ -144,8 +144,8 @@ def test_the_same_people_are_counted_with_any_mean(either):
     """Means that ask for more visits than were drawn, and for fewer, in any order."""
     same = SamePeople(either, 100, np.random.default_rng(6))
     for mean in (3.0, 4.5, 40.0, 1.0, 0.0, 90.0):
-        same = replace(either, activity=replace(either.activity, mean=mean))
-        traces = same.generate(100, np.random.default_rng(6), evenly=True)
+        model = replace(either, activity=replace(either.activity, mean=mean))
+        traces = model.generate(100, np.random.default_rng(6), evenly=True)
         assert np.array_equal(same.counts(mean), traces.counts())
 
 

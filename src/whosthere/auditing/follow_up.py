@@ -24,8 +24,7 @@ from scipy.spatial import cKDTree
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.manifest import write_json
 from whosthere.data.epochs import Epochs, format_length
-from whosthere.data.regions import MOST_OUTLINES, Regions
-from whosthere.game.leaks import REGIONS, add_up, others_to_look_at, rarely_visited
+from whosthere.game.leaks import add_up, others_to_look_at, rarely_visited, table_of_regions
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
 from whosthere.game.target import TARGET_GAME
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.store import RunFolder
     from whosthere.auditing.verdict import Verdict
     from whosthere.auditing.work import Job, Workers
+    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
     from whosthere.game.rounds import Task
     from whosthere.inference.finding import Finding
@@ -128,7 +128,7 @@ class FollowUp:
         They are read from the folder if they are there; leaks are empty if a task failed, and have
         nothing of mechanisms without a law.
         """
-        regions = self._table_of_regions()
+        regions = table_of_regions(self.regions)
         folder.write_results("regions", regions)
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
@@ -178,21 +178,6 @@ class FollowUp:
         tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
         write_json(kept, [one.to_json() for one in tried])
         return tried
-
-    def _table_of_regions(self) -> pl.DataFrame:
-        n = len(self.regions)
-        return pl.DataFrame(
-            {
-                "index": range(n),
-                "id": self.regions.ids,
-                "lon": [None] * n if self.regions.lon is None else self.regions.lon,
-                "lat": [None] * n if self.regions.lat is None else self.regions.lat,
-                "outline": [
-                    self.regions.outline(row) if n <= MOST_OUTLINES else None for row in range(n)
-                ],
-            },
-            schema=REGIONS,
-        )
 
 
 def riskiest(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from whosthere.auditing.loading import is_audit
 from whosthere.auditing.store import KEPT
 from whosthere.data.files import existing, read_metadata
-from whosthere.data.frames import is_frame
+from whosthere.data.frames import is_frame, path_of
 from whosthere.data.reading.read import read_records
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError, listed, quote
@@ -54,8 +53,8 @@ def traces_file(
     if is_frame(given):
         records = given
     else:
-        several = [given] if isinstance(given, str | os.PathLike) else given
-        records = [path for one in several for path in _matching(str(one))]
+        several = given if isinstance(given, list | tuple) else [cast("AnyPath", given)]
+        records = [path for one in several for path in _matching(str(path_of(one)))]
         for path in filter(is_audit, records):
             fix = f"Name the traces or records that it was made from, or its {KEPT} if it has one"
             raise FileError("is the folder of an audit", where=path, fix=fix)

@@ -20,7 +20,7 @@ from whosthere.cli.options import described, with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
-from whosthere.cli.releases import attack, import_, release, target
+from whosthere.cli.releases import attack, check, import_, release, target
 from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
 from whosthere.errors import InputError
 
@@ -79,7 +79,7 @@ app = typer.Typer(
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Prepare": (simulate, ingest),
     "Audit": (audit, recommend),
-    "One release": (release, import_, target, attack),
+    "One release": (release, import_, check, target, attack),
     "Look": (inspect, report, compare, mechanisms, attacks),
     "Study": (paper,),
 }

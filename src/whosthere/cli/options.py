@@ -30,6 +30,9 @@ _COMMANDS_OF = {"read_records": "`whosthere ingest`"}
 _TOLD: dict[str, dict[str, dict[str, Any]]] = told("whosthere.cli", "options")
 
 
+_TOLD["check"] = _TOLD["import"] | _TOLD["check"]
+
+
 def described(command: _Command) -> _Command:
     """Give the parameters of a command what ``options.toml`` says of them."""
     own = _TOLD.get(command.__name__.rstrip("_"), {})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Answer
+    from whosthere.game.table_check import TableCheck
 
 
 def release(
@@ -114,12 +116,8 @@ def say_written(out: Path) -> None:
         console.say(f"Written: {description_path(out)}, its description. Keep both together.")
 
 
-def import_(
-    ctx: typer.Context,
-    counts: Path,
+def _reading(
     *,
-    group_size: int,
-    mechanism: str,
     wide: bool | None = None,
     epoch: str | None = None,
     timezone: str | None = None,
@@ -137,9 +135,37 @@ def import_(
     time_column: str | None = None,
     date_column: str | None = None,
     count_column: str | None = None,
+) -> None:
+    """Declare the options of reading a table, which are the words of a `TableReader`."""
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading a table, in place of its last parameter."""
+
+    @wraps(command)
+    def call(**given: Any) -> None:  # noqa: ANN401 - whatever typer read
+        command(**given)
+
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
+    # The help shows the groups of options in the order of their first ones.
+    parameters[4:4] = inspect.signature(_reading, eval_str=True).parameters.values()
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+@reads_tables
+def import_(
+    ctx: typer.Context,
+    counts: Path,
+    *,
+    group_size: int,
+    mechanism: str,
     out: Path,
     json: bool = False,
     force: bool = False,
+    **reading: Any,  # noqa: ANN401 - the words of a reader
 ) -> None:
     """Read a table of counts made by another program as a release.
 
@@ -149,16 +175,11 @@ def import_(
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
     """
-    from dataclasses import fields
-
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
-    # The command and the reader have the same words.
-    shared = [one.name for one in fields(TableReader)]
-    words = {name: given for name, given in locals().items() if name in shared}
-    refuse_release(out, force=force, inputs=(counts, regions))
-    reader = TableReader(**words)
+    refuse_release(out, force=force, inputs=(counts, reading["regions"]))
+    reader = TableReader(**reading)
     imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
     release = imported.release
     release.save(out, force=force)
@@ -188,6 +209,61 @@ def import_(
         "its table."
     )
     say_written(out)
+
+
+@reads_tables
+def check(
+    ctx: typer.Context,
+    counts: Path,
+    *,
+    mechanism: str | None = None,
+    group_size: int | None = None,
+    visits: list[str] = [],  # noqa: B006 - typer asks for a list
+    seed: int = 0,
+    out: Path | None = None,
+    json: bool = False,
+    force: bool = False,
+    **reading: Any,  # noqa: ANN401 - the words of a reader
+) -> None:
+    """Estimate how well people would be found in a published table, from the table alone.
+
+    Needs no personal data: people are drawn from rates that are fitted to the table. So this is an
+    estimate and gives no verdict. Whoever has the traces can run `whosthere audit`.
+
+    Example: `whosthere check counts.csv --mechanism 'suppress(k=4)' --out check.html`
+    """
+    from whosthere import front
+    from whosthere.privacy.tables import TableReader
+    from whosthere.reporting.report import check_report, refuse_page
+
+    if out is not None:
+        refuse_page(out, force=force)
+    with console.working("Looking for people ..."):
+        found = front.check(
+            counts,
+            mechanism,
+            group_size=group_size,
+            visits=visits,
+            reader=TableReader(**reading),
+            seed=seed,
+        )
+    if out is not None:
+        check_report(found).save(out, force=force)
+    console.result(found.to_json(), partial(_show_check, found, out, ctx), json=json)
+
+
+def _show_check(found: TableCheck, out: Path | None, ctx: typer.Context) -> None:
+    from whosthere.reporting.sections.table_check import risk_table
+    from whosthere.reporting.words import texts
+
+    table = risk_table(found)
+    rows = [[f"{cell.text}  {cell.detail}".rstrip() for cell in row] for row in table.rows]
+    console.table(table.caption, [head.words for head in table.heads], rows)
+    console.say(texts()["check"]["estimate"], texts()["check"]["off"])
+    for note in found.notes:
+        console.say(f"Note: {with_options(note, ctx)}.")
+    if out is not None:
+        console.say(f"Written: {out}")
 
 
 def target(

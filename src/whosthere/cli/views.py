@@ -105,7 +105,7 @@ def inspect(
     from whosthere.auditing.loading import is_audit, is_finished, load
     from whosthere.cli.screen import show_audit
     from whosthere.data.files import existing, read_metadata
-    from whosthere.privacy.release import description_path
+    from whosthere.privacy.release import is_release
 
     existing(file)
     if is_audit(file) and is_finished(file):
@@ -119,7 +119,7 @@ def inspect(
         found = _unfinished(file)
     elif kind == "traces":
         found = _traces(file)
-    elif kind == "release" or (file.is_file() and description_path(file).exists()):
+    elif is_release(file):
         found = _release(file)
     else:
         found = _tables(file, kind)

@@ -55,7 +55,7 @@ def zone(name: str) -> ZoneInfo:
     """Look a time zone up by its IANA name."""
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, TypeError) as error:
         raise InputError(
             f"{name!r} is not a known time zone",
             fix="Use an IANA name (`timezone`), such as Europe/Rome or UTC",

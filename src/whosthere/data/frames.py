@@ -39,6 +39,14 @@ def is_frame(what: object) -> TypeIs[Frame]:
     return isinstance(what, pl.LazyFrame) or hasattr(what, "__arrow_c_stream__")
 
 
+def path_of(given: AnyPath | Frame) -> Path:
+    """Return where a file is, or refuse a frame in its place."""
+    if is_frame(given):
+        fix = "Give one frame alone: join several into one, as with `polars.concat`"
+        raise InputError("a frame is given where a file is meant", fix=fix)
+    return place_of(given)
+
+
 def place_of(table: AnyPath | Frame) -> Path:
     """Return what messages call a table: its file, or `FRAME`; refuse what is neither."""
     try:

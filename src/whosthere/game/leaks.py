@@ -19,6 +19,7 @@ from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
+from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.rounds import Population, Task
 from whosthere.game.target import TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
+    from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
 
@@ -39,8 +41,8 @@ FEWEST_TO_LOOK_AT = 100
 _SHARE_OF_SCORES = 0.2
 RELEASES_TO_LOOK_AT = 2
 """How many test releases are looked at for each person and scheme, half of them with the person."""
-# A cell that rules a person out is as good as proof, which would drown all other cells.
-_LEAST_TERM = math.log(1e-3)
+LEAST_TERM = math.log(1e-3)
+"""A cell that rules a person out is as good as proof, which would drown all other cells."""
 _PLACE = {"setting": pl.String(), "axis": pl.String(), "index": pl.Int32()}
 MARGINALS = _PLACE | {"truth": pl.Float64(), "estimated": pl.Float64()}
 """Columns of `marginals.parquet`: which share of all visits is in a region or an hour of the week,
@@ -121,6 +123,13 @@ class _Axis:
         """Return the place of each of some cells."""
         return self.place[region_and_epoch(cells, self.n_epochs)[self.dimension]]
 
+    def visited(self, people: Traces) -> tuple[Ints64, Ints64, int]:
+        """Return who was where, each person once a place: places, people, how many places."""
+        n = self.index.size
+        rows = np.repeat(np.arange(people.n_users), people.visits_per_user())
+        person, place = np.divmod(np.unique(rows * n + self.places(people.cells)), n)
+        return place, person, n
+
     def sums(self, cells: Ints32, terms: Floats) -> Floats:
         """Add up the terms of some cells in each place; NaN where there are none."""
         place = self.places(cells)
@@ -164,7 +173,7 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
         for setting, knowledge in known.items():
             cells, terms = terms_by_cell(release, knowledge, rates)
             for axis in axes:
-                added = axis.sums(cells, np.maximum(terms, _LEAST_TERM))
+                added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
                 leaks[setting, axis] += weight * added
         if whole:
             dense = rates.dense()
@@ -193,13 +202,41 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
 
 def rarely_visited(traces: Traces) -> dict[str, Bools]:
     """Tell which places of each axis are hidden, given where everybody was."""
-    people = np.repeat(np.arange(traces.n_users), traces.visits_per_user())
-    hidden = {}
-    for axis in _Axis.both(traces):
-        place, n = axis.places(traces.cells), axis.index.size
-        person, place = np.divmod(np.unique(people * n + place), n)
-        hidden[axis.name] = hidden_places(place, person, n)
-    return hidden
+    return {axis.name: hidden_places(*axis.visited(traces)) for axis in _Axis.both(traces)}
+
+
+def leaks_of_people(people: Traces, leak: Floats, setting: str) -> pl.DataFrame:
+    """Add up what leaks by each visit of some people, shape (n_visits,); columns `LEAKS`."""
+    found = []
+    for axis in _Axis.both(people):
+        place, person, n = axis.visited(people)
+        shown = pl.Series(~hidden_places(place, person, n))
+        targets = pl.Series(np.bincount(place, minlength=n), dtype=pl.Int32)
+        sums = pl.Series(np.bincount(axis.places(people.cells), leak, n))
+        places = pl.DataFrame(
+            {"setting": setting, "axis": axis.name, "index": axis.index}, schema_overrides=_PLACE
+        )
+        found.append(
+            places.with_columns(
+                targets=pl.when(shown).then(targets), leak=pl.when(shown).then(sums)
+            )
+        )
+    return pl.concat(found)
+
+
+def table_of_regions(regions: Regions) -> pl.DataFrame:
+    """Return regions with the columns `REGIONS`."""
+    n = len(regions)
+    return pl.DataFrame(
+        {
+            "index": range(n),
+            "id": regions.ids,
+            "lon": [None] * n if regions.lon is None else regions.lon,
+            "lat": [None] * n if regions.lat is None else regions.lat,
+            "outline": [regions.outline(row) if n <= MOST_OUTLINES else None for row in range(n)],
+        },
+        schema=REGIONS,
+    )
 
 
 def add_up(

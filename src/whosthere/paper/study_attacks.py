@@ -79,6 +79,9 @@ class _AsCoded(TrainedAttack):
         specs.OneOf(("fresh", "reused")), "whether every group has its own", default="fresh"
     )
 
+    def _refuse_slips(self) -> None:
+        """Take the name of the usual attack, which it is with nothing chosen."""
+
     def learn(
         self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
     ) -> Untuned:

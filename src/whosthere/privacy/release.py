@@ -18,6 +18,7 @@ from whosthere.data.files import (
     for_sheets,
     from_sheets,
     new_file,
+    read_metadata,
     read_table,
     write_table,
 )
@@ -334,6 +335,13 @@ _DAMAGES = (
     OverflowError,
     pl.exceptions.PolarsError,
 )
+
+
+def is_release(path: Path) -> bool:
+    """Tell whether a file is a release of ours, and not another program's table."""
+    if path.suffix == ".parquet":
+        return (read_metadata(path) or {}).get("kind") == KIND
+    return path.is_file() and description_path(path).exists()
 
 
 def description_path(path: Path) -> Path:

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.epochs import Epochs, from_micros, parse_length, zone
-from whosthere.data.frames import place_of
+from whosthere.data.files import existing
+from whosthere.data.frames import FRAME, place_of
 from whosthere.data.reading.columns import THOUSANDS, Columns, whole_numbers_of
 from whosthere.data.reading.published import open_published
 from whosthere.data.reading.source import Source, naming
@@ -31,8 +32,15 @@ from whosthere.data.traces import check_cell_space
 from whosthere.display import counted
 from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.possible import fitting, impossible, said, withholds
-from whosthere.privacy.release import Release
+from whosthere.privacy.mechanism import RAW, Mechanism
+from whosthere.privacy.possible import (
+    fitting,
+    impossible,
+    refuse_impossible,
+    said,
+    withholds,
+)
+from whosthere.privacy.release import Release, is_release
 from whosthere.privacy.step import WITHHELD
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
@@ -41,11 +49,12 @@ if TYPE_CHECKING:
 
     from whosthere.arrays import Ints32
     from whosthere.data.frames import AnyPath, Frame
-    from whosthere.privacy.mechanism import Mechanism
 
 # What a table may write in place of a count that was withheld.
 # A dash is none of these, for it often stands for 0.
 USUAL_MARKERS = ("*", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted")
+# Of tables that do not say how many people were counted: more than any count, and the fewest.
+_ANY_SIZE, _FEWEST_PEOPLE = 10**8, 1000
 _BELOW = re.compile(r"<\s*(\d+)")
 _A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
@@ -338,6 +347,47 @@ def _largest_behind(marker: str) -> int:
         return int(found[1])
     found = _BELOW.fullmatch(marker.strip())
     return 1 if found is None else int(found[1]) - 1
+
+
+def as_release(
+    table: Release | AnyPath | Frame,
+    *,
+    mechanism: Mechanism | str | None = None,
+    group_size: int | None = None,
+    reader: TableReader | None = None,
+) -> Imported:
+    """Read a release of ours, or another program's table of which that much is known.
+
+    How many people were counted hardly matters where only the counts are asked about: by default
+    it is taken for ten times the largest count. How they were protected must be said.
+    """
+    if not isinstance(table, Release):
+        place = place_of(table)
+        if place is not FRAME and is_release(existing(place)):
+            table = Release.load(place)
+    if isinstance(table, Release):
+        release = table
+        said_anew = mechanism is not None and Mechanism.parse(mechanism) != release.mechanism
+        if said_anew or group_size not in {None, release.group_size}:
+            problem = f"is a release of {release.group_size:,} people by {release.mechanism}"
+            fix = "Leave out what it says itself (`mechanism`, `group_size`)"
+            raise InputError(f"the table {problem}", fix=fix)
+        refuse_impossible(release)
+        return Imported(release, 0, ())
+    used = Mechanism.parse(RAW if mechanism is None else mechanism)
+    size = _ANY_SIZE if group_size is None else group_size
+    read = (reader or TableReader()).read(table, group_size=size, mechanism=used)
+    release = read.release
+    if mechanism is None:
+        fits = ", ".join(fitting(release.values, size))
+        problem = "does not say how its counts were protected"
+        raise RecordsError(problem, where=place, fix=f"Say it (`mechanism`); these fit: {fits}")
+    if group_size is None:
+        assumed = max(10 * int(release.people.max()), _FEWEST_PEOPLE)
+        release = Release(release.values, replace(release.facts, group_size=assumed))
+        note = f"how many people were counted is not said: {assumed:,} are assumed (`group_size`)"
+        read = replace(read, release=release, notes=(*read.notes, note))
+    return read
 
 
 def _check_mechanism(

@@ -1,4 +1,4 @@
-"""Reports: of an audit, of several side by side, or of a recommendation.
+"""Reports: of an audit, of several side by side, of a recommendation, or of a table alone.
 
 Each is one HTML file that needs nothing else. It may hold what must not leave a house, so it must
 not talk to anybody. Style and script stand in the file, and a content-security policy allows only
@@ -32,12 +32,19 @@ from whosthere.reporting.sections.overview import ladders, overview, search_over
 from whosthere.reporting.sections.parts import Lookup
 from whosthere.reporting.sections.people import where_section, who_section
 from whosthere.reporting.sections.sure import sure_section
+from whosthere.reporting.sections.table_check import (
+    risk_chart,
+    risk_table,
+    subject_of_table,
+    where_in_table,
+)
 from whosthere.reporting.words import shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from whosthere.game.table_check import TableCheck
     from whosthere.search.recommendation import Recommendation
 
 REPORT = "report.html"
@@ -133,6 +140,21 @@ def recommendation_report(found: Recommendation) -> Report:
         glossary=glossary_of(one for tried in found.candidates for one in tried.last_findings),
     )
     return Report("Recommendation", html)
+
+
+def check_report(found: TableCheck) -> Report:
+    """Return what a table gives away, as estimated from it alone."""
+    html = _render(
+        "check",
+        title="Check of a table",
+        subject=subject_of_table(found),
+        chart=risk_chart(found),
+        table=risk_table(found),
+        where=where_in_table(found),
+        notes=found.notes,
+        glossary=glossary_of(found.findings),
+    )
+    return Report("Check of a table", html)
 
 
 @first_screen.register(AuditResult)

@@ -259,3 +259,40 @@ def test_a_query_is_named_as_python_names_it():
     pytest.importorskip("duckdb", reason="the extra sql is not installed")
     with pytest.raises(wt.InputError, match=r"^`sql`: the database refused"):
         wt.read_records(wt.Query("SELECT nothing"))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ({"h3": 8.5}, "`h3` must be a whole number, not 8.5"),
+        ({"grid_km": "2"}, "`grid_km` must be a number, not '2'"),
+        ({"grid": (5.5, 5)}, "is not a shape"),
+        ({"grid": 5}, "is not a shape"),
+        ({"grid_km": 2, "min_visits": "2"}, "`min_visits` must be a whole number"),
+        ({"grid_km": 2, "box_quantile": True}, "`box_quantile` must be a number"),
+        ({"grid_km": 2, "timezone": UTC}, "not a known time zone"),
+    ],
+)
+def test_numbers_are_numbers(records, words, problem):
+    with pytest.raises(wt.InputError, match=problem):
+        wt.read_records(records, **words)
+
+
+def test_several_frames_are_refused_and_not_shown(records):
+    words = {"mechanisms": "raw", "group_size": 5}
+    for call in (wt.read_records, lambda some: wt.audit(some, **words)):
+        with pytest.raises(wt.InputError, match="join several") as found:
+            call([records, records])
+        assert "secret" not in str(found.value)
+
+
+def test_all_that_take_traces_take_such_records(records):
+    named = records.with_columns(region=pl.col("lon").round(1).cast(pl.String)).drop("lon", "lat")
+    traces = wt.read_records(named)
+    words = {"mechanisms": "raw", "group_size": 5, "attacks": "likelihood-ratio"}
+    rounds = [next(iter(wt.rounds(one, targets=2, **words))) for one in (named, traces)]
+    assert rounds[0].release.counts.tolist() == rounds[1].release.counts.tolist()
+    made = [wt.publish(one, "raw", group_size=5, seed=1) for one in (named.to_pandas(), traces)]
+    assert (made[0].release.counts == made[1].release.counts).all()
+    with pytest.raises(wt.InputError, match="a int is no table"):
+        wt.publish(3, "raw", group_size=5, seed=1)

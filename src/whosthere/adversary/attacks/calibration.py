@@ -94,7 +94,8 @@ class Calibrated(FittedAttack):
         # How far below all others those are who cannot be in says nothing about the others.
         possible = scores[scores != RULED_OUT]
         scores = np.maximum(scores, possible.min() if possible.size else 0.0)
-        return cls(function, Tuning.of(scores, made.labels))
+        # Where nothing was trained, the rule "roc" is not better.
+        return cls(function, Tuning.of(scores, made.labels, "middle"))
 
     def score(self, release: Release) -> Answer:
         return self.tuning.answer(self.function(release))

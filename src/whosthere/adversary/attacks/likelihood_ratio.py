@@ -26,6 +26,8 @@ from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from whosthere.adversary.knowledge import Known
@@ -142,15 +144,8 @@ class LikelihoodRatio(Attack):
             )
         shape = self._shape(auxiliary or Auxiliary())
         rates = fit_rates(release, shape, low_rank=self.rates == "low-rank")
-        lines = _lines(release, rates)
-        scores = np.empty(people.n_users)
-        for first in range(0, people.n_users, _BLOCK):
-            ends = people.indptr[first : first + _BLOCK + 1]
-            visited = people.cells[ends[0] : ends[-1]]
-            person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-            chance = chance_of_being_counted(visited, release.facts, person)
-            null = Null.of(release, lines, visited, chance, person)
-            scores[first : first + _BLOCK] = null.by_person(ends.size - 1)
+        blocks = [null.by_person(n) for n, null in nulls_of_everybody(release, people, rates)]
+        scores = np.concatenate([np.empty(0), *blocks])
         return np.where(np.isinf(scores), RULED_OUT, scores)
 
     def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
@@ -206,6 +201,19 @@ def terms_by_cell(
     """
     null = _null(release, knowledge, rates)
     return null.cells, null.by_cell()
+
+
+def nulls_of_everybody(
+    release: Release, people: Traces, rates: Rates
+) -> Iterator[tuple[int, Null]]:
+    """Look up what counts are like where people are, block by block, with how many they are."""
+    lines = _lines(release, rates)
+    for first in range(0, people.n_users, _BLOCK):
+        ends = people.indptr[first : first + _BLOCK + 1]
+        visited = people.cells[ends[0] : ends[-1]]
+        person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
+        chance = chance_of_being_counted(visited, release.facts, person)
+        yield ends.size - 1, Null.of(release, lines, visited, chance, person)
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from whosthere.data.files import existing
-from whosthere.data.frames import AnyPath, Frame, is_frame, place_of
+from whosthere.data.frames import AnyPath, Frame, is_frame, path_of
 from whosthere.data.reading.delimited import open_delimited, open_plt
 from whosthere.data.reading.formats import (
     open_frame,
@@ -70,7 +70,7 @@ def open_sources(
         how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
         opened = [open_sources(one, **how) for one in path]
         return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
-    path = existing(place_of(path))
+    path = existing(path_of(path))
     is_folder = path.is_dir()
     sources: list[Source] = []
     not_read = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
@@ -163,6 +165,10 @@ def read_records(
     in_files = not (is_frame(source) or isinstance(source, Query))
     refuse_useless("without files", not in_files, encoding=encoding, user_from_path=user_from_path)
     refuse_useless("with `user_from_path`", user_from_path, user_column=user_column)
+    _refuse_no_numbers(
+        wholes={"h3": h3, "min_visits": min_visits, "min_weekly_visits": min_weekly_visits},
+        others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
+    )
     partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
     by_point = "here, where the records' points are used"
     refuse_useless(by_point, partition.uses_points, region_column=region_column)
@@ -301,11 +307,19 @@ def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT
             raise InputError(f"`{word}` does nothing {why}", fix="Leave it out")
 
 
+def _refuse_no_numbers(wholes: dict[str, object], others: dict[str, object]) -> None:
+    """Refuse text, fractions and the like that are given as numbers, by their words."""
+    for word, value in (wholes | others).items():
+        kind, name = (Integral, "a whole number") if word in wholes else (Real, "a number")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise InputError(f"`{word}` must be {name}, not {value!r}")
+
+
 def _shape(grid: str | tuple[int, int]) -> tuple[int, int]:
     try:
-        rows, columns = grid.lower().split("x") if isinstance(grid, str) else grid
-        return int(rows), int(columns)
-    except ValueError:
+        rows, columns = map(int, grid.lower().split("x")) if isinstance(grid, str) else grid
+        return operator.index(rows), operator.index(columns)
+    except (ValueError, TypeError):
         raise InputError(f"`grid` {grid!r} is not a shape", fix="Write it like 22x23") from None
 
 

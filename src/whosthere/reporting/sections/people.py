@@ -158,7 +158,7 @@ def where_section(audit: AuditResult) -> Where | None:
         for i, setting in enumerate(settings, 1):
             here = shown.filter(pl.col("setting") == setting)
             if setting in chosen and not here.is_empty():
-                panels.append(_panel(here, audit.regions, i, shortened(setting)))
+                panels.append(leak_panel(here, audit.regions, i, shortened(setting)))
     changes = _what_if(audit)
     if not panels and not changes:
         return None
@@ -172,7 +172,8 @@ def _size(regions: pl.DataFrame) -> int:
     return max(regions.height, int(numbers or 0) // _NUMBERS_A_PLACE)
 
 
-def _panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Panel:
+def leak_panel(here: pl.DataFrame, regions: pl.DataFrame, i: int, setting: str) -> Panel:
+    """Return where and when people are found, given leaks of one setting."""
     by_region = regions.select(REGIONS.keys()).join(
         here.filter(pl.col("axis") == "region"), on="index", how="left", maintain_order="left"
     )
