@@ -269,6 +269,9 @@ def audit(traces: wt.Traces) -> wt.results.AuditResult:
 
 def search(traces: wt.Traces) -> wt.results.Candidate | None:
     found: wt.results.Recommendation = wt.recommend(traces, group_size=40, out="search")
+    larger: wt.results.Coarsening = found.front[0].coarsening
+    layout: wt.results.Layout = larger.layout
+    print(layout(traces), larger.words)
     return found.recommended
 
 

@@ -24,7 +24,7 @@ from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
 from whosthere.auditing.choices import AuditChoices, SearchChoices, choices_of
 from whosthere.auditing.loading import load
 from whosthere.auditing.manifest import fingerprint
-from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.options import AuditOptions, several
 from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
@@ -202,6 +202,7 @@ def recommend(
     *,
     group_size: int,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
+    coarsen: str | Sequence[str] = (),
     policy: PolicyLike = None,
     check_all: bool = False,
     out: AnyPath | None = None,
@@ -216,6 +217,10 @@ def recommend(
     ----------
     families
         Mechanisms with ``?`` for the parameter to find, such as ``"suppress(k=?)"``.
+    coarsen
+        What may be larger besides, such as ``("epochs=4h,1d", "regions=2,4")`` or
+        ``"group_size=5000"``: longer epochs, so many neighbouring regions merged into one, larger
+        groups. Every combination is searched by itself.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
     out
@@ -233,7 +238,8 @@ def recommend(
         prepared = prepare_search(
             path,
             options,
-            families=(families,) if isinstance(families, str) else tuple(families),
+            families=several(families),
+            coarsen=several(coarsen),
             check_all=check_all,
             out=out,
             estimate=isinstance(at_work, LocalProcesses),

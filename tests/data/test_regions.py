@@ -70,3 +70,31 @@ def test_bad_tables_are_refused(tmp_path, content, message):
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         read_regions(tmp_path / "none.csv")
+
+
+class TestGroupsOfNeighbours:
+    @pytest.mark.parametrize(("k", "side"), [(4, 2), (9, 3), (36, 6)])
+    def test_a_grid_becomes_one_of_larger_squares(self, k, side):
+        x, y = (each.ravel() for each in np.meshgrid(range(6), range(6)))
+        # A degree is longer to the north than to the east.
+        grid = Regions([f"{i}" for i in range(36)], 9 + x * 0.0143, 45 + y * 0.01)
+        groups = np.array(grid.in_groups_of(k))
+        squares = {(int(a), int(b)) for a, b in zip(x // side, y // side, strict=True)}
+        assert len(set(groups)) == len(squares) == 36 // k
+        for group in range(36 // k):
+            own = groups == group
+            assert len({*zip(x[own] // side, y[own] // side, strict=True)}) == 1
+        assert len(grid.merged(groups)) == 36 // k
+
+    @pytest.mark.parametrize("n", [2, 3, 7, 50, 114])
+    @pytest.mark.parametrize("k", [2, 3, 5])
+    def test_groups_are_full_except_the_last(self, rng, n, k):
+        if k <= n:
+            places = Regions([f"{i}" for i in range(n)], rng.uniform(9, 9.1, n), np.full(n, 45.0))
+            sizes = np.bincount(places.in_groups_of(k))
+            assert (sizes[:-1] == k).all()
+            assert 1 <= sizes[-1] <= k
+
+    def test_without_positions_nobody_is_near(self):
+        with pytest.raises(InputError, match="without positions"):
+            Regions(["a", "b", "c"]).in_groups_of(2)

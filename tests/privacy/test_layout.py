@@ -74,3 +74,17 @@ def test_hours_of_the_week_are_local():
     assert hours[25:27] == [0, 1]
     halves = Epochs(start, timedelta(minutes=30), 4, "Europe/Rome")
     assert halves.hours_of_week.tolist() == [144, 144, 145, 145]
+
+
+@pytest.mark.parametrize("merged", [None, MERGED])
+@pytest.mark.parametrize("joined", [1, 5, 72])
+def test_spread_counts_lie_evenly_over_the_cells_they_came_from(traces, merged, joined):
+    layout = Layout(merged, joined)
+    coarse = layout(traces).counts()
+    spread = layout.spread(coarse, traces.epochs.n)
+    assert spread.shape == traces.counts().shape
+    assert spread.sum() == pytest.approx(coarse.sum())
+    region = np.arange(7) if merged is None else np.array(merged)
+    for (row, epoch), value in np.ndenumerate(coarse):
+        own = spread[np.ix_(region == row, np.arange(72) // joined == epoch)]
+        assert np.allclose(own, value / own.size)

@@ -74,6 +74,20 @@ CHARTS = {
         "kept",
         0.5,
     ),
+    "front": TradeOff(
+        "t",
+        "risk",
+        tuple(
+            Protection(EVIL, (Dot(OUTCOMES["accept"], risk, None, None, EVIL),), {}, i, 0.5)
+            for i, risk in enumerate((0.5, 0.7), 1)
+        ),
+        None,
+        0.0,
+        1.0,
+        "kept",
+        None,
+        front=(1,),
+    ),
     "roc": RocChart(EVIL, (CURVE,), 0.1, None),
     "log roc": RocChart(EVIL, (CURVE,), None, 0.001),
     "spread": Spread(EVIL, "AUC", (0.5, 0.95, 1.0, 0.0), (("median:", 0.7),)),

@@ -25,7 +25,9 @@ from whosthere.inference.vocabulary import CEILING, CONTROL, NOT_ATTACKS
 from whosthere.privacy.mechanism import Family, Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.utility import utility
+from whosthere.search.coarsening import coarsenings
 from whosthere.search.recommendation import SEARCHER as SEARCHING_ATTACK
+from whosthere.search.recommendation import undominated
 from whosthere.search.search import DEFAULT_FAMILIES, InterruptedSearch, prepare_search
 from whosthere.search.tester import MOST_CONFIRMATIONS, TrialFailedError
 
@@ -171,10 +173,15 @@ def watching(seen):
 def search(file):
     """Search with made-up scores; return what was found, and the trials."""
 
-    def run(breaks, families=(SUPPRESS,), attacks=SEARCHER, *, check_all=False, later=None):
+    def run(
+        breaks, families=(SUPPRESS,), attacks=SEARCHER, *, check_all=False, later=None, coarsen=()
+    ):
         seen = []
         options = AuditOptions.of(**CHOSEN | {"attacks": attacks})
-        found = prepare_search(file, options, families=families, check_all=check_all).run(
+        prepared = prepare_search(
+            file, options, families=families, check_all=check_all, coarsen=coarsen
+        )
+        found = prepared.run(
             policy=POLICY, workers=Pretender(breaks, later), on_progress=watching(seen)
         )
         return found, list(dict.fromkeys(one.trial for one in seen))
@@ -286,6 +293,105 @@ class TestBisection:
         assert found.recommended is None
         assert found.to_json()["recommended"] is None
         assert {one.family for one in found.candidates} == {SUPPRESS, LAPLACE}
+
+
+class TestCoarsening:
+    COARSEN = ("epochs=4h,1d", "regions=2")
+
+    def test_every_combination_is_really_tried(self, search):
+        """A coarser table can be riskier, so that none says anything about another."""
+        found, trials = search(lambda *_: True, (ROUND,), coarsen=self.COARSEN)
+        each = dict.fromkeys(one.coarsening.words for one in found.candidates)
+        assert list(each) == [
+            *("", "regions=2", "epochs=4h", "epochs=4h, regions=2"),
+            *("epochs=1d", "epochs=1d, regions=2"),
+        ]
+        strongest = specs(ROUND)[-1]
+        for words in each:
+            name = ", ".join(filter(None, (strongest, words)))
+            assert name in searches(trials)
+
+    def test_what_passes_over_other_cells_alone_is_found(self, search):
+        def breaks(_, how):
+            return "4 merged regions" not in how or "4 epochs" in how
+
+        found, trials = search(breaks, (ROUND,), coarsen=self.COARSEN)
+        chosen = found.recommended
+        assert chosen.coarsening.words == "regions=2"
+        assert chosen.name == f"{chosen.mechanism}, regions=2"
+        assert confirmations(trials)[-1] == chosen.name
+        assert found.to_json()["coarsened"] == "regions=2"
+        assert repr(found).startswith(f"<Recommendation: {chosen.name}, of")
+
+    def test_the_traces_to_publish_are_at_hand(self, search, traces):
+        found, _ = search(lambda _, how: "merged" not in how, (ROUND,), coarsen=["regions=2"])
+        assert len(found.recommended.coarsening.layout(traces).regions) == 4
+
+    def test_confirmations_do_not_grow_with_the_combinations(self, search):
+        """They share the error: with more of them, nothing could be accepted any more."""
+        later = search(
+            lambda *_: False, (ROUND,), later=lambda *_: True, coarsen=("epochs=2h,3h,4h,6h",)
+        )
+        assert len(confirmations(later[1])) == MOST_CONFIRMATIONS
+        assert later[0].recommended is None
+
+    def test_larger_groups(self, file):
+        options = AuditOptions.of(**CHOSEN)
+        terms = prepare_search(file, options, coarsen=("group_size=12",)).terms
+        [as_asked, larger] = (terms.plan("raw", one) for one in terms.coarsenings)
+        assert [one.group_size for one in (*as_asked.schemes, *larger.schemes)] == [8, 12]
+        assert as_asked.targets == larger.targets
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ("epochs", "does not say what may be larger"),
+            ("cells=2", "Write it like epochs=4h,1d"),
+            ("epochs=", "Write it like"),
+            ("epochs=90min", "multiple of 1h, longer than that and 3d at most"),
+            ("epochs=1h", "cannot become epochs of 1h"),
+            ("epochs=1w", "cannot become"),
+            ("epochs=often", "not a length of time"),
+            ("regions=1", "from 2 to 7"),
+            ("regions=8", "from 2 to 7"),
+            ("regions=2,", "not a whole number"),
+            ("regions=-2", "not a whole number"),
+            ("group_size=8", "not larger than 8"),
+            ("group_size=4000", "too large"),
+        ],
+    )
+    def test_refusals(self, file, wrong, message):
+        with pytest.raises(InputError, match=message):
+            prepare_search(file, OPTIONS, families=(ROUND,), coarsen=(wrong,))
+
+    def test_two_ways_to_write_the_same_are_tried_once(self, traces):
+        made = coarsenings(["epochs=4h,240min", "epochs = 4h"], traces, 8)
+        assert [one.words for one in made] == ["", "epochs=4h"]
+
+
+class TestFront:
+    def test_has_what_no_other_point_beats(self):
+        points = [
+            (0.9, 0.9),
+            (0.6, 0.5),
+            (0.6, 0.4),
+            (0.7, 0.5),
+            (0.5, 0.1),
+            (0.6, 0.5),
+            (0.95, 0.8),
+        ]
+        front = undominated(points)
+        assert front == [4, 1, 0]
+        for i, (risk, kept) in enumerate(points):
+            beaten = any(r <= risk and k >= kept and (r, k) != (risk, kept) for r, k in points)
+            assert (i in front) == (not beaten and points.index((risk, kept)) == i)
+
+    def test_of_a_search_only_what_was_tried(self, search):
+        found, _ = search(lambda *_: False, (SUPPRESS, ROUND))
+        assert set(found.front) <= set(found.candidates)
+        assert [one["mechanism"] for one in found.to_json()["front"]] == [
+            one.mechanism for one in found.front
+        ]
 
 
 class TestLastCheck:

@@ -103,6 +103,24 @@ def test_nothing_that_passes_can_fail_a_pipeline(recommend, folder, refused):
     assert recommend("--fail-on", "nothing")[0] == 0
 
 
+def test_coarser_tables_and_the_front_of_all(recommend, folder, refused):
+    code, out, _ = recommend("--coarsen", "epochs=12h", "--coarsen", "regions=2", "--out", "search")
+    assert code == 0
+    found = json.loads((folder / "search/recommendation.json").read_text())
+    front = found["front"]
+    assert f"Of {len(found['candidates'])} tried, no other beats these in both:" in out
+    for one in front:
+        name = ", ".join(filter(None, (one["mechanism"], one["coarsened"])))
+        low, high = one["auc"]["low"], one["auc"]["high"]
+        risk = f"{one['auc']['estimate']:.3f} {low:.2f}\N{EN DASH}{high:.2f}"
+        shown = f"mean AUC {risk}  pattern {one['pattern_correlation']:.2f}  {name} ("
+        assert shown in out
+    assert "  ACCEPT" in out
+    # Each family has one line, whatever was made larger.
+    assert len([line for line in out.splitlines() if line.startswith("  ACCEPT")]) == 1
+    assert "Give a multiple of 1h" in refused(*BASE.split(), "--coarsen", "epochs=90min")
+
+
 def test_few_lines_of_progress_without_a_terminal(recommend, monkeypatch):
     monkeypatch.setattr(console, "_SECONDS_BETWEEN_LINES", 1_000)
     assert len(recommend()[2].splitlines()) == 1

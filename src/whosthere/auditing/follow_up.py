@@ -71,8 +71,8 @@ class WhatIf:
     """What a change of regions or epochs, in words, would do to one setting.
 
     The metric is that of the likelihood ratio, as in the audit and with the change. What is left to
-    publish is by the names of `OF_UTILITY`: means over the targets, each against the true counts of
-    its own regions and epochs.
+    publish is by the names of `OF_UTILITY`: means over the targets, against the true counts of the
+    regions and epochs before the change, over which counts of larger ones are spread evenly.
     """
 
     setting: str
@@ -254,11 +254,7 @@ def try_change(
 
     What was before is left open. Nothing is returned where a task fails.
     """
-    changed = []
-    for setting in settings:
-        [table] = setting.scheme.tables
-        scheme = replace(setting.scheme, tables=(replace(table, layout=layout),))
-        changed.append(replace(setting, scheme=scheme))
+    changed = [setting.over(layout) for setting in settings]
     plan = replace(
         job.plan,
         contests=tuple(Contest(setting, ATTACK) for setting in changed),

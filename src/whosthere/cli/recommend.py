@@ -28,6 +28,7 @@ def recommend(
     *,
     group_size: int,
     family: list[str] | None = None,
+    coarsen: list[str] | None = None,
     check_all: bool = False,
     policy: Path | None = None,
     fail_on: str | None = None,
@@ -74,6 +75,7 @@ def recommend(
                 path,
                 options,
                 families=tuple(family or DEFAULT_FAMILIES),
+                coarsen=tuple(coarsen or ()),
                 check_all=check_all,
                 out=out,
                 # What is compiled for a try need not be compiled by each worker.
@@ -110,6 +112,9 @@ def _show_search(prepared: PreparedSearch) -> None:
     for family in prepared.terms.families:
         values = ", ".join(choice.partition("=")[2] for choice, _ in family.members())
         rows.append((family.template, f"{family.parameter}: {values}"))
+    larger = [one.words or "as it is" for one in prepared.terms.coarsenings]
+    if len(larger) > 1:
+        rows.append(("each of them over", "\n".join(larger)))
     chosen = f"{len(plan.targets)}, {plan.choice}"
     rows.append(("targets", f"{chosen}, and others for the confirmation"))
     rows.append(("attacks in the check", "\n".join(map(str, prepared.terms.attacks))))

@@ -234,14 +234,14 @@ def _show_what_if(result: AuditResult) -> None:
             one.setting,
             one.change,
             *(shown(found, between="\n") for found in (one.before, one.after)),
-            *(kept.get("cells_kept") for kept in (one.utility_before, one.utility_after)),
+            *(kept.get("pattern_correlation") for kept in (one.utility_before, one.utility_after)),
         )
         for one in result.what_if
     ]
     if rows:
         console.table(
             "What if (likelihood-ratio on a few releases; nothing is judged by it)",
-            ("setting", "change", "mean AUC", "after", "cells kept", "after"),
+            ("setting", "change", "mean AUC", "after", "pattern", "after"),
             rows,
         )
 
@@ -278,40 +278,62 @@ def show_recommendation(
         _show_search_details(found)
     if explain:
         console.say(_LEGEND_OF_SEARCH)
+    _show_front(found)
     show_lines([*_lines_of_search(found)])
     chosen = found.recommended
     if chosen is None:
         console.say(f"{found.why_nothing} passes the policy {found.policy.name!r}.")
-        console.say("Try other families, larger groups, larger regions or longer epochs.")
+        console.say(
+            "Try other families, larger groups, larger regions or longer epochs, such as with "
+            "--coarsen regions=4 or --coarsen epochs=4h,1d."
+        )
     else:
         console.say(
-            f"Recommended: {chosen.mechanism}. Of the protections that pass, it preserves the "
+            f"Recommended: {chosen.name}. Of the protections that pass, it preserves the "
             "pattern over regions and epochs best. Its numbers are those of the confirmation."
         )
     console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
 
 
 def _lines_of_search(found: Recommendation) -> Iterator[Line]:
-    """Return for each family what passes and is weakest, or the strongest that was tried."""
+    """Return for each family what passes and is weakest, or the strongest that was tried.
+
+    Where several cells or groups were tried, that is what keeps most, or else has the least risk.
+    """
     for family in dict.fromkeys(candidate.family for candidate in found.candidates):
         own = [candidate for candidate in found.candidates if candidate.family == family]
-        best = [one for one in found.best if one.family == family]
+        passing = [one for one in found.best if one.family == family]
+        best = sorted(passing, key=lambda one: (one.confirmed, one.pattern_kept))[-1:]
+        strongest = {one.ladder: one for one in own}.values()
         failed = [one for one in own if one.confirmation is not None and not one.confirmed]
-        for one in [*failed, *(best or own[-1:])]:
+        for one in [*failed, *(best or [min(strongest, key=lambda one: one.risk)])]:
             if one.confirmation is not None:
                 note = "confirmed on fresh releases" if one.confirmed else "not confirmed"
             else:
                 note = "no confirmation was tried" if one.passes else "the strongest tried"
-            yield Line(one.last_verdict, one.last_findings, found.policy, one.mechanism, note)
+            yield Line(one.last_verdict, one.last_findings, found.policy, one.name, note)
+
+
+def _show_front(found: Recommendation) -> None:
+    """Print what no other candidate beats, from the least risk to the most."""
+    front, n = found.front, len(found.candidates)
+    if len(front) > 1:
+        console.say(f"Less risk costs pattern. Of {n} tried, no other beats these in both:")
+        console.say(
+            *(
+                f"  mean AUC {shown(one.auc)}  pattern {one.kept:.2f}  {one.name} "
+                f"({outcome(one.last_verdict)})"
+                for one in front
+            )
+        )
 
 
 def _show_search_details(found: Recommendation) -> None:
-
     metrics = found.policy.metrics_to_show
-    for family in dict.fromkeys(candidate.family for candidate in found.candidates):
-        own = [candidate for candidate in found.candidates if candidate.family == family]
+    for ladder in dict.fromkeys(candidate.ladder for candidate in found.candidates):
+        own = [candidate for candidate in found.candidates if candidate.ladder == ladder]
         rows = [row for candidate in own for row in _rows(candidate, metrics)]
-        console.table(family, ("", "verdict", *heads_of(metrics)), rows)
+        console.table(ladder, ("", "verdict", *heads_of(metrics)), rows)
         left = [
             (candidate.choice, *(candidate.utility.get(name) for name in OF_UTILITY))
             for candidate in own

@@ -200,6 +200,36 @@ class Regions(Shown):
         )
         return Regions(["+".join(together) for together in ids], *positions)
 
+    def in_groups_of(self, k: int) -> tuple[int, ...]:
+        """Return for `merged` the new number of each region if k neighbours each become one.
+
+        The map is cut into upright strips of whole groups, and each strip into groups from south to
+        north, so that a square grid of cells becomes one of larger squares.
+        """
+        if not 2 <= k <= len(self):
+            raise InputError(
+                f"{len(self)} regions cannot be merged by groups of {k}",
+                fix=f"Give a whole number from 2 to {len(self)}",
+            )
+        if not self.have_positions:
+            raise InputError(
+                "regions without positions have no neighbours to be merged with",
+                fix="Leave their merging out, or ingest the records with a table of regions that "
+                "has lon and lat",
+            )
+        east, north = self.positions_km.T
+        groups = -(-len(self) // k)
+        width, height = np.ptp(east), np.ptp(north)
+        strips = np.sqrt(groups * width / height) if height else groups
+        in_strip = k * -(-groups // int(np.clip(np.rint(strips), 1, groups)))
+        # Coordinates of one column of a grid may differ by rounding.
+        order = np.lexsort((north, east.round(_DIGITS)))
+        strip = np.empty(len(self), np.int64)
+        strip[order] = np.arange(len(self)) // in_strip
+        new = np.empty(len(self), np.int64)
+        new[np.lexsort((east, north.round(_DIGITS), strip))] = np.arange(len(self)) // k
+        return tuple(new.tolist())
+
     def write_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the regions as CSV with columns region and, if known, lon and lat."""
         columns: dict[str, Any] = {"region": for_sheets(pl.Series(self.ids))}

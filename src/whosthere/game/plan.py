@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
     from whosthere.game.together import Together
-    from whosthere.privacy.scheme import Scheme
+    from whosthere.privacy.scheme import Layout, Scheme
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ class Setting:
 
     scheme: Scheme
     knowledge: Knowledge = All()
+
+    def over(self, layout: Layout) -> Setting:
+        """Return it with other cells of every table."""
+        tables = tuple(replace(table, layout=layout) for table in self.scheme.tables)
+        return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:
         """Write the setting as tables and files name it; that all is known goes without saying."""

@@ -12,14 +12,17 @@ import polars as pl
 
 from whosthere.inference.scores import RELEASES_FOR_UTILITY, SCHEMA
 from whosthere.inference.vocabulary import CEILING
+from whosthere.privacy.scheme import ORDINARY
 from whosthere.privacy.utility import utility
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from whosthere.arrays import Floats, Ints32
     from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
+    from whosthere.privacy.scheme import Layout
 
 # Cells and copied visits of the rounds that are scored together.
 _MOST_IN_BLOCK = 2**20
@@ -114,7 +117,8 @@ def score_task(
         optima = rounds.optima({i: drawn for i, drawn in block.items() if new_in[i]})
         for i, drawn in block.items():
             if i in compared:
-                kept += [_left_to_publish(table) for table in drawn.publication.tables]
+                tables = zip(drawn.publication.tables, task.scheme.tables, strict=True)
+                kept += [_left_to_publish(one, how.layout, population) for one, how in tables]
             at_work = [one for one, own in zip(players, of_players, strict=True) if i in own]
             rows += _scores(at_work, drawn, i)
             about: dict[str, Any] = {}
@@ -159,9 +163,20 @@ def _blocks(rounds: Rounds, numbers: Iterable[int]) -> Iterator[dict[int, GameRo
         yield block
 
 
-def _left_to_publish(table: PublishedTable) -> dict[str, float | None]:
-    """Return what a release leaves of the true counts, by the names of `OF_UTILITY`."""
-    found = utility(table.release.people, table.truth)
+def _left_to_publish(
+    table: PublishedTable, layout: Layout, population: Population
+) -> dict[str, float | None]:
+    """Return what a release leaves of the true counts, by the names of `OF_UTILITY`.
+
+    These are the counts of the regions and epochs of the traces, also where a table has larger
+    ones: detail that is lost is lost.
+    """
+    published: Ints32 | Floats = table.release.people
+    truth = table.truth
+    if layout != ORDINARY:
+        published = layout.spread(table.release.people, population.tested.epochs.n)
+        truth = population.tested.counts(table.group.rows)
+    found = utility(published, truth)
     return {
         "visits_kept": found.visits_kept,
         "cells_kept": found.cells_kept,

@@ -15,6 +15,8 @@ from whosthere.arrays import own
 from whosthere.data.cells import cell_at, region_and_epoch
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
 
@@ -55,6 +57,16 @@ class Layout:
             regions=regions,
             epochs=epochs,
         )
+
+    def spread(self, counts: NDArray[np.int32], n_epochs: int) -> NDArray[np.float64]:
+        """Return counts of the table spread evenly over the traces' own regions and epochs.
+
+        So a table is compared with the truth in all its detail, however coarse the table is.
+        """
+        region = np.arange(len(counts)) if self.regions is None else np.array(self.regions)
+        epoch = np.arange(n_epochs) // self.epochs
+        parts = np.outer(np.bincount(region)[region], np.bincount(epoch)[epoch])
+        return np.asarray(counts[np.ix_(region, epoch)] / parts)
 
     def __str__(self) -> str:
         merged = [] if self.regions is None else [f"{max(self.regions) + 1} merged regions"]

@@ -13,7 +13,7 @@ from whosthere.errors import InputError
 from whosthere.inference.vocabulary import UTILITY_WORDS
 
 if TYPE_CHECKING:
-    from whosthere.arrays import Ints32, Ints64
+    from whosthere.arrays import Floats, Ints32, Ints64
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Utility:
         return table(("measure", "value"), rows)
 
 
-def utility(published: Ints32, truth: Ints32, *, top: int = 10) -> Utility:
+def utility(published: Ints32 | Floats, truth: Ints32, *, top: int = 10) -> Utility:
     """Compare published counts with the true ones.
 
     Parameters
     ----------
     published
         Shape (n_regions, n_epochs). Withheld cells are 0, as in `Release.counts`: nothing of them
-        is kept.
+        is kept. Counts of larger cells may be spread over smaller ones, as `Layout.spread` does.
     truth
         The true counts, of the same shape.
     top
@@ -68,10 +68,11 @@ def utility(published: Ints32, truth: Ints32, *, top: int = 10) -> Utility:
     """
     if published.shape != truth.shape:
         raise InputError(f"counts of shape {published.shape} against truth of {truth.shape}")
-    error = np.abs(published.astype(np.int64) - truth)
+    exact = np.promote_types(published.dtype, np.int64)
+    error = np.abs(published.astype(exact) - truth)
     visited, total = truth > 0, int(truth.sum(dtype=np.int64))
     # Noise must not pass for visits, so that no cell keeps more than were made in it.
-    kept = int(np.clip(published, 0, truth).sum(dtype=np.int64))
+    kept = np.clip(published, 0, truth).sum(dtype=exact)
     relative = error[visited] / truth[visited]
     return Utility(
         mean_absolute_error=float(error.mean()),
@@ -80,19 +81,19 @@ def utility(published: Ints32, truth: Ints32, *, top: int = 10) -> Utility:
         space_distance=_jensen_shannon(published.sum(axis=1), truth.sum(axis=1)),
         time_distance=_jensen_shannon(published.sum(axis=0), truth.sum(axis=0)),
         top_regions_kept=_top_kept(published.sum(axis=1), truth.sum(axis=1), top),
-        visits_kept=kept / total if total else None,
+        visits_kept=float(kept) / total if total else None,
         pattern_correlation=_correlation(published, truth),
     )
 
 
-def _correlation(published: Ints32, truth: Ints32) -> float | None:
+def _correlation(published: Ints32 | Floats, truth: Ints32) -> float | None:
     if np.ptp(published) == 0 or np.ptp(truth) == 0:
         return None
     # Rounding can put it just outside.
     return float(np.clip(np.corrcoef(published.ravel(), truth.ravel())[0, 1], -1, 1))
 
 
-def _jensen_shannon(p: Ints64, q: Ints64) -> float | None:
+def _jensen_shannon(p: Ints64 | Floats, q: Ints64) -> float | None:
     from scipy.spatial.distance import jensenshannon  # noqa: PLC0415 - slow to import
 
     if not p.any() or not q.any():
@@ -104,7 +105,7 @@ def _jensen_shannon(p: Ints64, q: Ints64) -> float | None:
     return 0.0 if math.isnan(distance) else min(distance, 1.0)
 
 
-def _top_kept(published: Ints64, truth: Ints64, top: int) -> float | None:
+def _top_kept(published: Ints64 | Floats, truth: Ints64, top: int) -> float | None:
     if not published.any() or not truth.any():
         return None
     n = min(top, truth.size)

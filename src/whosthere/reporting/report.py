@@ -134,6 +134,7 @@ def recommendation_report(found: Recommendation) -> Report:
         subject=subject_of(found.about, found.policy),
         overview=search_overview(found),
         ladders=ladders(found),
+        n_families=len({one.family for one in found.candidates}),
         policy_name=found.policy.name,
         policy=policy_table(found.policy),
         glossary=glossary_of(one for tried in found.candidates for one in tried.last_findings),

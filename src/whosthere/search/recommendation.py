@@ -9,7 +9,8 @@ from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.result import shown
 from whosthere.display import paragraph, stacked, table
 from whosthere.game.together import Together
-from whosthere.inference.vocabulary import METRICS, UTILITY
+from whosthere.inference.vocabulary import METRICS, UTILITY, is_judged
+from whosthere.search.coarsening import AS_ASKED, Coarsening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ class Candidate:
     ----------
     family, choice, mechanism
         The family's template, what was chosen, such as ``k=3``, and the spec of it.
+    coarsening
+        What was larger than it was asked for, if anything.
     verdict, findings
         By the policy, and what it rests on; where `checked`, on all attacks, else on the searcher
         alone.
@@ -49,8 +52,36 @@ class Candidate:
     verdict: Verdict
     findings: tuple[Finding, ...]
     checked: bool
+    coarsening: Coarsening = AS_ASKED
     confirmation: Verdict | None = None
     confirmation_findings: tuple[Finding, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The mechanism, with what is larger than it was asked for."""
+        return self.coarsening.of(self.mechanism)
+
+    @property
+    def ladder(self) -> str:
+        """The family, with what is larger than it was asked for."""
+        return self.coarsening.of(self.family)
+
+    @property
+    def auc(self) -> Finding | None:
+        """The largest mean AUC of an attack, in the confirmation if there was one, else before."""
+        own = (one for one in self.last_findings if is_judged(one.attack) and one.metric == "auc")
+        known = (one for one in own if one.estimate is not None)
+        return max(known, key=lambda one: one.estimate or 0.0, default=None)
+
+    @property
+    def risk(self) -> float:
+        """The estimate of `auc`; 1 where there is none."""
+        return 1.0 if self.auc is None or self.auc.estimate is None else self.auc.estimate
+
+    @property
+    def kept(self) -> float:
+        """The pattern that is kept, in the confirmation if there was one, else before."""
+        return max(self.last_verdict.left.get("pattern_correlation") or 0.0, 0.0)
 
     @property
     def passes(self) -> bool:
@@ -99,6 +130,7 @@ class Candidate:
         return {
             "family": self.family,
             "mechanism": self.mechanism,
+            "coarsened": self.coarsening.words,
             "checked_by_all_attacks": self.checked,
             "confirmed": self.confirmed,
             "verdict": self.verdict.to_json(),
@@ -119,9 +151,10 @@ class Recommendation:
     Attributes
     ----------
     candidates
-        All protections that were tried, family by family, from weak to strong.
+        All protections that were tried, by what is larger and by family, from weak to strong.
     best
-        The weakest of each family that passes the policy, as far as it was tried.
+        The weakest of each family that passes the policy, as far as it was tried; of each
+        combination of what is larger where the search was to coarsen.
     confirmation_seed
         Of the fresh releases: an audit with this seed repeats the confirmation.
     about
@@ -150,6 +183,16 @@ class Recommendation:
         return max(fit, key=lambda candidate: candidate.pattern_kept, default=None)
 
     @property
+    def front(self) -> tuple[Candidate, ...]:
+        """The candidates that no other one beats, from the least risk and pattern to the most.
+
+        Another one beats a candidate if it has no more `risk`, has `kept` no less of the pattern,
+        and differs. Only what was tried is compared.
+        """
+        tried = self.candidates
+        return tuple(tried[i] for i in undominated([(one.risk, one.kept) for one in tried]))
+
+    @property
     def why_nothing(self) -> str:
         """Why nothing is recommended, as the beginning of a sentence."""
         if any(one.useless for one in self.best):
@@ -163,7 +206,18 @@ class Recommendation:
         chosen = self.recommended
         return {
             "recommended": None if chosen is None else chosen.mechanism,
-            "best_of_each_family": [candidate.mechanism for candidate in self.best],
+            "coarsened": None if chosen is None else chosen.coarsening.words,
+            "best_of_each_family": [candidate.name for candidate in self.best],
+            "front": [
+                {
+                    "mechanism": one.mechanism,
+                    "coarsened": one.coarsening.words,
+                    "decision": one.last_verdict.decision,
+                    "auc": one.auc and one.auc.to_json(),
+                    "pattern_correlation": one.kept,
+                }
+                for one in self.front
+            ],
             "confirmation_seed": self.confirmation_seed,
             "policy": self.policy.to_json(),
             "candidates": [candidate.to_json() for candidate in self.candidates],
@@ -171,7 +225,7 @@ class Recommendation:
 
     def __repr__(self) -> str:
         chosen = self.recommended
-        what = "nothing passes" if chosen is None else chosen.mechanism
+        what = "nothing passes" if chosen is None else chosen.name
         return f"<Recommendation: {what}, of {len(self.candidates)} tried>"
 
     def _repr_html_(self) -> str:
@@ -188,14 +242,28 @@ class Recommendation:
         rows = [row for one in self.candidates for row in _rows(one, metrics)]
         words = (METRICS[metric].words for metric in metrics)
         header = ("mechanism", "verdict", *words, "pattern kept")
-        return stacked(*said, table(header, rows))
+        front = [(one.name, shown(one.auc), f"{one.kept:.2f}") for one in self.front]
+        not_beaten = table(("front: not beaten in both", "mean AUC", "pattern kept"), front)
+        return stacked(*said, not_beaten, table(header, rows))
+
+
+def undominated(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Return which points of risk and use no other one beats, from the least of both to the most.
+
+    Of equal points the first one is taken.
+    """
+    front: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
+        if not front or points[i][1] > points[front[-1]][1]:
+            front.append(i)
+    return front
 
 
 def _rows(one: Candidate, metrics: Sequence[str]) -> Iterator[list[str]]:
     """Return a row of what the search found, and one of the confirmation."""
     alone = "" if one.checked else f" ({SEARCHER} alone)"
     numbers = (shown(one.strongest(metric)) for metric in metrics)
-    yield [one.mechanism, one.verdict.decision + alone, *numbers, f"{one.pattern_kept:.2f}"]
+    yield [one.name, one.verdict.decision + alone, *numbers, f"{one.pattern_kept:.2f}"]
     if one.confirmation is not None:
         numbers = (shown(one.strongest(metric, confirmed=True)) for metric in metrics)
-        yield [f"{one.mechanism}, confirmation", one.confirmation.decision, *numbers, ""]
+        yield [f"{one.name}, confirmation", one.confirmation.decision, *numbers, ""]

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
     from whosthere.auditing.options import AuditOptions
     from whosthere.progress import Move
+    from whosthere.search.coarsening import Coarsening
 
 DEFAULT_FAMILIES = (
     "suppress(k=?)",
+    "random-round(to=?)",
     "laplace(eps=?, unit=event)",
     "laplace(eps=?, unit=user-day, max_visits=10)",
 )
@@ -81,6 +83,7 @@ class PreparedSearch:
                 family.template: [choice for choice, _ in family.members()]
                 for family in self.terms.families
             },
+            "coarsened": [one.words for one in self.terms.coarsenings],
             "attacks": [str(attack) for attack in self.terms.attacks],
             "targets": len(self.terms.any_plan.targets),
             "most_trials_to_search": self.trials_to_search,
@@ -118,10 +121,12 @@ class PreparedSearch:
             return found
 
     def _found(self, tester: Tester) -> Recommendation:
-        ladders = [_Ladder(tester, family) for family in self.terms.families]
+        cells, families = self.terms.coarsenings, self.terms.families
+        ladders = [_Ladder(tester, family, one) for one in cells for family in families]
         waiting = [ladder for ladder in ladders if ladder.is_useful]
         chosen = False
-        while waiting:
+        most_confirmations = self.terms.most_confirmations
+        while waiting and (chosen or tester.confirmations < most_confirmations):
             most_useful = max(waiting, key=_Ladder.pattern_kept)
             if most_useful.check() and (chosen or most_useful.confirm()):
                 # What is checked after this one loses more, and is not recommended.
@@ -149,6 +154,7 @@ def prepare_search(
     options: AuditOptions,
     *,
     families: Sequence[str] = DEFAULT_FAMILIES,
+    coarsen: Sequence[str] = (),
     check_all: bool = False,
     out: str | os.PathLike[str] | None = None,
     estimate: bool = False,
@@ -161,6 +167,8 @@ def prepare_search(
         As for an audit; its mechanisms are not used, and its attacks are those of the last check.
     families
         Specs with ``?`` for the parameter to find.
+    coarsen
+        What may be larger, as `coarsenings` reads it. Every combination is searched.
     check_all
         Whether to try all attacks on the best of every family, and not only until one passes.
     out
@@ -169,17 +177,18 @@ def prepare_search(
         Whether to try each attack, to estimate time and memory.
     """
     path = Path(traces)
-    terms = Terms(tuple(map(Family, families)), Traces.load(path), options)
+    terms = Terms(tuple(map(Family, families)), Traces.load(path), options, tuple(coarsen))
     terms.check()
     plan = terms.any_plan
     job = Job.on(plan, path)
     folder = None if out is None else TrialsFolder(Path(out), job)
     if folder is not None:
         folder.check()
-    n_checks = (len(terms.families) if check_all else 1) if len(plan.attacks) > 1 else 0
+    n_ladders = len(terms.families) * len(terms.coarsenings)
+    n_checks = (n_ladders if check_all else 1) if len(plan.attacks) > 1 else 0
     return PreparedSearch(
         terms,
-        sum(map(_most_bisections, terms.families)),
+        sum(map(_most_bisections, terms.families)) * len(terms.coarsenings),
         n_checks + 1,
         _cost(terms, n_checks) if estimate else None,
         Look(
@@ -198,7 +207,11 @@ def _most_bisections(family: Family) -> int:
 
 
 def _cost(terms: Terms, n_checks: int) -> Cost:
-    """Try one member of each family with the searcher, and one with all others."""
+    """Try one member of each family with the searcher, and one with all others.
+
+    Larger cells and groups are tried with the first family alone, and taken to change the time of
+    the others as much.
+    """
     people = Population.of(terms.everybody, terms.any_plan.first_epoch)
     # The member in the middle is the first one that the bisection tries.
     plans = [terms.plan(one.members()[len(one.members()) // 2].mechanism) for one in terms.families]
@@ -206,6 +219,10 @@ def _cost(terms: Terms, n_checks: int) -> Cost:
         estimate_cost(one, people, one.tasks)
         for one in (by_only(plan, (SEARCHER,)) for plan in plans)
     ]
+    first = plans[0].schemes[0].mechanisms[0]
+    coarser = [by_only(terms.plan(first, one), (SEARCHER,)) for one in terms.coarsenings[1:]]
+    times = [estimate_cost(one, people, one.tasks).seconds for one in coarser]
+    factor = 1 + sum(times) / max(searches[0].seconds, 1e-9)
     by_others = by_only(plans[0], terms.attacks[1:])
     check = Cost(0.0, 0)
     if by_others.contests:
@@ -216,7 +233,7 @@ def _cost(terms: Terms, n_checks: int) -> Cost:
     )
     in_confirmation = fmean(cost.seconds for cost in searches) + check.seconds
     return Cost(
-        in_search + n_checks * check.seconds + in_confirmation,
+        factor * in_search + n_checks * check.seconds + in_confirmation,
         max(cost.bytes_per_worker for cost in (*searches, check)),
     )
 
@@ -237,10 +254,13 @@ def _explained(tester: Tester, *, kept: bool) -> Iterator[None]:
 
 
 class _Ladder:
-    """The members of a family from weak to strong, and the weakest that passes so far."""
+    """The members of a family from weak to strong, and the weakest that passes so far.
 
-    def __init__(self, tester: Tester, family: Family) -> None:
-        self._tester, self._family = tester, family
+    All are over the same cells, and of groups of the same size.
+    """
+
+    def __init__(self, tester: Tester, family: Family, coarsening: Coarsening) -> None:
+        self._tester, self._family, self._coarsening = tester, family, coarsening
         self._members = family.members()
         self._tried: dict[int, Tried] = {}
         self._confirmations_left = MOST_CONFIRMATIONS
@@ -290,5 +310,6 @@ class _Ladder:
 
     def _passes(self, place: int) -> bool:
         if place not in self._tried:
-            self._tried[place] = self._tester.searched(self._family, self._members[place])
+            member = self._members[place]
+            self._tried[place] = self._tester.searched(self._family, member, self._coarsening)
         return self._tried[place].candidate.passes

@@ -24,6 +24,7 @@ from whosthere.errors import InputError
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.inference.vocabulary import CEILING
+from whosthere.search.coarsening import AS_ASKED, Coarsening, coarsenings
 from whosthere.search.recommendation import SEARCHER, Candidate
 from whosthere.seeds import derived_seed
 
@@ -47,6 +48,7 @@ SEARCH_MANIFEST = "search.json"
 MOST_CONFIRMATIONS = 3
 """How many members of a family are confirmed until one of them passes: who tries often enough finds
 one that passes by chance."""
+_MOST_CONFIRMATIONS_IN_ALL = 9
 # The searcher is cheap, so that it can look at more releases than the others.
 _LEAST_RELEASES_TO_SEARCH = 60
 
@@ -110,6 +112,13 @@ class Terms:
     families: tuple[Family, ...]
     everybody: Traces
     options: AuditOptions
+    coarsen: tuple[str, ...] = ()
+
+    @cached_property
+    def coarsenings(self) -> tuple[Coarsening, ...]:
+        """Every combination of what may be larger; where nothing is comes first."""
+        sizes = (size for block in self.options.blocks for size in block.group_size)
+        return coarsenings(self.coarsen, self.everybody, max(sizes, default=0))
 
     @cached_property
     def attacks(self) -> tuple[Attack, ...]:
@@ -123,18 +132,19 @@ class Terms:
         # Each attack has two, and each protection that of its law besides.
         controls = 2 * len(self.attacks) + 1
         members = sum(len(family.members()) for family in self.families)
-        return controls * (members + self.most_confirmations)
+        return controls * (members * len(self.coarsenings) + self.most_confirmations)
 
     @cached_property
     def most_confirmations(self) -> int:
-        """How many confirmations there can be."""
-        return MOST_CONFIRMATIONS * len(self.families)
+        """How many confirmations there can be, however much is tried: they share the error."""
+        return min(MOST_CONFIRMATIONS * len(self.families), _MOST_CONFIRMATIONS_IN_ALL)
 
     @cached_property
     def seen(self) -> dict[str, Any]:
         """What tells what is confirmed from what another search confirms."""
         families = [family.template for family in self.families]
-        return {"families": families, **self.any_plan.to_json()}
+        coarsen = {"coarsen": list(self.coarsen)} if self.coarsen else {}
+        return {"families": families, **coarsen, **self.any_plan.to_json()}
 
     @cached_property
     def confirmation_seed(self) -> int:
@@ -166,11 +176,26 @@ class Terms:
                     "a search is for one group size and one knowledge of the targets",
                     fix="Give one of each, and search again for others",
                 )
+        for one in self.coarsenings:
+            self.plan(self.families[0].members()[0].mechanism, one)
 
-    def plan(self, mechanism: Mechanism | str, *, seed: int | None = None) -> Plan:
+    def plan(
+        self,
+        mechanism: Mechanism | str,
+        coarsening: Coarsening = AS_ASKED,
+        *,
+        seed: int | None = None,
+    ) -> Plan:
         """Return the plan to try a mechanism by all attacks; with another seed if one is given."""
         given = {"mechanisms": mechanism, "attacks": self.attacks, "seed": seed}
+        given |= {"group_size": coarsening.group_size}
         plan = make_plan(merged(self.options, given), self.everybody)
+        plan = replace(
+            plan,
+            contests=tuple(
+                replace(one, setting=one.setting.over(coarsening.layout)) for one in plan.contests
+            ),
+        )
         releases = max(_LEAST_RELEASES_TO_SEARCH, plan.releases_by(SEARCHER))
         return plan.with_releases_of(SEARCHER, releases)
 
@@ -190,7 +215,7 @@ class Tester:
 
     The confirmations share the error of the look. Other trials are judged alike, so that what
     passes is likely to be confirmed. `number` trials were begun, of at most `most` as far as is
-    known.
+    known, and `confirmations` of them.
     """
 
     terms: Terms
@@ -201,25 +226,27 @@ class Tester:
     most: int
     on_progress: Move
     number: int = 0
+    confirmations: int = 0
 
-    def searched(self, family: Family, member: Member) -> Tried:
+    def searched(self, family: Family, member: Member, coarsening: Coarsening) -> Tried:
         """Try a member of a family with the searcher alone."""
         spec = str(member.mechanism)
-        plan = by_only(self.terms.plan(member.mechanism), (SEARCHER,))
-        tests, controls = self._scores(plan, f"{spec} with {SEARCHER}")
-        verdict, findings = self._judged(tests, controls, plan)
+        plan = by_only(self.terms.plan(member.mechanism, coarsening), (SEARCHER,))
+        tests, controls = self._scores(plan, f"{coarsening.of(spec)} with {SEARCHER}")
+        judged = self._judged(tests, controls, plan)
         candidate = Candidate(
-            family.template, member.choice, spec, verdict, findings, checked=False
+            family.template, member.choice, spec, *judged, checked=False, coarsening=coarsening
         )
         return Tried(candidate, tests, controls)
 
     def checked(self, tried: Tried) -> Tried:
         """Try a protection with the other attacks too."""
         candidate = tried.candidate
-        plan = by_only(self.terms.plan(candidate.mechanism), self.terms.attacks[1:])
+        plan = self.terms.plan(candidate.mechanism, candidate.coarsening)
+        plan = by_only(plan, self.terms.attacks[1:])
         if not plan.contests:
             return replace(tried, candidate=replace(candidate, checked=True))
-        now = self._scores(plan, f"{candidate.mechanism} with {_listed(plan.attacks)}")
+        now = self._scores(plan, f"{candidate.name} with {_listed(plan.attacks)}")
         # The ceiling is known from the search already, on more releases.
         tests, controls = (
             pl.concat([old, new.filter(pl.col("attack") != CEILING)])
@@ -232,8 +259,10 @@ class Tester:
     def confirmed(self, tried: Tried) -> Tried:
         """Try a protection with all attacks on fresh releases, which did not choose it."""
         candidate = tried.candidate
-        plan = self.terms.plan(candidate.mechanism, seed=self.terms.confirmation_seed)
-        trial = f"{candidate.mechanism} with {_listed(plan.attacks)} on fresh releases"
+        self.confirmations += 1
+        seed = self.terms.confirmation_seed
+        plan = self.terms.plan(candidate.mechanism, candidate.coarsening, seed=seed)
+        trial = f"{candidate.name} with {_listed(plan.attacks)} on fresh releases"
         scores = self._scores(plan, trial)
         number_of_look(self.folder.manifest, self.terms.seen, note=True)
         verdict, findings = self._judged(*scores, plan)

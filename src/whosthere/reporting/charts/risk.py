@@ -128,11 +128,13 @@ class TradeOff(DotChart):
     """Risk upwards, what is kept to the right: the best place is at the lower right.
 
     `kept` is what is left to publish; each row has one value and what it keeps. `floor` is the
-    least that the policy asks to keep, None without a floor.
+    least that the policy asks to keep, None without a floor. `front` has the numbers of those that
+    no other one beats, from the least risk to the most: all others are faint.
     """
 
     kept: str
     floor: float | None
+    front: tuple[int, ...] = ()
 
     def draw(self) -> Markup:
         field = Field(300, 44, WIDTH - 14, tuple(self._keys()))
@@ -150,9 +152,20 @@ class TradeOff(DotChart):
             ]
         if self.floor is not None:
             marks.append(svg.line(x(self.floor), field.top, x(self.floor), field.bottom, "limit"))
-        for row in self.rows:
-            marks += _point(row, x(row.kept or 0.0), y)
+        places = {row.number: (x(row.kept or 0.0), y(row.dots[0].estimate)) for row in self.rows}
+        if self.front:
+            marks.append(svg.path([places[one] for one in self.front], "front"))
+        # What nothing beats is drawn last, and so lies on top.
+        for row in sorted(self.rows, key=lambda row: row.number in self.front):
+            point = _point(row, x(row.kept or 0.0), y)
+            faint = self.front and row.number not in self.front
+            marks += [svg.group(*point, class_="beaten")] if faint else point
         return plot(self.title, field, marks, across=(x, self.kept), up=(y, self.risk))
+
+    def _keys(self) -> Iterator[Key]:
+        yield from super()._keys()
+        if self.front:
+            yield Key("front: no other (faint) is better in both", "front")
 
     def _limit_in_words(self) -> str:
         floor = "" if self.floor is None else f"; kept at least {self.floor:g}"

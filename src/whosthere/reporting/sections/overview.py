@@ -5,6 +5,7 @@ An audit has one, and so has a search for a protection, which also shows the ste
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing.reasons import FOUND, chance_in_words, in_a_group, rounded_up
@@ -16,6 +17,7 @@ from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import KEPT, Cell, Head, Lookup, Table
 from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
+from whosthere.search.recommendation import undominated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -82,7 +84,16 @@ def search_overview(found: Recommendation) -> Overview:
     verdicts = [candidate.last_verdict for candidate in tried]
     best = [i for i, candidate in enumerate(tried, 1) if candidate in found.best]
     said = tuple(_advice_of_search(found))
-    return _overview(verdicts, Lookup(findings), found.policy, said, found.cautions, best=best)
+    made = _overview(verdicts, Lookup(findings), found.policy, said, found.cautions, best=best)
+    return made._replace(pictures={metric: _fronted(one) for metric, one in made.pictures.items()})
+
+
+def _fronted(chart: DotChart) -> DotChart:
+    """Return a picture of risk against what is kept, with the front of all that was tried."""
+    if not isinstance(chart, TradeOff):
+        return chart
+    points = [(row.dots[0].estimate, row.kept or 0.0) for row in chart.rows]
+    return replace(chart, front=tuple(chart.rows[i].number for i in undominated(points)))
 
 
 def _overview(
@@ -303,7 +314,7 @@ def _advice_of_search(found: Recommendation) -> Iterator[str]:
         yield from said["nothing"]
         return
     for sentence in said["found"]:
-        yield sentence.format(mechanism=shortened(chosen.mechanism), seed=found.confirmation_seed)
+        yield sentence.format(mechanism=shortened(chosen.name), seed=found.confirmation_seed)
     kept, off = (chosen.utility.get(name) for name in ("cells_kept", "relative_error"))
     share = "an unknown share" if kept is None else f"{kept:.0%}"
     error = "an unknown amount" if off is None else f"{off:.0%}"
@@ -316,7 +327,7 @@ def ladders(found: Recommendation) -> dict[str, dict[str, DotChart]]:
     """Return the risk and the cost of the steps of each family, from weak to strong."""
     families: dict[str, list[Candidate]] = {}
     for candidate in found.candidates:
-        families.setdefault(shortened(candidate.family), []).append(candidate)
+        families.setdefault(shortened(candidate.ladder), []).append(candidate)
     limit = next((limit.most for limit in found.policy.limits if limit.metric == "auc"), None)
     return {family: _ladder(family, steps, limit) for family, steps in families.items()}
 
@@ -326,7 +337,7 @@ def _ladder(family: str, steps: list[Candidate], limit: float | None) -> dict[st
     kept: list[Protection] = []
     words = words_of(KEPT)
     for step in steps:
-        name = shortened(step.mechanism)
+        name = shortened(step.name)
         label = f"{step.choice}{' (checked by all attacks)' if step.checked else ''}"
         risks.append(_risk(name, label, step.verdict, step.findings))
         if step.confirmation is not None:

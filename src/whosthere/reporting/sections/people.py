@@ -30,7 +30,7 @@ maps together show, and numbers of an outline that count as one region."""
 _PERCENTILES = ((50, "median"), (90, "90 %"))
 _AUC = "AUC of a target (0.5: guessing, 1: certain)"
 _TOP = 10
-_LEFT = "cells_kept"
+_LEFT = "pattern_correlation"
 _LETTERS = 60
 
 
