@@ -30,6 +30,8 @@ from whosthere.inference.finding import Finding
 from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.mechanisms import Family, Mechanism, Suppress
 from whosthere.privacy.mechanism import PRESETS
+from whosthere.privacy.scheme import Layout
+from whosthere.search.coarsening import Coarsening
 
 SECRET = "secret-user-"
 M = 40
@@ -130,6 +132,9 @@ def values(city, traces, result, recommendation):
         "utility": wt.utility(made.release.counts, made.truth),
         "mechanism": Mechanism.parse("laplace(eps=1, unit=user, max_visits=3) | round(to=5)"),
         "family": Family("suppress(k=?)"),
+        "coarsening": (coarser := Coarsening("epochs=2h", Layout(epochs=2))),
+        "layout": coarser.layout,
+        "checked table": wt.check(made.release, visits=2),
         "presets": dict(PRESETS),
         "known visits": known,
         "known regions": KnownRegions((3, 5)),

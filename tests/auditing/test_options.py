@@ -174,19 +174,13 @@ class SaysTheSame(Attack):
 class TestNames:
     def test_two_attacks_of_the_same_name_are_refused(self):
         """Their scores could not be told apart afterwards."""
-        options = AuditOptions.of(
-            mechanisms="raw", group_size=10, attacks=(LikelihoodRatio(), SaysTheSame())
-        )
+        attacks = LikelihoodRatio(), SaysTheSame()
         with pytest.raises(InputError, match="likelihood-ratio"):
-            options.contests()
+            AuditOptions.of(mechanisms="raw", group_size=10, attacks=attacks)
 
     def test_in_different_blocks_too(self):
-        blocks = (
-            Block("raw", 10, attacks=LikelihoodRatio()),
-            Block(("raw", "suppress(k=1)"), 10, attacks=SaysTheSame()),
-        )
         with pytest.raises(InputError, match="likelihood-ratio"):
-            AuditOptions(blocks).contests()
+            Block(("raw", "suppress(k=1)"), 10, attacks=SaysTheSame())
 
 
 class TestNumbers:

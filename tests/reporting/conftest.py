@@ -194,8 +194,8 @@ def _with_places(audit, ids=None):
         "auc",
         MeanOverTargets(0.9, 0.85, 0.95),
         MeanOverTargets(0.7, 0.65, 0.75),
-        {"visits_kept": 0.91, "cells_kept": 0.92},
-        {"visits_kept": 0.83, "cells_kept": 0.84},
+        {"visits_kept": 0.91, "pattern_correlation": 0.92},
+        {"visits_kept": 0.83, "pattern_correlation": 0.84},
     )
     return replace(
         audit,

@@ -6,10 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from whosthere.auditing.follow_up import FollowUp, MeanOverTargets
+from whosthere.auditing.follow_up import MeanOverTargets
 from whosthere.auditing.policy import Policy
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.regions import Regions
+from whosthere.game.leaks import table_of_regions
 from whosthere.game.plan import TargetChoice
 from whosthere.inference.finding import Finding
 from whosthere.inference.vocabulary import METRICS
@@ -404,7 +405,7 @@ class TestPlaces:
             list(full_audit.regions["id"]), full_audit.regions["lon"], full_audit.regions["lat"],
             [[[-0.05, -0.05, 0.05, -0.05, 0.05, 0.05, -0.05, 0.05]]],
         )  # fmt: skip
-        regions = FollowUp((), squares, None, {})._table_of_regions()
+        regions = table_of_regions(squares)
         places = where_section(replace(full_audit, regions=regions)).panels[0].figures["map"].places
         assert [list(map(list, place.outline)) for place in places] == [
             [list(ring) for ring in squares.outline(row)] for row in range(len(squares))

@@ -286,6 +286,7 @@ SOUND = {
                "-o", "new.csv"],
     "target": ["traces.parquet", "--min-visits", "1", "-o", "new.csv"],
     "attack": ["release.parquet", "--target", "target.csv"],
+    "check": ["release.parquet", "--visits", "2"],
     "inspect": ["records.csv"],
     "mechanisms": [],
     "attacks": [],
