@@ -95,6 +95,8 @@ class TestRandomRounding:
         for step in (RandomRound(3), given):
             assert Mechanism((step,)).pmf([6, 9], 7, 100) == pytest.approx([2 / 3, 1 / 3])
             assert Mechanism((step,)).pmf([6, 9], 8, 100) == pytest.approx([1 / 3, 2 / 3])
+            # Their own example.
+            assert Mechanism((step,)).pmf([15, 18], 17, 100) == pytest.approx([1 / 3, 2 / 3])
         assert Mechanism.parse("random-round(to=3, up=1/3:2/3)").steps == (given,)
 
     @pytest.mark.parametrize("up", [(0.2,), (0.5, 0.2), (0.5, 1.5), (-0.1, 0.5)])
