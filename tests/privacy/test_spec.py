@@ -159,7 +159,7 @@ def test_every_preset_is_a_rule_with_its_source(name):
     assert len(preset.meaning) > 20
     assert preset.publisher
     assert preset.source
-    assert 2015 <= preset.year <= 2026
+    assert 2010 <= preset.year <= 2026
     alphabet = mechanism.alphabet(50)
     published = alphabet.values(np.arange(alphabet.size))
     assert mechanism.pmf(published, 20, 50).sum() == pytest.approx(1)
