@@ -425,3 +425,27 @@ def test_everybody_must_live_where_the_release_is(rng):
     release = _release(_world(rng), "raw", rng)
     with pytest.raises(InputError, match="other regions or epochs"):
         LikelihoodRatio().score_everybody(release, simulate("milan-like", seed=5).traces())
+
+
+def test_somebody_alone_draws_once_with_cell_keys():
+    """The ratios by draw average to the ratio of all, and each speaks for its own result."""
+    tables = count_tables(Mechanism.parse("cell-key(d=5, v=3, js=2)"), 100)
+    chances = np.exp([chance for chance, _ in tables.draws])
+    by_draw = np.exp([ratios for _, ratios in tables.draws])
+    at = slice(5, 60)
+    mixed = np.tensordot(chances, by_draw, 1)[:6, at]
+    np.testing.assert_allclose(mixed, np.exp(tables.log_ratio.T)[:6, at], rtol=1e-9)
+    # Alone, a person becomes 0, 3, 4, 5 or 6.
+    for result, ratios in zip((0, 3, 4, 5, 6), by_draw, strict=True):
+        others = [bin_ for bin_ in (3, 4, 5, 6) if bin_ != result]
+        assert (ratios[result, at] > tables.log_ratio.T[result, at]).all()
+        assert (ratios[others, 5] < np.exp(tables.log_ratio.T)[others, 5]).all()
+
+
+def test_scaled_counts_say_the_same_beyond_the_tables():
+    plain, scaled = (
+        count_tables(Mechanism.parse(text), 100_000) for text in ("raw", "scale(by=5)")
+    )
+    counts, log_rates = np.array([4900, 5000, 5200], np.int32), np.log([5000.0] * 3)
+    expected = plain.log_ratio_of(counts, log_rates)
+    assert scaled.log_ratio_of(5 * counts, log_rates) == pytest.approx(expected, abs=1e-3)

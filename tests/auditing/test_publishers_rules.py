@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
 import whosthere as wt
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.game.checks import Checks
+from whosthere.game.rounds import Population
+from whosthere.game.target import TargetRounds
 
 RULES = [
     "sdctools-d2",
@@ -65,3 +71,18 @@ def test_utility_is_that_of_people_and_not_of_scaled_counts(audited):
         pl.col("mechanism") == str(wt.mechanisms.Mechanism.parse("multimno")),
     )
     assert kept["estimate"].to_list() == pytest.approx([1.0] * kept.height)
+
+
+def test_what_the_same_people_got_again_is_no_further_evidence():
+    """Otherwise one unlikely draw of somebody alone in thirty cells looks like thirty."""
+    traces = wt.simulate("milan-like", users=300, days=2, seed=3).traces()
+    options = AuditOptions.of(
+        mechanisms="sdctools-d5", group_size=60, attacks="likelihood-ratio", targets=2, releases=2
+    )
+    plan = make_plan(options, traces)
+    rounds = TargetRounds(Population.of(traces), plan, plan.tasks[0])
+    checks, drawn = Checks(rounds.tables[0]), [rounds.test(i) for i in (0, 1)]
+    for one in drawn:
+        checks.see(one)
+    draws = [one.publication.tables[0].noise[0] for one in drawn]
+    assert checks.sums()[0] == sum(np.unique(draw).size for draw in draws) < 2 * draws[0].size
