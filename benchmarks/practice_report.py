@@ -91,8 +91,9 @@ def main() -> None:
     for path in given.page:
         page = path.read_text(encoding="utf-8")
         for name, table in tables.items():
-            between = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
-            page = between.sub(lambda _, table=table: f"\n{table}\n\n", page)
+            start, end = f"<!-- {name} -->\n", "<!-- end -->"
+            block = re.compile(f"{start}.*?{end}", re.DOTALL)
+            page = block.sub(lambda _, new=f"{start}\n{table}\n\n{end}": new, page)
         path.write_text(page, encoding="utf-8")
     if given.csv is not None:
         found.drop("large").write_csv(given.csv, float_precision=4)
