@@ -171,9 +171,13 @@ def single(found: pl.DataFrame, what: str) -> str:
 
 
 def ranged(row: dict[str, float | None], what: str) -> str:
-    """Write a number with its interval."""
-    three = [row[what], row[f"{what}_low"], row[f"{what}_high"]]
-    return "" if None in three else "{:.2f} ({:.2f} to {:.2f})".format(*three)
+    """Write a number with its interval; of the share that is found its upper end, as lower is 0."""
+    value, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
+    if value is None or low is None or high is None:
+        return ""
+    return (
+        f"{value:.2f} (≤ {high:.2f})" if what == "found" else f"{value:.2f} ({low:.2f}, {high:.2f})"
+    )
 
 
 def trained(folder: Path) -> str:
