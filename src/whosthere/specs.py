@@ -47,9 +47,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands; else it raises an error of values or of
-    arithmetic, or an `InputError` with its words.
-    """
+    """A word that `make` understands; it raises a built-in error, or an `InputError`, if not."""
 
     words: str
     make: Callable[[str], Any]
