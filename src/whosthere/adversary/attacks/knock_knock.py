@@ -25,7 +25,6 @@ from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, 
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import derived_seed, generator
-from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,7 +135,7 @@ class KnockKnockPastGroups(Attack):
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
-        specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
+        specs.CHANCE, "share of the past releases that only tune the threshold", default=0.2
     )
     threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
@@ -149,7 +148,6 @@ class KnockKnockPastGroups(Attack):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
