@@ -44,7 +44,7 @@ class Value(ABC):
         """Write a value so that `read` gives it back."""
         return str(value)
 
-    def check(self, value: Any, key: str) -> Any:  # noqa: ANN401, ARG002
+    def check(self, value: object, key: str) -> object:  # noqa: ARG002
         """Return a value that was given for a key, in Python or in a spec, or refuse it."""
         return value
 
@@ -97,7 +97,7 @@ class OneOf(Value):
             )
         return word
 
-    def check(self, value: Any, key: str) -> Any:  # noqa: ANN401
+    def check(self, value: object, key: str) -> object:
         if value not in self.choices:
             fix = suggestion(str(value), self.choices)
             raise SpecError(f"there is no {key} {value!r}", fix=fix)

@@ -95,17 +95,10 @@ class Linear(Decision):
 class L1(Classifier):
     """Minimise  ||w||_1 + |b| + C * sum log(1 + exp(-y (x w + b)))  over the cells.
 
-    The objective is that of liblinear, which penalises the intercept b too.
-
-    Parameters
-    ----------
-    c
-        Weight of the loss against the penalty.
-    tolerance
-        Largest violation of the optimality conditions (the penalty's slope is 1).
-    standardise
-        Whether the counts of a cell are taken in deviations from their mean, so that the penalty
-        treats quiet and busy cells alike, or as they are.
+    The objective is that of liblinear, which penalises the intercept b too. The tolerance is the
+    largest violation of the optimality conditions (the penalty's slope is 1). Standardised counts
+    are deviations from the mean of their cell, so that the penalty treats quiet and busy cells
+    alike.
     """
 
     c: float = specs.parameter(specs.POSITIVE, "weight of the loss", default=1.0)

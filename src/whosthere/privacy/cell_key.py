@@ -181,18 +181,12 @@ def _with_means_of_0(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table of changes that was read from a file; what it holds says which one it is.
-
-    Attributes
-    ----------
-    path
-        The file, as it was named.
-    changes
-        What it holds.
-    """
+    """A table of changes that was read from a file; what it holds says which one it is."""
 
     path: str = field(compare=False)
+    """The file, as it was named."""
     changes: Changes = field(compare=False)
+    """What it holds."""
     digest: str
 
     @classmethod

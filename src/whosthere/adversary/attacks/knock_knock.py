@@ -38,13 +38,7 @@ _LEAST_OF_EACH = 2
 
 @dataclass(frozen=True, kw_only=True)
 class KnockKnock(TrainedAttack):
-    """Train on groups of real people, with and without the target.
-
-    Parameters
-    ----------
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    """
+    """Train on groups of real people, with and without the target."""
 
     rule: bool = specs.parameter(
         specs.YES_NO, "whether the contradiction rule goes first, where it is sound", default=True
@@ -119,17 +113,7 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 @dataclass(frozen=True, kw_only=True)
 class KnockKnockPastGroups(Attack):
-    """Train on real past releases of which it is known whether the target was in them.
-
-    Parameters
-    ----------
-    classifier
-        What learns.
-    held_out
-        Share of the past releases, of either kind, that only tune the threshold.
-    threshold
-        Where the threshold lies among equally good ones.
-    """
+    """Train on real past releases of which it is known whether the target was in them."""
 
     classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1

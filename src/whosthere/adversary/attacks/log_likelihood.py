@@ -30,11 +30,6 @@ class LogLikelihood(Attack):
     Each cell is taken for a coin of its own: the target visits it with the frequency of the
     release if in, with that of the reference if out. The statistic knows nothing of the
     mechanism; only the groups that tune its threshold are published by it.
-
-    Parameters
-    ----------
-    validation_groups
-        Groups of the reference, half of them with the target, to tune the threshold on.
     """
 
     validation_groups: int = specs.parameter(

@@ -63,18 +63,9 @@ EVEN = replace(specs.WHOLE, check=checked_groups)
 class TrainedAttack(Attack):
     """An attack that learns from groups of its own; the defaults are the paper's.
 
-    Parameters
-    ----------
-    sampling
-        Whether the groups to learn from are drawn in pairs or independently.
-    classifier
-        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
-    groups
-        Labelled aggregates to learn from, half of them with the target.
-    validation_groups
-        Further ones, always independent, to tune the threshold on.
-    threshold
-        Where it lies among equally good ones; see `youden_threshold`.
+    The classifier is a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
+    Half of the groups hold the target; those that tune the threshold are always independent. See
+    `youden_threshold` for where that lies.
     """
 
     sampling: Sampling = specs.parameter(

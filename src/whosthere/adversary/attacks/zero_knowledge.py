@@ -47,24 +47,11 @@ def _known_activity(text: str, _key: str = "") -> str:
 class ZeroKnowledge(TrainedAttack):
     """Make people up from the attacked release alone, and train on groups of them.
 
-    Parameters
-    ----------
-    reference_size
-        How many people to make up, more than are in the group; 5,000 by default, or five times
-        the size of the group if that is more, so that the groups made of them differ.
-    marginals
-        How they are estimated from the release: "paper" corrects them by its rules,
-        "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
-    activity
-        How visits are spread over people: exponential, constant, or lognormal:SIGMA.
-    positions
-        Whether a person's regions lie next to one another, where positions are known.
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    fit
-        "per-release" trains anew on every release, which is the attack. "per-target" trains once,
-        on an example release, and scores all others by that: cheaper, and not the same.
-        "per-target-in" does so on an example that holds the target, which no attacker can know.
+    The marginals "paper" are corrected by its rules, "mechanism" ones are fitted through the
+    mechanism, "empirical" ones are the counts as they are. With a `fit` "per-release" it trains
+    anew on every release, which is the attack. "per-target" trains once, on an example release,
+    and scores all others by that: cheaper, and not the same. "per-target-in" does so on an example
+    that holds the target, which no attacker can know.
     """
 
     reference_size: int | None = specs.parameter(
