@@ -32,6 +32,8 @@ from whosthere.privacy.probability import log_probability, log_withheld
 from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from whosthere.adversary.knowledge import Known
     from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.data.traces import Traces
@@ -50,7 +52,7 @@ _MOST_CHANCES = 2**27
 class Decoded(NamedTuple):
     """What was found out: `score`, the log of how much likelier the release is with each person.
 
-    Shape (n_people,), minus infinity for who cannot be in. `change` is the most that a message
+    Shape (n_people,), `RULED_OUT` for who cannot be in. `change` is the most that a message
     still changed by in the last round.
     """
 
@@ -90,11 +92,11 @@ class JointDecoding(Attack):
         person = np.repeat(np.arange(n + 1), np.append(everybody.visits_per_user(), own.size))
         return _Decoder(facts, Visitors.of(facts, np.append(everybody.cells, own), person, n + 1))
 
-    def score_everybody(self, release: Release, people: Traces) -> Decoded:
-        """Score a release for everybody who may be in it, the target of nobody."""
+    def score_everybody(self, release: Release, people: Traces) -> NDArray[np.float64]:
+        """Score a release for everybody who may be in it, shape (n_users,)."""
         person = np.repeat(np.arange(people.n_users), people.visits_per_user())
         visitors = Visitors.of(release.facts, people.cells, person, people.n_users)
-        return visitors.decoded(release)
+        return visitors.decoded(release).score
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,8 +106,7 @@ class _Decoder(FittedAttack):
 
     def score(self, release: Release) -> LikelihoodAnswer:
         check_same_facts(release, self.facts)
-        score = float(self.visitors.decoded(release).score[-1])
-        return LikelihoodAnswer(RULED_OUT if math.isinf(score) else score, 0.0)
+        return LikelihoodAnswer(self.visitors.decoded(release).score[-1], 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ class Visitors:
         score = self._added_up(messages)
         impossible = (laws[:, 1:].max(axis=1) == 0)[law_of_cell]
         ruled_out = np.repeat(impossible, np.diff(self.starts)) & (self.counted == 1)
-        score[self.person[ruled_out]] = -np.inf
+        score[self.person[ruled_out]] = RULED_OUT
         return Decoded(score, change)
 
     def _added_up(self, messages: Floats) -> Floats:
