@@ -51,9 +51,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands; else it raises an error of values or of
-    arithmetic, or an `InputError` with its words.
-    """
+    """A word that `make` understands, which raises an error of values for any other."""
 
     words: str
     make: Callable[[str], Any]
