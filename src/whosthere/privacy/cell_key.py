@@ -28,7 +28,7 @@ from whosthere.errors import FileError, SpecError
 from whosthere.privacy.exact_sampling import fair_words
 from whosthere.privacy.shapes import ChanceTable, Choices
 from whosthere.privacy.step import Span
-from whosthere.specs import NUMBER, WHOLE, Spelled, check_integer, check_positive, parameter
+from whosthere.specs import POSITIVE, Spelled, at_least, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,18 +105,16 @@ class CellKey(KeyedTable):
     `v` that leave no result from 1 to `js`, as the R package ptable makes them. 0 stays 0.
     """
 
-    d: int = parameter(WHOLE, "largest change of a count")
-    v: float = parameter(NUMBER, "variance of the change")
-    js: int = parameter(WHOLE, "no result from 1 to this number", default=0)
+    d: int = parameter(at_least(1), "largest change of a count")
+    v: float = parameter(POSITIVE, "variance of the change")
+    js: int = parameter(at_least(0), "no result from 1 to this number", default=0)
 
     name: ClassVar[str] = "cell-key"
     example: ClassVar[str] = "cell-key(d=5, v=3, js=2)"
     summary: ClassVar[str] = "change counts by keys of the people in a cell, keeping the mean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", check_integer(self.d, "d", least=1))
-        object.__setattr__(self, "v", check_positive(self.v, "v"))
-        object.__setattr__(self, "js", check_integer(self.js, "js", least=0))
+        super().__post_init__()
         if self.d > _MOST_D:
             raise SpecError(f"d must be at most {_MOST_D}, not {self.d}")
         if self.js >= self.d:
@@ -186,18 +184,12 @@ def _with_means_of_0(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table of changes that was read from a file; what it holds says which one it is.
-
-    Attributes
-    ----------
-    path
-        The file, as it was named.
-    changes
-        What it holds.
-    """
+    """A table of changes that was read from a file; what it holds says which one it is."""
 
     path: str = field(compare=False)
+    """The file, as it was named."""
     changes: Changes = field(compare=False)
+    """What it holds."""
     digest: str
 
     @classmethod
@@ -289,15 +281,15 @@ class Ptable(KeyedTable):
     file: str | os.PathLike[str] = parameter(
         Spelled("a file of changes", _table_file), "the table, a CSV file", bare=True
     )
-    again: int = parameter(WHOLE, "how many rows serve counts beyond the last one", default=1)
+    again: int = parameter(at_least(1), "how many rows serve counts beyond the last one", default=1)
 
     name: ClassVar[str] = "ptable"
     example: ClassVar[str] = "ptable(changes.csv)"
     summary: ClassVar[str] = "change counts by a table of a file, and keys of the people in a cell"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "file", _table_file(self.file))
-        object.__setattr__(self, "again", check_integer(self.again, "again", least=1))
         if self.again >= len(self.changes.chances):
             raise SpecError(f"the table has too few rows to repeat {self.again} of them")
 

@@ -20,7 +20,7 @@ from whosthere.privacy.exact_sampling import Randomness, discrete_normal
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
 from whosthere.privacy.trade_off import Concentrated
 from whosthere.privacy.units import Unit, unit_parameter
-from whosthere.specs import NUMBER, check_positive, parameter
+from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,10 +39,10 @@ class DiscreteGaussian(PrivateNoise):
     """Discrete Gaussian noise that gives `rho`-zCDP to one `unit`."""
 
     rho: float = parameter(
-        NUMBER, "budget of zero-concentrated privacy that one unit may spend", ladder=BUDGETS
+        POSITIVE, "budget of zero-concentrated privacy that one unit may spend", ladder=BUDGETS
     )
     delta: float = parameter(
-        NUMBER, "chance that is left out where an eps is told of it", default=1e-6
+        CHANCE, "chance that is left out where an eps is told of it", default=1e-6
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
     # What rho and delta come to.
@@ -56,10 +56,8 @@ class DiscreteGaussian(PrivateNoise):
     _reach: ClassVar[float] = 8.9
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
-        object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
-        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
         super().__post_init__()
+        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
 
     @property
     def scale(self) -> float:
