@@ -123,9 +123,14 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        for step in self.steps:
+        for i, step in enumerate(self.steps):
             if not isinstance(step, Step):
                 raise SpecError(f"{step!r} is not a step of a mechanism")
+            if step.noise_of == "people" and any(one.scale for one in self.steps[:i]):
+                raise SpecError(
+                    f"after noise, {step} would have to change counts of cells with nobody in them",
+                    fix=f"Put {step.name} before the noise",
+                )
 
     @classmethod
     def parse(cls, given: Mechanism | str) -> Mechanism:
