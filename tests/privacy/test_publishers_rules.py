@@ -320,6 +320,10 @@ class TestDiscreteGaussian:
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
 
+    def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
+        said = Mechanism.parse("wikimedia").describe_guarantee()
+        assert "with eps 0.7718 and delta 1e-6 (zero-concentrated with rho 0.015)" in said
+
     def test_a_budget_of_zcdp_allows_more_than_the_noise_does(self):
         for rho in (0.01, 0.5, 3.0):
             bound, noise = Concentrated(rho), NormalShift(math.sqrt(2 * rho))

@@ -227,11 +227,12 @@ UNITS: Mapping[str, type[Unit]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(eps, delta) differential privacy for adding or removing one unit."""
+    """(eps, delta) differential privacy for adding or removing one unit; and rho-zCDP, if so."""
 
     eps: float
     delta: float
     unit: Unit
+    rho: float | None = None
 
 
 # What specs say of a unit besides its name: unit=user-day, max_visits=10.
