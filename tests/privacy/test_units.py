@@ -163,6 +163,15 @@ def test_a_guarantee_needs_later_bounds_within_its_own_units(first, second, kept
     assert (Mechanism.parse(spec).guarantee is not None) is kept
 
 
+@pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "discrete-gaussian"])
+def test_noise_that_nobody_can_predict_is_as_wide_as_its_unit_needs(noise):
+    budget = "rho" if noise == "discrete-gaussian" else "eps"
+    spec = f"{noise}({budget}=1, unit=user-week, max_visits=16, max_regions=3)"
+    (step,) = Mechanism.parse(spec).steps
+    secure, quick = step.draw_securely((4000,)), step.draw((4000,), np.random.default_rng(1))
+    assert np.abs(secure + 0.0).mean() == pytest.approx(np.abs(quick + 0.0).mean(), rel=0.15)
+
+
 @pytest.mark.parametrize("spec", ["raw", "suppress(k=3)", "laplace(eps=1)"])
 def test_without_a_bound_nothing_is_dropped(traces, spec):
     assert Mechanism.parse(spec).bound(traces, np.random.default_rng(3)) is traces
