@@ -302,6 +302,8 @@ class Release:
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
+            if mechanism.tables != head.get("tables", []):
+                raise InputError(f"{mechanism} has another table of changes than it had then")
             facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
             given = head.get("guarantee")
             ledger = None if given is None else GuaranteeLedger.from_json(given)
@@ -318,6 +320,7 @@ class Release:
             "group_size": self.group_size,
             "mechanism": str(self.mechanism),
             **({} if self.mechanism.has_law else {"own_mechanism": True}),
+            **({"tables": tables} if (tables := self.mechanism.tables) else {}),
             "description": self.describe(),
             "guarantee": None if self.ledger is None else self.ledger.to_json(),
             "audit": None if self.audited is None else asdict(self.audited),
