@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -83,18 +83,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 """The rules of presets.toml by name."""
 
 
-def _of_step(kind: type[Step]) -> Kind:
-    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
-        return (kind(**fields),)
-
-    return replace(Kind.of(kind), make=make)
-
-
 MECHANISMS = Catalogue(
     "mechanism",
     {
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
-        **{kind.name: _of_step(kind) for kind in STEPS},
+        **{
+            kind.name: replace(Kind.of(kind), make=lambda kind=kind, **fields: (kind(**fields),))
+            for kind in STEPS
+        },
         **{
             name: Kind(
                 lambda preset=preset: Mechanism.parse(preset.spec).steps,

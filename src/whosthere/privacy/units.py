@@ -100,7 +100,8 @@ class Unit:
         return np.asarray((by_period > 0).sum(axis=1)), np.asarray(counted)
 
     def __str__(self) -> str:
-        return f"unit={self.name}"
+        given = (f"{name}={value}" for name, value in vars(self).items() if value is not None)
+        return ", ".join((f"unit={self.name}", *given))
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,9 @@ class _Bounded(Unit):
     _whose: ClassVar[str]
 
     def __post_init__(self) -> None:
-        checked = check_integer(self.max_visits, "max_visits", least=1)
-        object.__setattr__(self, "max_visits", checked)
-        if self.max_regions is not None:
-            regions = check_integer(self.max_regions, "max_regions", least=1)
-            object.__setattr__(self, "max_regions", regions)
+        for name, given in tuple(vars(self).items()):
+            if (name, given) != ("max_regions", None):
+                object.__setattr__(self, name, check_integer(given, name, least=1))
 
     @property
     def most_visits(self) -> int:
@@ -152,10 +151,6 @@ class _Bounded(Unit):
             f"At most {self.max_visits} visits{where} of each {self._whose} are counted, chosen at "
             "random where there are more."
         )
-
-    def __str__(self) -> str:
-        regions = "" if self.max_regions is None else f", max_regions={self.max_regions}"
-        return f"unit={self.name}, max_visits={self.max_visits}{regions}"
 
 
 @dataclass(frozen=True)
@@ -190,16 +185,9 @@ class UserPeriod(_Bounded):
     plain_name: ClassVar[str] = "period with a visit"
     question: ClassVar[str] = "that a person was there in one period, whatever they did in it,"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "days", check_integer(self.days, "days", least=1))
-
     @property
     def _whose(self) -> str:  # type: ignore[override]
         return f"person and {self.days} days"
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, days={self.days}"
 
 
 @dataclass(frozen=True)
