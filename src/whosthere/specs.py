@@ -51,7 +51,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands; it raises `ValueError`, or an `InputError` with its words."""
+    """A word that `make` understands, which raises an error of values for any other."""
 
     words: str
     make: Callable[[str], Any]
@@ -64,7 +64,7 @@ class Text(Value):
             return self.make(word)
         except InputError as error:
             raise UnreadableError(error.problem, place=written.place, fix=error.fix) from None
-        except ValueError:
+        except (ValueError, ArithmeticError):
             problem = f"{key} must be {self.words}, not {quote(word)}"
             raise UnreadableError(problem, place=written.place) from None
 

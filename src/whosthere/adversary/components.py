@@ -108,7 +108,7 @@ class Completion:
         return kernels.relative_deviations(*base, self.precision, self.scales)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def completion(mechanism: Mechanism, m: int) -> Completion:
     """Make the tables of a mechanism for groups of m people, once."""
     tables = count_tables(mechanism, m)

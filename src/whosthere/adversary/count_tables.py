@@ -154,7 +154,7 @@ def filled(release: Release) -> NDArray[np.int32 | np.float64]:
     return counts if slope == 1 else counts / slope
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     """Make the tables of a mechanism for groups of m people, once.
 

@@ -176,7 +176,7 @@ def _views(
         )
         rng = generator(plan.seed, "knowledge", target)
         known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)
-        views.append(View(facts, known, auxiliary))
+        views.append(View(facts, known, auxiliary, table.layout))
     return views
 
 

@@ -174,8 +174,9 @@ def _left_to_publish(
     published: Ints32 | Floats = table.release.people
     truth = table.truth
     if layout != ORDINARY:
-        published = layout.spread(table.release.people, population.tested.epochs.n)
-        truth = population.tested.counts(table.group.rows)
+        covered = population.under(replace(ORDINARY, times=layout.times, every=layout.every)).tested
+        published = layout.spread(table.release.people, covered.epochs.n)
+        truth = covered.counts(table.group.rows)
     found = utility(published, truth)
     return {
         "visits_kept": found.visits_kept,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
+    from whosthere.privacy.scheme import Layout
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class TargetRounds(Rounds):
         key = *self.task.scheme.key, specs.content(rule), attack.name
         seed = derived_seed(self.plan.seed, "attack", self.target, *key)
         views = [
-            View(table.facts, known, table.auxiliary(attack.uses, drawn))
+            View(table.facts, known, table.auxiliary(attack.uses, drawn), table.layout)
             for table, known in zip(self.tables, self._known(rule), strict=True)
         ]
         return {self.target: attack.fit_tables(views, seed=seed)}
@@ -240,10 +241,15 @@ class TargetTable:
         """What is done to its counts."""
         return self.rounds.task.scheme.tables[self.place].mechanism
 
+    @property
+    def layout(self) -> Layout:
+        """Which cells it has."""
+        return self.rounds.task.scheme.tables[self.place].layout
+
     @cached_property
     def people(self) -> Population:
         """Everybody, over the cells of the table."""
-        return self.rounds.population.under(self.rounds.task.scheme.tables[self.place].layout)
+        return self.rounds.population.under(self.layout)
 
     @property
     def traces(self) -> Traces:

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 _KEYS = 2**32
 # Rows of a table are right if their chances add up to 1 within this.
 _ROUNDING = 1e-6
-_MOST_CHANGE = 1000
+_MOST_CHANGE, _MOST_COUNT = 1000, 10_000
+# No publisher is near this, and far beyond it rows of the largest entropy are hard to find.
+_MOST_D = 100
 
 
 class Changes(NamedTuple):
@@ -113,11 +115,17 @@ class CellKey(KeyedTable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d > _MOST_CHANGE:
-            raise SpecError(f"d must be at most {_MOST_CHANGE}, not {self.d}")
+        if self.d > _MOST_D:
+            raise SpecError(f"d must be at most {_MOST_D}, not {self.d}")
         if self.js >= self.d:
             raise SpecError("js must be below d", fix="Use a larger d, or a smaller js")
-        _ = self.changes
+        # A count n of 1 to js goes down by n or up by js + 1 - n, or by more.
+        least = (self.js + 1) ** 2 // 4
+        if self.v < least:
+            raise SpecError(
+                f"no chances without results from 1 to {self.js} have a variance of {self.v:g}",
+                fix=f"Use a variance (v) of {least} or more",
+            )
 
     @cached_property
     def changes(self) -> Changes:
@@ -126,7 +134,7 @@ class CellKey(KeyedTable):
     def describe(self) -> str:
         without = f", never to one from 1 to {self.js}" if self.js else ""
         return (
-            f"Counts change at random by up to {self.d}, with a variance of "
+            f"Counts change at random by up to {self.d}, with a variance of at most "
             f"{self.v:g}{without}. The same people in a cell get the same change every time."
         )
 
@@ -152,11 +160,6 @@ def _row_of_largest_entropy(by: NDArray[np.float64], v: float) -> NDArray[np.flo
     """
     below, above = by[by <= 0].max(), by[by >= 0].min()
     least = -below * above
-    if v < least:
-        raise SpecError(
-            f"no chances without results from 1 to js have a variance of {v:g}",
-            fix=f"Use a variance of {least:g} or more",
-        )
     if v <= least * (1 + 1e-9):
         pair = np.where(by == below, above, np.where(by == above, -below, 0))
         return np.asarray(pair / (above - below))
@@ -198,7 +201,9 @@ class TableFile:
         """
         try:
             content = Path(path).read_bytes()
-            frame = pl.read_csv(content, separator=";" if b";" in content[:500] else ",")
+            # With semicolons, commas stand before decimals.
+            apart = content.replace(b",", b".").replace(b";", b",")
+            frame = pl.read_csv(apart if b";" in content[:500] else content)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise FileError(f"cannot be read as a table of changes ({error})", where=path) from None
         rows = _rows_by_chance(frame, path)
@@ -226,30 +231,39 @@ def _rows_by_chance(frame: pl.DataFrame, path: str | os.PathLike[str]) -> pl.Dat
             fix="Name the columns so: count, change, chance as i, v, p",
         )
     try:
-        typed = named.cast({"count": pl.Int64, "change": pl.Int64, "chance": pl.Float64})
+        rows = named.filter(~pl.all_horizontal(pl.all().is_null())).cast(pl.Float64)
     except pl.exceptions.PolarsError:
-        raise FileError("holds counts or changes that are no whole numbers", where=path) from None
-    return typed.drop_nulls().group_by("count", "change").agg(pl.col("chance").sum())
+        raise FileError("holds what is no number", where=path) from None
+    whole = rows.select("count", "change").to_numpy()
+    if not np.isfinite(rows.to_numpy()).all() or (whole % 1).any():
+        raise FileError("holds counts or changes that are no whole numbers", where=path)
+    return rows.group_by("count", "change").agg(pl.col("chance").sum())
 
 
 def _changes(rows: pl.DataFrame, path: str | os.PathLike[str]) -> Changes:
     count, change, chance = (rows[name].to_numpy() for name in ("count", "change", "chance"))
-    if not count.size or count.min() < 0 or np.abs(change).max() > _MOST_CHANGE:
-        problem = f"needs counts of 0 or more, and changes within {_MOST_CHANGE}"
+    inside = (count >= 0) & (count <= _MOST_COUNT) & (np.abs(change) <= _MOST_CHANGE)
+    if not count.size or not inside.all():
+        problem = f"needs counts of 0 to {_MOST_COUNT:,}, and changes within {_MOST_CHANGE:,}"
         raise FileError(problem, where=path)
+    if (chance < 0).any():
+        raise FileError("has a chance below 0", where=path)
+    count, change = count.astype(np.int64), change.astype(np.int64)
     least = min(int(change.min()), 0)
     table = np.zeros((int(count.max()) + 1, max(int(change.max()), 0) - least + 1))
     table[count, change - least] = chance
     if not table[0].any():
         table[0, -least] = 1
     sums = table.sum(axis=1)
-    if (np.abs(sums - 1) > _ROUNDING).any() or (table < 0).any():
+    if (np.abs(sums - 1) > _ROUNDING).any():
         wrong = int(np.argmax(np.abs(sums - 1)))
         problem = f"has chances that add up to {sums[wrong]:g} for a count of {wrong}, not to 1"
         raise FileError(problem, where=path, fix="Give a row for each count from 1 on")
     table /= sums[:, None]
     if (table * (np.arange(len(table))[:, None] + np.arange(table.shape[1]) + least < 0)).any():
         raise FileError("takes counts below 0", where=path)
+    if table[0].max() < 1:
+        raise FileError("changes empty cells by chance: nobody's keys are in them", where=path)
     return Changes(least, own(table, np.float64))
 
 

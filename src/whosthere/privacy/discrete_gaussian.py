@@ -115,14 +115,15 @@ class DiscreteGaussian(PrivateNoise):
 
 def _log_smooth_tail(z: Floats, sigma: float) -> Floats:
     """Return log P(Z > z), for z of 0 or more and a large sigma."""
-    x = (z + 0.5) / sigma
-    # The derivatives of exp(-x^2 / 2) are Hermite polynomials times itself.
-    corrections = (
-        x / (24 * sigma)
-        - 7 * (x**3 - 3 * x) / (5760 * sigma**3)
-        + 31 * (x**5 - 10 * x**3 + 15 * x) / (967680 * sigma**5)
-    )
-    tail = log_ndtr(-x)
+    # Infinite ends give no number on the way, and are put right in the end.
     with np.errstate(invalid="ignore"):
+        x = (z + 0.5) / sigma
+        # The derivatives of exp(-x^2 / 2) are Hermite polynomials times itself.
+        corrections = (
+            x / (24 * sigma)
+            - 7 * (x**3 - 3 * x) / (5760 * sigma**3)
+            + 31 * (x**5 - 10 * x**3 + 15 * x) / (967680 * sigma**5)
+        )
+        tail = log_ndtr(-x)
         density = np.exp(-(x**2) / 2 - tail) / (sigma * math.sqrt(2 * math.pi))
         return np.where(np.isinf(z), -np.inf, tail + np.log1p(-corrections * density))

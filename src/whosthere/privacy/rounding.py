@@ -194,17 +194,12 @@ class RandomRound(_ToMultiples, ChanceTable):
         if len(self.up) != self.to - 1:
             raise SpecError(
                 f"{len(self.up)} chances do not fit the {self.to - 1} remainders of {self.to}",
-                fix=f"Give one for each, such as up={CHANCES.write(self._rising)}",
+                fix="Give one for each, such as up=1/3:2/3 with to=3, or leave them out",
             )
         if not all(a <= b for a, b in pairwise((0.0, *self.up, 1.0))):
             raise SpecError(
                 "the chances to go up must rise from remainder to remainder, within 0 and 1"
             )
-
-    @property
-    def _rising(self) -> tuple[float, ...]:
-        """The chance to go up by remainder, from 1 on."""
-        return self.up or tuple((np.arange(1, self.to) / self.to).tolist())
 
     def choices(self, values: Counts, within: Span) -> Choices:
         remainder = values % self.to

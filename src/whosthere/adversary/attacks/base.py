@@ -15,6 +15,7 @@ from whosthere import specs
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
 from whosthere.inference.vocabulary import NOT_ATTACKS, STUDY_ONLY
+from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,12 +91,14 @@ class Auxiliary:
 class View:
     """What an attacker has of one table, before it is published: `facts`, `knowledge`, `auxiliary`.
 
-    All of it lies over the cells of the table.
+    All of it lies over the cells of the table. `layout` says how these come from the smallest cells
+    that the publisher counts.
     """
 
     facts: Facts
     knowledge: Known
     auxiliary: Auxiliary
+    layout: Layout = ORDINARY
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.kernels.lines import Scales
@@ -129,6 +130,17 @@ class LikelihoodRatio(Attack):
         low_rank = self.rates == "low-rank"
         return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
 
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        if len(views) == 1:
+            return super().fit_tables(views, seed=seed)
+        self.check_tables(views)
+        each = (self.fit(one.facts, one.knowledge, one.auxiliary, seed=seed) for one in views)
+        return _TestOfTables(tuple(each))
+
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
     ) -> NDArray[np.float64]:
@@ -180,6 +192,21 @@ class _Test(FittedAttack):
         check_same_facts(release, self.facts)
         rates = fit_rates(release, self.shape, low_rank=self.low_rank)
         return log_likelihood_ratio(release, self.knowledge, rates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _TestOfTables(FittedAttack):
+    """Tests of several tables, whose scores add up as if the tables were independent."""
+
+    tests: tuple[FittedAttack, ...]
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
+        scores = [test.score(one).score for test, one in zip(self.tests, releases, strict=True)]
+        # One table that rules the target out is enough.
+        return LikelihoodAnswer(RULED_OUT if RULED_OUT in scores else sum(scores), 0.0)
 
 
 def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
