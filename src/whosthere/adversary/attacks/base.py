@@ -149,6 +149,15 @@ class Answer:
         """Whether the target cannot be in."""
         return self.score == RULED_OUT
 
+    @property
+    def p_value(self) -> float | None:
+        """Chance of at least this score if the target is out; None if none is claimed."""
+        return None
+
+    def posterior(self, prior: float = 0.5) -> float | None:  # noqa: ARG002
+        """Return the chance of being in, given one before; None if none is claimed."""
+        return None
+
     def explain(self, *, prior: float) -> list[str]:  # noqa: ARG002 - no probability is claimed
         """Return sentences on what the score means, given a probability of being in before."""
         return [
