@@ -171,10 +171,10 @@ class RunFolder:
 
     def read_tasks(self, targets: Sequence[int]) -> list[pl.DataFrame]:
         """Read the kept tasks of a plan of which only the targets are known, in their order."""
-        kept: dict[int, list[pl.DataFrame]] = {}
+        kept: dict[int, list[Path]] = {}
         for path in sorted((self.path / "tasks").glob("target-*-scheme-*.parquet")):
-            kept.setdefault(int(path.name.split("-")[1]), []).append(_read_task(path))
-        return [table for row in targets for table in kept.get(row, ())]
+            kept.setdefault(int(path.name.split("-")[1]), []).append(path)
+        return [_read_task(path) for row in targets for path in kept.get(row, ())]
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""
