@@ -192,9 +192,20 @@ class TargetRounds(Rounds):
         return Player(contest, fit(None))
 
     @cached_property
-    def _known(self) -> Callable[[Knowledge], list[Known]]:
-        """What is known of the target over each table, by rule, and the same for all attacks."""
-        return cache(lambda rule: [table.knowledge(rule) for table in self.tables])
+    def known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of the target over each table, by rule, and the same for all attacks.
+
+        It is drawn once, over the regions and epochs of the traces.
+        """
+        return cache(self._known)
+
+    def _known(self, rule: Knowledge) -> list[Known]:
+        # All tables cover the same time.
+        finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
+        trace = finest.trace(self.target)
+        drawn = rule.of(trace, finest.epochs.n, self.rng("knowledge"))
+        known = drawn.weighed(trace, finest.added(self.target))
+        return [known.over(table.layout.all_at_once, finest) for table in self.tables]
 
     def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
         """Fit an attack to the target, and to a round if it has something of that."""
@@ -205,7 +216,7 @@ class TargetRounds(Rounds):
         seed = derived_seed(self.plan.seed, "attack", self.target, *key)
         views = [
             View(table.facts, known, table.auxiliary(attack.uses, drawn), table.layout)
-            for table, known in zip(self.tables, self._known(rule), strict=True)
+            for table, known in zip(self.tables, self.known(rule), strict=True)
         ]
         return {self.target: attack.fit_tables(views, seed=seed)}
 
@@ -260,13 +271,6 @@ class TargetTable:
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
-
-    def knowledge(self, rule: Knowledge) -> Known:
-        """Return what the attacker knows of the target."""
-        target, rng = self.rounds.target, self.rounds.rng("knowledge")
-        trace = self.traces.trace(target)
-        known = rule.of(trace, self.traces.epochs.n, rng)
-        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str], drawn: GameRound | None = None) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other.
