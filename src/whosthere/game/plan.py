@@ -160,7 +160,7 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge, regions, the game."""
+        """Fingerprints of what a user wrote: attacks, mechanisms, knowledge, regions, the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))

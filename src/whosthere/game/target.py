@@ -25,6 +25,7 @@ from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, publish_table
 from whosthere.seeds import derived_seed, generator
@@ -171,10 +172,13 @@ class TargetRounds(Rounds):
             noise = self.rng(f"{role} noise", *scheme.key, i)
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
-        made = []
+        made, keys = [], None
+        if len(self.tables) > 1 and noise is not rng:
+            # The same people have the same keys in all tables.
+            keys = people_keys(rows.size, self.rng(f"{role} keys", *scheme.key, i))
         for table in self.tables:
             traces = table.traces if window is None else table.people.past[window]
-            group = Group(traces, own(rows, np.int64))
+            group = Group(traces, own(rows, np.int64), keys)
             made.append(publish_table(group, table.mechanism, bounding=bounding, noise=noise))
         return Publication(tuple(made))
 
