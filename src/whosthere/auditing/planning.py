@@ -284,7 +284,8 @@ def _check_tables(contests: Sequence[Contest], population: Population) -> None:
     """
     for scheme in dict.fromkeys(one.setting.scheme for one in contests):
         for table in scheme.tables:
-            table.check(table.layout.covered(population.tested).epochs)
+            most_added = population.under(table.layout).tested.most_added
+            table.check(table.layout.covered(population.tested).epochs, most_added)
         if not scheme.has_law:
             rng, rows = generator(0, "try"), np.arange(scheme.group_size)
             for table in scheme.tables:

@@ -157,8 +157,11 @@ class TableScheme:
         """What is done to the counts, and over which cells, in one short public sentence."""
         return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
 
-    def check(self, epochs: Epochs) -> None:
-        """Refuse a unit of privacy that an epoch of the table, made of these, holds parts of."""
+    def check(self, epochs: Epochs, most_added: int) -> None:
+        """Refuse a unit of privacy that the table cannot express.
+
+        The table is made of these epochs, and a person adds so much to a cell at most.
+        """
         joined = np.arange(epochs.n) // self.layout.epochs
         for unit in self.mechanism.units:
             period = unit.period(epochs)
@@ -166,8 +169,16 @@ class TableScheme:
                 length = format_length(self.layout.epochs * epochs.length)
                 raise InputError(
                     f"{self.mechanism} bounds each {unit.name}, and some epochs of {length} hold "
-                    f"parts of several (`tables`)",
+                    "parts of several (`tables`)",
                     fix="Use shorter epochs that end with the day, or another unit",
+                )
+        for step in self.mechanism.steps:
+            given = step.guarantee
+            if most_added > 1 and given and given.delta and given.unit.bounds_visits:
+                raise InputError(
+                    f"the noise of {step} is for visits to different cells, and here a cell takes "
+                    "several of one person (`tables`)",
+                    fix="Use Laplace noise, or unit=event, or count people",
                 )
 
     def __str__(self) -> str:
