@@ -16,7 +16,8 @@ from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
-from whosthere.privacy.scheme import Scheme
+from whosthere.privacy.scheme import ORDINARY, Scheme, TableScheme
+from whosthere.privacy.table_words import WrittenTable
 from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.clusters import DrawGroup
     from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.traces import Traces
 
 
 class Scale(NamedTuple):
@@ -69,12 +71,17 @@ class Block:
         What is known of the targets.
     attacks
         Who attacks.
+    tables
+        What is published together, such as ``("finest", "epochs=1d: round(to=5)")``; one table over
+        the regions and epochs of the traces by default. A table without a mechanism takes each of
+        the mechanisms in turn.
     """
 
     mechanisms: tuple[Mechanism, ...]
     group_size: tuple[int, ...]
     knowledge: tuple[Knowledge, ...]
     attacks: tuple[Attack, ...]
+    tables: tuple[WrittenTable, ...]
 
     def __init__(
         self,
@@ -82,23 +89,41 @@ class Block:
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+        tables: OneOrMore[WrittenTable | TableScheme | str] = (),
     ) -> None:
-        given = (mechanisms, group_size, knowledge, attacks)
+        given = (mechanisms, group_size, knowledge, attacks, tables)
         for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
             values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
-            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+            # The same table may be published twice.
+            kept = values if name == "tables" else dict.fromkeys(values)
+            object.__setattr__(self, name, tuple(kept))
 
-    def contests(self) -> Iterator[Contest]:
-        """Return what is measured, in order."""
+    def contests(self, traces: Traces | None = None) -> Iterator[Contest]:
+        """Return what is measured, in order; traces tell which cells tables have."""
+        closed = bool(self.tables) and all(one.mechanism is not None for one in self.tables)
+        if closed and self.mechanisms:
+            raise InputError(
+                "all tables (`tables`) say what is done to them, so nothing takes a mechanism",
+                fix="Leave the mechanisms (`mechanisms`) out, or one of a table",
+            )
         for name, kind in IN_BLOCKS.items():
-            if not getattr(self, name):
+            if not (getattr(self, name) or name == "tables" or (closed and name == "mechanisms")):
                 fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
-        for mechanism, m, knowledge in product(self.mechanisms, self.group_size, self.knowledge):
-            for one in self.attacks:
-                yield Contest(Setting(Scheme.of(mechanism, m), knowledge), one)
+        layouts = [one.over(traces) for one in self.tables]
+        for mechanism, m, knowledge in product(
+            self.mechanisms or (None,), self.group_size, self.knowledge
+        ):
+            parts = zip(self.tables or (WrittenTable(),), layouts or (ORDINARY,), strict=True)
+            tables = (
+                TableScheme(cast("Mechanism", one.mechanism or mechanism), layout)
+                for one, layout in parts
+            )
+            scheme = Scheme(tuple(tables), m)
+            for attack in self.attacks:
+                yield Contest(Setting(scheme, knowledge), attack)
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
@@ -125,7 +150,7 @@ def _group_size(given: int) -> int:
 class _InBlocks(NamedTuple):
     """How one of several is read, what it is called, and an example."""
 
-    read: Callable[[Any], Mechanism | int | Knowledge | Attack]
+    read: Callable[[Any], Mechanism | int | Knowledge | Attack | WrittenTable]
     words: str
     example: str
 
@@ -136,6 +161,7 @@ IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
         "group_size": _InBlocks(_group_size, "group size", "1000"),
         "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
         "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
+        "tables": _InBlocks(WrittenTable.parse, "table", "'epochs=1d: suppress(k=5)'"),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""
@@ -258,10 +284,10 @@ class AuditOptions:
             return self.control_releases
         return max(2, self.n_releases // _RELEASES_PER_CONTROL)
 
-    def contests(self) -> tuple[Contest, ...]:
-        """Return what is measured, each once, setting by setting."""
+    def contests(self, traces: Traces | None = None) -> tuple[Contest, ...]:
+        """Return what is measured, each once, setting by setting; see `Block.contests`."""
         refuse_two_of_a_name(one for block in self.blocks for one in block.mechanisms)
-        wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
+        wanted = dict.fromkeys(one for block in self.blocks for one in block.contests(traces))
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]
         if twice:

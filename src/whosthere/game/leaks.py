@@ -153,14 +153,14 @@ def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[in
 
 
 def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
-    """Return what leaks of one person in the first table of the scheme.
+    """Return what leaks of one person in the finest table of the scheme, which must have one.
 
     With all rows and the marginals only if `whole`.
     """
-    attacked = rounds.tables[0]
+    attacked = rounds.tables[rounds.task.scheme.finest or 0]
     axes = _Axis.both(attacked.traces)
     known = {
-        setting: attacked.knowledge(setting.knowledge)
+        setting: rounds.known(setting.knowledge)[attacked.place]
         for setting in rounds.plan.settings
         if setting.scheme == rounds.task.scheme
     }
@@ -168,7 +168,7 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
     for i in range(RELEASES_TO_LOOK_AT):
         drawn = rounds.test(i)
-        release = drawn.publication.releases[0]
+        release = drawn.publication.releases[attacked.place]
         rates = fit_rates(release)
         # Releases take turns with and without the person, so that each kind is half of them.
         weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)

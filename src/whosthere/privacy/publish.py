@@ -123,7 +123,7 @@ def publish_table(
     """
     counted = group
     if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+        counted = Group.all_of(mechanism.bound(group.traces, bounding), group.keys)
     counts = counted.counts()
     facts = Facts.of(group.everybody, group.n_users, mechanism)
     drawn = mechanism.draw_for(counted, counts.shape, noise)

@@ -351,6 +351,27 @@ class Attack(ABC):
         return _returned(FittedAttack, fitted, f"{type(self).__name__}.fit")
 
 
+class AttackOnTables(Attack):
+    """An attack that sees all tables of a publication together."""
+
+    @abstractmethod
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Prepare for one target and for publications of tables that `check_tables` has passed."""
+
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
+    ) -> FittedAttack:
+        return self.fit_views([View(facts, knowledge, auxiliary)], seed=seed)
+
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        self.check_tables(views)
+        return self.fit_views(views, seed=seed)
+
+
 def _returned(kind: type, found: _T, function: str) -> _T:
     """Return what a function of a user's returned, or refuse it."""
     if not isinstance(found, kind):
