@@ -18,7 +18,7 @@ from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
-from whosthere.game.target import TARGET_GAME, TargetGame
+from whosthere.game.target import ANYTHING, TARGET_GAME, TargetGame
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -175,7 +175,8 @@ def _views(
             older=blank,
         )
         rng = generator(plan.seed, "knowledge", target)
-        known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)
+        trace = traces.trace(target)
+        known = setting.knowledge.of(trace, traces.epochs.n, rng) if trace.size else ANYTHING
         views.append(View(facts, known, auxiliary, table.layout))
     return views
 

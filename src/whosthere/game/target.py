@@ -17,7 +17,8 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
     PastRelease,
 )
-from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
+from whosthere.adversary.attacks.base import OF_ONE_RELEASE, SAYS_NOTHING, View
+from whosthere.adversary.knowledge import KnownVisits
 from whosthere.arrays import own
 from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
@@ -72,6 +73,8 @@ class TargetGame(Game):
 
 
 TARGET_GAME = TargetGame()
+ANYTHING = KnownVisits(np.zeros(1, np.int32))
+"""Stands for the visits of somebody without any, of whom no attack says anything."""
 
 
 class TargetRounds(Rounds):
@@ -207,6 +210,9 @@ class TargetRounds(Rounds):
             View(table.facts, known, table.auxiliary(attack.uses, drawn), table.layout)
             for table, known in zip(self.tables, self._known(rule), strict=True)
         ]
+        if not any(table.traces.trace(self.target).size for table in self.tables):
+            attack.check_tables(views)
+            return {self.target: SAYS_NOTHING}
         return {self.target: attack.fit_tables(views, seed=seed)}
 
     def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
@@ -265,6 +271,8 @@ class TargetTable:
         """Return what the attacker knows of the target."""
         target, rng = self.rounds.target, self.rounds.rng("knowledge")
         trace = self.traces.trace(target)
+        if not trace.size:
+            return ANYTHING
         known = rule.of(trace, self.traces.epochs.n, rng)
         return known.weighed(trace, self.traces.added(target))
 
@@ -324,6 +332,8 @@ class TargetTable:
         pool = self.rounds.pool
         cells = self.traces.trace(self.rounds.target)
         visitors = self.traces.counts(pool).reshape(-1)[cells]
+        if not cells.size:
+            return 0.0
         absent = 1 - visitors / pool.size
         return float(np.mean(absent ** (self.rounds.task.scheme.group_size - 1)))
 
