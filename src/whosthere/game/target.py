@@ -27,7 +27,7 @@ from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.publish import Publication, publish_table
+from whosthere.privacy.publish import Publication, Stays, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
@@ -42,24 +42,40 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
-    from whosthere.privacy.scheme import Layout
+    from whosthere.privacy.scheme import Layout, Scheme
 
 
 @dataclass(frozen=True)
 class TargetGame(Game):
     """Each target has a task under each scheme; every other test round holds the target.
 
-    `groups` draws the others where they are not drawn uniformly. Whoever is in the target's place
-    is drawn uniformly from all who are left: so the target is as likely to be in, whoever the
-    others are, and the best test is the same.
+    `groups` draws the others where they are not drawn uniformly. In a series of tables, the share
+    `turnover` of the others is replaced from each table to the next, by people who were in none.
+    Whoever is in the target's place is in all tables as the target would be, and is drawn uniformly
+    from all who are left: so the target is as likely to be in, whoever the others are, and the best
+    test is the same.
     """
 
     groups: DrawGroup | None = None
+    turnover: float = 0.0
     name: ClassVar[str] = "target"
+
+    @property
+    def draws_uniformly(self) -> bool:
+        return self.groups is None
+
+    def replaced(self, scheme: Scheme) -> int:
+        """Return how many of the others are replaced from each table to the next."""
+        return max(round(self.turnover * (scheme.group_size - 1)), 1) if self.turnover else 0
+
+    def people_in(self, scheme: Scheme) -> int:
+        """Return how many people a publication holds, those who come and go included."""
+        times = scheme.tables[0].layout.times or 1
+        return scheme.group_size + (times - 1) * self.replaced(scheme)
 
     def __str__(self) -> str:
         if self.groups is None:
-            return self.name
+            return f"{self.name}(turnover={self.turnover:g})" if self.turnover else self.name
         # Not where a function is in memory, which differs between runs.
         named = getattr(self.groups, "__qualname__", type(self.groups).__qualname__)
         by = self.groups if isinstance(self.groups, Clusters) else named
@@ -89,6 +105,12 @@ class TargetRounds(Rounds):
     def groups(self) -> DrawGroup | None:
         """What draws the others, if they are not drawn uniformly."""
         return self.plan.game.groups if isinstance(self.plan.game, TargetGame) else None
+
+    @property
+    def people_in_all(self) -> int:
+        """How many people a publication holds, those who come and go included."""
+        game, scheme = self.plan.game, self.task.scheme
+        return game.people_in(scheme) if isinstance(game, TargetGame) else scheme.group_size
 
     @cached_property
     def tables(self) -> tuple[TargetTable, ...]:
@@ -149,14 +171,39 @@ class TargetRounds(Rounds):
             rows = np.append(rng.choice(people, m - 1, replace=False), last)
         else:
             rows = rng.choice(people, m, replace=False)
-        made = self._published(role, i, rows, window, rng)
+        stays = self._stays(role, i, rows, people)
+        if stays is not None:
+            rows = stays.rows
+        made = self._published(role, i, rows, window, rng=rng, stays=stays)
         return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
+
+    def _stays(
+        self, role: str, i: int, rows: NDArray[np.int64], people: NDArray[np.int64]
+    ) -> Stays | None:
+        """Replace some of the others from each table to the next; the last one stays.
+
+        A series is the beginning of every longer one.
+        """
+        m, n = rows.size, self.people_in_all
+        if n == m:
+            return None
+        layout, rng = self.task.scheme.tables[0].layout, self.rng(f"{role} turnover", m, i)
+        times, new = layout.times or 1, rng.permutation(np.setdiff1d(people, rows))[: n - m]
+        first, until = np.zeros(n - 1, np.int64), np.full(n, times)
+        first[m - 1 :] = np.repeat(np.arange(1, times), new.size // (times - 1))
+        for table in range(1, times):
+            there = np.flatnonzero((first < table) & (until[:-1] == times))
+            until[rng.choice(there, new.size // (times - 1), replace=False)] = table
+        everybody = np.concatenate([rows[:-1], new, rows[-1:]])
+        return Stays(own(everybody, np.int64), np.append(first, 0), until, layout.every)
 
     def older(self, drawn: GameRound) -> Publication:
         """Publish the people of a round in the time before it, or else in its own once more."""
         role, i = drawn.key
         rows = drawn.publication.tables[0].group.rows
-        return self._published(f"older {role}", i, rows, 0, self.rng("older", i))
+        stays = drawn.publication.tables[0].stays
+        rng = self.rng("older", i)
+        return self._published(f"older {role}", i, rows, 0, rng=rng, stays=stays)
 
     def _published(
         self,
@@ -164,7 +211,9 @@ class TargetRounds(Rounds):
         i: int,
         rows: NDArray[np.int64],
         window: int | None,
+        *,
         rng: np.random.Generator,
+        stays: Stays | None,
     ) -> Publication:
         """Publish some people in the tested time or a window of the past."""
         scheme = self.task.scheme
@@ -178,7 +227,8 @@ class TargetRounds(Rounds):
         for table in self.tables:
             traces = table.traces if window is None else table.people.past[window]
             group = Group(traces, own(rows, np.int64))
-            made.append(publish_table(group, table.mechanism, bounding=bounding, noise=noise))
+            how = table.mechanism
+            made.append(publish_table(group, how, bounding=bounding, noise=noise, stays=stays))
         return Publication(tuple(made))
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
