@@ -21,7 +21,7 @@ from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
 from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.rounds import Population, Task
-from whosthere.game.target import TARGET_GAME, TargetRounds
+from whosthere.game.target import ANYTHING, TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -174,6 +174,8 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
         weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)
         for setting, knowledge in known.items():
             cells, terms = terms_by_cell(release, knowledge, rates)
+            if knowledge is ANYTHING:
+                cells, terms = cells[:0], terms[:0]
             for axis in axes:
                 added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
                 leaks[setting, axis] += weight * added

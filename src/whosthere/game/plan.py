@@ -68,8 +68,11 @@ class Setting:
     knowledge: Knowledge = All()
 
     def over(self, layout: Layout) -> Setting:
-        """Return it with other cells of every table."""
-        tables = tuple(replace(table, layout=layout) for table in self.scheme.tables)
+        """Return it with other cells of every table, over the same time."""
+        tables = tuple(
+            replace(one, layout=replace(layout, times=one.layout.times, every=one.layout.every))
+            for one in self.scheme.tables
+        )
         return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:

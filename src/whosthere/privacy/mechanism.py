@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -176,6 +177,18 @@ class Mechanism:
         """The distinct units that steps protect, in order."""
         found = (step.unit for step in self.steps if step.unit is not None)
         return tuple(dict.fromkeys(found))
+
+    def within(self, time: timedelta) -> Mechanism:
+        """Return what it does to one long table that is published in parts of so much time each.
+
+        What is bounded by person is bounded in each part by itself.
+        """
+        bounded = {step: step.unit.within(time) for step in self.steps if step.unit is not None}
+        steps = (
+            replace(cast("Any", step), unit=bounded[step]) if step in bounded else step
+            for step in self.steps
+        )
+        return Mechanism(tuple(steps))
 
     @property
     def bounds_visits(self) -> bool:

@@ -16,6 +16,7 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import format_length
+from whosthere.display import counted
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = Literal["people", "visits"]
 WEEK = timedelta(weeks=1)
+PERIODS = {"1w": "week", "1d": "day", "1h": "hour"}
+"""The names of the usual lengths of time."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,23 @@ class Layout:
         """Return the traces within the time that is published, over their own cells."""
         if self.times is None:
             return traces
-        n, rest = divmod(self.times * self.every, traces.epochs.length)
-        if rest or self.every % traces.epochs.length or not 1 <= n <= traces.epochs.n:
-            problem = f"{traces.epochs} do not hold {self.in_time} from the first on"
-            raise InputError(problem, fix="Ask for less time, or give more data")
-        return traces if n == traces.epochs.n else traces.between(0, n)
+        epochs, length = traces.epochs, format_length(self.every)
+        if self.every % epochs.length:
+            problem = f"a table of {length} does not hold whole epochs of these: {epochs}"
+            fix = f"Give a multiple of {format_length(epochs.length)} (`every`)"
+            raise InputError(problem, fix=fix)
+        most = self.most_times(epochs)
+        if self.times > most:
+            covered = replace(self, times=most).in_time
+            problem = f"the data cover {covered}, and {self.in_time} are asked for (`weeks`)"
+            fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
+            raise InputError(problem, fix=fix)
+        n = self.times * (self.every // epochs.length)
+        return traces if n == epochs.n else traces.between(0, n)
+
+    def most_times(self, epochs: Epochs) -> int:
+        """Return how often a table can be published within some epochs, from the first on."""
+        return epochs.n * epochs.length // self.every
 
     @property
     def in_finest_cells(self) -> Layout:
@@ -116,9 +131,9 @@ class Layout:
         """How much time is published, in words; empty if that is all of it at once."""
         if self.times is None:
             return ""
-        if self.every == WEEK:
-            return f"{self.times} week{'s' if self.times > 1 else ''}"
-        return f"{self.times} x {format_length(self.every)}"
+        name = PERIODS.get(length := format_length(self.every))
+        of = "" if name else f" of {length}"
+        return f"{counted(self.times, name or 'period')}{of}"
 
     def spread(self, counts: NDArray[np.int32], n_epochs: int) -> NDArray[np.float64]:
         """Return counts of the table spread evenly over the traces' own regions and epochs.
@@ -151,6 +166,11 @@ class TableScheme:
 
     mechanism: Mechanism
     layout: Layout = ORDINARY
+
+    def __post_init__(self) -> None:
+        if self.layout.times is not None:
+            within = self.mechanism.within(self.layout.every)
+            object.__setattr__(self, "mechanism", within)
 
     @property
     def in_words(self) -> str:

@@ -189,6 +189,19 @@ class FittedAttack(ABC):
         return _returned(Answer, self.score(release), f"{type(self).__name__}.score")
 
 
+class _SaysNothing(FittedAttack):
+    """What is left of any attack on somebody who made no visit in the time that is published."""
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:  # noqa: ARG002
+        return Answer(0.0, 0.0)
+
+
+SAYS_NOTHING = _SaysNothing()
+
+
 class Attack(ABC):
     """A way to find out whether a target is in a release.
 
