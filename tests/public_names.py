@@ -198,6 +198,7 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         wt.attacks.LikelihoodRatioReference(),
         wt.attacks.LogLikelihood(),
         wt.attacks.ContradictionRule(),
+        wt.attacks.JointDecoding(),
         Sum(),
     ]
     past = [wt.attacks.PastRelease(release, target_in=True)]

@@ -86,12 +86,7 @@ def known_failure(given: str | None, known: Collection[str]) -> str | None:
 def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command], _Command]:
     """Give a command the options that a class of choices declares, as keywords that may be None.
 
-    Parameters
-    ----------
-    declared
-        Such as `AuditChoices`.
-    once
-        Names of choices of which this command takes a single value.
+    It takes a single value of the choices that are named `once`.
     """
     choices = {
         name: replace(choice, several=False) if name in once else choice

@@ -21,22 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """How targets were chosen, which decides for whom numbers speak; it names nobody.
-
-    Attributes
-    ----------
-    by_hand
-        Whether a user named them. They are then no sample, and speak for nobody else.
-    min_visits
-        How many visits the people had at least from whom they were drawn at random.
-    eligible, people
-        How many people these were, rounded up to a multiple of 5, and how many there are.
-    """
+    """How targets were chosen, which decides for whom numbers speak; it names nobody."""
 
     by_hand: bool = False
+    """Whether a user named them. They are then no sample, and speak for nobody else."""
     min_visits: int = 1
+    """How many visits the people had at least from whom they were drawn at random."""
     eligible: int = 0
     people: int = 0
+    """How many people these were, rounded up to a multiple of 5, and how many there are."""
 
     @property
     def who(self) -> str | None:
@@ -95,45 +88,34 @@ class Contest:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides the scores of an audit, except the traces.
-
-    Parameters
-    ----------
-    contests
-        What is measured, each once.
-    targets
-        Whose membership is asked: rows of the traces.
-    releases
-        Test releases of each target and scheme that an attack scores.
-    releases_of
-        By the spec of an attack, how many it scores instead. A release belongs to its number,
-        whoever scores it, so attacks share the first ones.
-    control_releases
-        Further ones with a stand-in for the target.
-    reference_size
-        How many people the attacker has real traces of; all others may be in test releases.
-    past_releases
-        Past releases with known membership, for attacks that learn from these.
-    first_epoch
-        Where the tested time begins; all before it is the past.
-    cautions, choice, together
-        What a reader of the results must know, in sentences; how the targets were chosen; how many
-        people share most of their visits with somebody else. None of them decides a score.
-    """
+    """Everything that decides the scores of an audit, except the traces."""
 
     contests: tuple[Contest, ...]
+    """What is measured, each once."""
     targets: tuple[int, ...]
+    """Whose membership is asked: rows of the traces."""
     releases: int
+    """Test releases of each target and scheme that an attack scores."""
     control_releases: int
+    """Further ones with a stand-in for the target."""
     reference_size: int
+    """How many people the attacker has real traces of; all others may be in test releases."""
     past_releases: int
+    """Past releases with known membership, for attacks that learn from these."""
     first_epoch: int
+    """Where the tested time begins; all before it is the past."""
     seed: int
     releases_of: tuple[tuple[str, int], ...] = ()
+    """By the spec of an attack, how many it scores instead. A release belongs to its number,
+    whoever scores it, so attacks share the first ones."""
     game: Game = TARGET_GAME
     cautions: tuple[str, ...] = field(default=(), compare=False)
+    """What a reader of the results must know, in sentences; like what follows, it decides no
+    score."""
     choice: TargetChoice | None = field(default=None, compare=False)
+    """How the targets were chosen."""
     together: Together | None = field(default=None, compare=False)
+    """How many people share most of their visits with somebody else."""
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:

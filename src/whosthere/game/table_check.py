@@ -77,25 +77,17 @@ BANDS = (Visits(3, 5), Visits(8, 12), Visits(18, 24), Visits(35, 50))
 
 @dataclass(frozen=True, eq=False)
 class TableCheck:
-    """How well people would be found in a table, as an estimate without a verdict.
-
-    Attributes
-    ----------
-    release
-        The table, with what is public about it.
-    findings
-        The AUC over everybody and the TPR at 1 % FPR for each number of visits, which stands in
-        `setting`. Intervals are those of the simulation alone.
-    leaks
-        Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`.
-    notes
-        What a reader must know of how the table was read, in sentences.
-    """
+    """How well people would be found in a table, as an estimate without a verdict."""
 
     release: Release
+    """The table, with what is public about it."""
     findings: tuple[Finding, ...]
+    """The AUC over everybody and the TPR at 1 % FPR for each number of visits, which stands in
+    `setting`. Intervals are those of the simulation alone."""
     leaks: pl.DataFrame
+    """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     notes: tuple[str, ...] = ()
+    """What a reader must know of how the table was read, in sentences."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the leaks as a JSON object."""

@@ -148,22 +148,9 @@ def publish(
     Which visits bounding drops is drawn by an ordinary generator that starts from 256 such bits;
     no guarantee rests on that.
 
-    Parameters
-    ----------
-    traces
-        Everybody who might be chosen.
-    mechanism
-        What is done to the counts, or its spec.
-    group_size
-        How many people to choose; all of them by default.
-    group
-        Whom to publish instead: different rows of the traces.
-    seed
-        The same seed gives the same release, which is then a trial without any guarantee:
-        whoever tries seeds until one fits the counts can take the noise away again. Give none
-        for anything that is really published.
-    audited
-        By which audit this was accepted, if by any.
+    The same seed gives the same release, which is then a trial without any guarantee: whoever tries
+    seeds until one fits the counts can take the noise away again. `audited` is by which audit this
+    was accepted, if by any; `whosthere.publish` says what else is given.
     """
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whosthere.data.epochs import DAYS_A_WEEK
+from whosthere.errors import SpecError
 from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
@@ -235,6 +236,11 @@ _BOUND, _REGIONS, _DAYS = "max_visits", "max_regions", "days"
 class _UnitName(OneOf):
     def write(self, value: Unit) -> str:
         return value.name
+
+    def check(self, value: object, key: str) -> object:  # noqa: ARG002
+        if not isinstance(value, Unit):
+            raise SpecError(f"the unit must be Event, UserDay or User, not {value!r}")
+        return value
 
 
 def _taken_by(kind: Any) -> list[str]:  # noqa: ANN401 - a class of units

@@ -53,18 +53,12 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page to read in a browser, which needs no other file and no network.
-
-    Attributes
-    ----------
-    title
-        What it is about.
-    html
-        All of it.
-    """
+    """A page to read in a browser, which needs no other file and no network."""
 
     title: str
+    """What it is about."""
     html: str
+    """All of it."""
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the page to a file, whole or not at all."""

@@ -23,21 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Coarsening:
-    """What is larger than it was asked for.
-
-    Attributes
-    ----------
-    words
-        As a user writes it, such as ``epochs=4h, regions=4``; empty if nothing is larger.
-    layout
-        The cells of the table. ``layout(traces)`` are the traces to publish.
-    group_size
-        How many people are in a release; None for as many as were asked for.
-    """
+    """What is larger than it was asked for."""
 
     words: str = ""
+    """As a user writes it, such as ``epochs=4h, regions=4``; empty if nothing is larger."""
     layout: Layout = ORDINARY
+    """The cells of the table. ``layout(traces)`` are the traces to publish."""
     group_size: int | None = None
+    """How many people are in a release; None for as many as were asked for."""
 
     def of(self, what: str) -> str:
         """Return a mechanism or a family with what is larger."""

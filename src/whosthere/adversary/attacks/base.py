@@ -216,13 +216,8 @@ class Attack(ABC):
         return False
 
     def __post_init__(self) -> None:
-        """Refuse words that a parameter does not take."""
-        for declared in specs.parameters_of(type(self)):
-            if isinstance(declared.value, specs.OneOf):
-                found, known = getattr(self, declared.field), declared.value.choices
-                if found not in known:
-                    fix = suggestion(str(found), known)
-                    raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
+        """Check the parameters."""
+        specs.check_parameters(self)
 
     @classmethod
     def parse(cls, given: Attack | str) -> Attack:

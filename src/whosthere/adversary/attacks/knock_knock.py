@@ -25,7 +25,6 @@ from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, 
 from whosthere.adversary.groups import Features
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import derived_seed, generator
-from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,13 +38,7 @@ _LEAST_OF_EACH = 2
 
 @dataclass(frozen=True, kw_only=True)
 class KnockKnock(TrainedAttack):
-    """Train on groups of real people, with and without the target.
-
-    Parameters
-    ----------
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    """
+    """Train on groups of real people, with and without the target."""
 
     rule: bool = specs.parameter(
         specs.YES_NO, "whether the contradiction rule goes first, where it is sound", default=True
@@ -120,23 +113,13 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 @dataclass(frozen=True, kw_only=True)
 class KnockKnockPastGroups(Attack):
-    """Train on real past releases of which it is known whether the target was in them.
-
-    Parameters
-    ----------
-    classifier
-        What learns.
-    held_out
-        Share of the past releases, of either kind, that only tune the threshold.
-    threshold
-        Where the threshold lies among equally good ones.
-    """
+    """Train on real past releases of which it is known whether the target was in them."""
 
     classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
-        specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
+        specs.CHANCE, "share of the past releases that only tune the threshold", default=0.2
     )
     threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
@@ -149,7 +132,6 @@ class KnockKnockPastGroups(Attack):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)

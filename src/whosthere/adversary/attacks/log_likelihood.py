@@ -11,7 +11,7 @@ from whosthere import specs
 from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack
 from whosthere.adversary.attacks.calibration import Calibrated
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import checked_groups, sampler_over
+from whosthere.adversary.attacks.trained import EVEN, sampler_over
 from whosthere.adversary.count_tables import filled
 from whosthere.seeds import generator
 
@@ -30,15 +30,10 @@ class LogLikelihood(Attack):
     Each cell is taken for a coin of its own: the target visits it with the frequency of the
     release if in, with that of the reference if out. The statistic knows nothing of the
     mechanism; only the groups that tune its threshold are published by it.
-
-    Parameters
-    ----------
-    validation_groups
-        Groups of the reference, half of them with the target, to tune the threshold on.
     """
 
     validation_groups: int = specs.parameter(
-        specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
+        EVEN, "groups to tune the threshold on", default=100, key="validation"
     )
 
     name: ClassVar[str] = "log-likelihood"
@@ -48,10 +43,6 @@ class LogLikelihood(Attack):
     )
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checked = checked_groups(self.validation_groups, "validation")
-        object.__setattr__(self, "validation_groups", checked)
 
     def fit(
         self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int

@@ -48,22 +48,24 @@ def threshold_parameter() -> ThresholdRule:
     return found
 
 
+def checked_groups(given: int, key: str) -> int:
+    """Return a number of groups, or refuse one that cannot be half with the target."""
+    n = check_integer(given, key, least=2)
+    if n % 2:
+        raise InputError(f"{n} groups cannot be balanced", fix="Use an even number")
+    return n
+
+
+EVEN = replace(specs.WHOLE, check=checked_groups)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainedAttack(Attack):
     """An attack that learns from groups of its own; the defaults are the paper's.
 
-    Parameters
-    ----------
-    sampling
-        Whether the groups to learn from are drawn in pairs or independently.
-    classifier
-        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
-    groups
-        Labelled aggregates to learn from, half of them with the target.
-    validation_groups
-        Further ones, always independent, to tune the threshold on.
-    threshold
-        Where it lies among equally good ones; see `youden_threshold`.
+    The classifier is a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
+    Half of the groups hold the target; those that tune the threshold are always independent. See
+    `youden_threshold` for where that lies.
     """
 
     sampling: Sampling = specs.parameter(
@@ -74,17 +76,15 @@ class TrainedAttack(Attack):
     classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
-    groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
+    groups: int = specs.parameter(EVEN, "groups to learn from, an even number", default=400)
     validation_groups: int = specs.parameter(
-        specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
+        EVEN, "groups to tune the threshold on", default=100, key="validation"
     )
     threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        for field, key in (("groups", "groups"), ("validation_groups", "validation")):
-            object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
     def train(self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int) -> Trained:
         """Learn from what is seen of other people, and choose the threshold.
@@ -123,14 +123,6 @@ def _learned(
 ) -> Untuned:
     """Return what an attack learns; the last one is kept, as rules for a threshold share it."""
     return attack.learn_from(seen, facts, knowledge, seed)
-
-
-def checked_groups(given: int, key: str) -> int:
-    """Return a number of groups, or refuse one that cannot be half with the target."""
-    n = check_integer(given, key, least=2)
-    if n % 2:
-        raise InputError(f"{n} groups cannot be balanced", fix="Use an even number")
-    return n
 
 
 class Untuned(NamedTuple):

@@ -19,7 +19,6 @@ from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.regions import Regions
 from whosthere.seeds import digest, generator
-from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,37 +37,25 @@ _EXAMPLES = {"per-target": "example", "per-target-in": "example_in"}
 _PEOPLE, _PEOPLE_PER_MEMBER = 5_000, 5
 
 
-def _known_activity(text: str) -> str:
-    parse_activity(text, LEAST_MEAN)
-    return text
+def _known_activity(text: str, _key: str = "") -> str:
+    name = text.strip().lower()
+    parse_activity(name, LEAST_MEAN)
+    return name
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroKnowledge(TrainedAttack):
     """Make people up from the attacked release alone, and train on groups of them.
 
-    Parameters
-    ----------
-    reference_size
-        How many people to make up, more than are in the group; 5,000 by default, or five times
-        the size of the group if that is more, so that the groups made of them differ.
-    marginals
-        How they are estimated from the release: "paper" corrects them by its rules,
-        "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
-    activity
-        How visits are spread over people: exponential, constant, or lognormal:SIGMA.
-    positions
-        Whether a person's regions lie next to one another, where positions are known.
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    fit
-        "per-release" trains anew on every release, which is the attack. "per-target" trains once,
-        on an example release, and scores all others by that: cheaper, and not the same.
-        "per-target-in" does so on an example that holds the target, which no attacker can know.
+    The marginals "paper" are corrected by its rules, "mechanism" ones are fitted through the
+    mechanism, "empirical" ones are the counts as they are. With a `fit` "per-release" it trains
+    anew on every release, which is the attack. "per-target" trains once, on an example release,
+    and scores all others by that: cheaper, and not the same. "per-target-in" does so on an example
+    that holds the target, which no attacker can know.
     """
 
     reference_size: int | None = specs.parameter(
-        specs.WHOLE,
+        specs.at_least(2),
         "people to make up; 5000 by default, or five times the group's size if that is more",
         default=None,
         key="reference",
@@ -79,7 +66,9 @@ class ZeroKnowledge(TrainedAttack):
         default="paper",
     )
     activity: str = specs.parameter(
-        specs.Text("exponential or constant or lognormal:SIGMA", _known_activity),
+        specs.Text(
+            "exponential or constant or lognormal:SIGMA", _known_activity, check=_known_activity
+        ),
         "how visits are spread over people",
         default="exponential",
     )
@@ -102,14 +91,6 @@ class ZeroKnowledge(TrainedAttack):
         "trains on groups of people made up from the release itself; needs nothing but some "
         "visits of the target"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "activity", self.activity.strip().lower())
-        parse_activity(self.activity, LEAST_MEAN)
-        if self.reference_size is not None:
-            made_up = check_integer(self.reference_size, "reference", least=2)
-            object.__setattr__(self, "reference_size", made_up)
 
     @property
     def needs_law(self) -> bool:

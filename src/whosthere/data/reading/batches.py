@@ -147,27 +147,19 @@ def _complaint(value: object, problem: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Checked records that follow one another in a file.
-
-    Attributes
-    ----------
-    records
-        Columns user (who, as the file has it; missing where users were left out), micros (when,
-        in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
-    first_row
-        Index in the file of the batch's first row.
-    bad, invalid
-        Which rows of the file were left out, and how many by reason.
-    resolved
-        How many local times of a clock change were read, by problem.
-    """
+    """Checked records that follow one another in a file."""
 
     source: Source
     records: pl.DataFrame
+    """Columns user (who, as the file has it; missing where users were left out), micros (when, in
+    microseconds since 1970 UTC), and lon and lat (degrees) or region (where)."""
     first_row: int
+    """Index in the file of the batch's first row."""
     bad: NDArray[np.bool_]
     invalid: Counter[str]
+    """Which rows of the file were left out, and how many by reason."""
     resolved: Counter[str]
+    """How many local times of a clock change were read, by problem."""
 
     def __len__(self) -> int:
         return self.records.height

@@ -191,22 +191,15 @@ _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How each role is read from the columns of one table.
-
-    Attributes
-    ----------
-    names
-        The columns of each role as messages name them, several joined by ``+``.
-    exprs
-        Expressions over the columns of the table, each under the name of its role.
-    times
-        The first times of the table, where these were asked for and are no datetimes.
-    """
+    """How each role is read from the columns of one table."""
 
     source: Source
     names: dict[str, str]
+    """The columns of each role as messages name them, several joined by ``+``."""
     exprs: dict[str, pl.Expr]
+    """Expressions over the columns of the table, each under the name of its role."""
     times: pl.Series | None = None
+    """The first times of the table, where these were asked for and are no datetimes."""
 
     @property
     def chosen(self) -> list[pl.Expr]:
