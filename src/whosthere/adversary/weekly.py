@@ -70,7 +70,7 @@ class Alike:
         cls, symbols: Ints32, log_rates: Floats, tables: CountTables, time: NDArray[np.integer]
     ) -> Alike:
         """Fit factors to published symbols, given the rates so far, shape (n_regions, n_epochs)."""
-        _, time = np.unique(time, return_inverse=True)
+        time = np.unique(time, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(time, kind="stable")
         sizes = np.bincount(time)
         place = np.empty_like(time)
