@@ -103,7 +103,7 @@ def values(city, traces, result, recommendation):
         PastRelease(wt.publish(traces, "raw", group_size=M, seed=seed).release, seed % 2 == 0)
         for seed in range(8)
     ]
-    auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
+    auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw, everybody=traces)
     options = AuditOptions.of(
         mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio", targets=3, releases=4
     )
