@@ -244,13 +244,14 @@ def sampler_over(
     know of the target is guessed from the reference.
     """
     bounded = facts.mechanism.bound(reference, rng)
-    cells = knowledge.believed_trace(lambda: _habits(reference), rng)
+    cells = knowledge.believed_trace(lambda: habits(reference), rng)
     alone = Traces(("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs)
     target = facts.mechanism.bound(alone, rng).cells
     return GroupSampler(bounded, target, facts.group_size, facts.mechanism)
 
 
-def _habits(reference: Traces) -> Habits:
+def habits(reference: Traces) -> Habits:
+    """Return when and how often the people of a reference are seen."""
     n = reference.epochs.n
     visits = np.bincount(epoch_of(reference.cells, n), minlength=n).astype(np.float64)
     time = visits / visits.sum() if visits.any() else np.full(n, 1.0 / n)
