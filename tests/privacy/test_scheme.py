@@ -1,5 +1,7 @@
 """Schemes: one table without ceremony, or several of the same people."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,21 @@ def test_a_publication_of_several_tables_has_a_release_of_each(traces, rng):
         with pytest.raises(InputError, match="2 tables"):
             getattr(made, ask)
     assert Publication(tables[:1]).release is hours
+
+
+def test_a_table_of_visits_adds_up_and_one_of_people_does_not(traces):
+    days, people = Layout(epochs=24, counts="visits")(traces), DAYS(traces)
+    by_day = np.add.reduceat(traces.counts(), np.arange(0, traces.epochs.n, 24), axis=1)
+    assert (days.counts() == by_day).all()
+    assert (days.cells == people.cells).all()
+    assert (people.counts() <= by_day).all()
+    assert days.most_added == 24 >= days.weights.max()
+
+
+def test_what_is_published_again_covers_the_time_so_far(traces):
+    two_days = Layout(times=2, every=timedelta(days=1))
+    assert (two_days(traces).counts() == traces.counts()[:, :48]).all()
+    assert str(two_days) == "2 days"
+    assert str(Layout(times=4)) == "4 weeks"
+    with pytest.raises(InputError, match="cover 0 weeks, and 1,000 weeks are asked for"):
+        Layout(times=1000)(traces)

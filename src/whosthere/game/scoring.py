@@ -174,8 +174,10 @@ def _left_to_publish(
     published: Ints32 | Floats = table.release.people
     truth = table.truth
     if layout != ORDINARY:
-        published = layout.spread(table.release.people, population.tested.epochs.n)
-        truth = population.tested.counts(table.group.rows)
+        covered = population.under(layout.in_finest_cells).tested
+        published = layout.spread(table.release.people, covered.epochs.n)
+        covered = covered if table.stays is None else table.stays.within(covered)
+        truth = covered.counts(table.group.rows)
     found = utility(published, truth)
     return {
         "visits_kept": found.visits_kept,

@@ -18,7 +18,7 @@ from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
 from whosthere.adversary.attacks.trained import Untuned, habits, sampler_over
 from whosthere.adversary.classifiers import L1, classifier, moments
-from whosthere.adversary.groups import Aggregates, GroupSampler
+from whosthere.adversary.groups import Aggregates, FeaturesOfTables, GroupSampler
 from whosthere.adversary.knowledge import Known, KnownRegions, Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_mean
 from whosthere.adversary.synthetic import Exponential, SamePeople, UnicityModel, parse_activity
@@ -26,10 +26,11 @@ from whosthere.data.cells import region_of
 from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.trained import Tables
     from whosthere.adversary.groups import Sampling
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
@@ -103,7 +104,6 @@ class _AsCoded(TrainedAttack):
     noise: Literal["fresh", "reused"] = specs.parameter(
         specs.OneOf(("fresh", "reused")), "whether every group has its own", default="fresh"
     )
-
     guess: Literal["once", "anew"] = specs.parameter(
         specs.OneOf(("once", "anew")), "how often the target's visits are guessed", default="once"
     )
@@ -112,17 +112,17 @@ class _AsCoded(TrainedAttack):
         """Take the name of the usual attack, which it is with nothing chosen."""
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+        self, references: Sequence[Traces], tables: Tables, rng: np.random.Generator
     ) -> Untuned:
         if not self.leak and self.noise == "fresh" and self.guess == "once":
-            return super().learn(reference, facts, knowledge, rng)
+            return super().learn(references, tables, rng)
+        [reference], [(facts, knowledge, _)] = references, tables
         sampler = sampler_over(reference, facts, knowledge, rng)
+        parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
         if self.guess == "anew":
-            parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
             guessed = partial(knowledge.believed_trace, lambda: habits(reference), rng)
             sampler = GuessingSampler(*parts, guessed=guessed)
         if self.noise == "reused":
-            parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
             sampler = ForkedSampler(*parts, seed=int(rng.integers(2**32)))
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
@@ -131,7 +131,7 @@ class _AsCoded(TrainedAttack):
         pooled = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
         decision = classifier(pooled).fit(features.matrix(lessons.counts), lessons.labels)
         symbols = trial.counts.dense()[:, features.cells(decision.cells)]
-        return Untuned.of(decision, features, symbols, trial.labels)
+        return Untuned.of(decision, FeaturesOfTables((features,)), [symbols], trial.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,6 @@ class ZeroKnowledge(_AsCoded, attacks.ZeroKnowledge):
         "how marginals are estimated",
         default="paper",
     )
-
     search: Literal["settled", "five-rounds"] = specs.parameter(
         specs.OneOf(("settled", "five-rounds")),
         "where the search for the mean ends",

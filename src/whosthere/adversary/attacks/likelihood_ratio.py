@@ -26,10 +26,11 @@ from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.kernels.lines import Scales
@@ -129,6 +130,17 @@ class LikelihoodRatio(Attack):
         low_rank = self.rates == "low-rank"
         return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
 
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        if len(views) == 1:
+            return super().fit_tables(views, seed=seed)
+        self.check_tables(views)
+        each = (self.fit(one.facts, one.knowledge, one.auxiliary, seed=seed) for one in views)
+        return _TestOfTables(tuple(each))
+
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
     ) -> NDArray[np.float64]:
@@ -180,6 +192,21 @@ class _Test(FittedAttack):
         check_same_facts(release, self.facts)
         rates = fit_rates(release, self.shape, low_rank=self.low_rank)
         return log_likelihood_ratio(release, self.knowledge, rates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _TestOfTables(FittedAttack):
+    """Tests of several tables, whose scores add up as if the tables were independent."""
+
+    tests: tuple[FittedAttack, ...]
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
+        scores = [test.score(one).score for test, one in zip(self.tests, releases, strict=True)]
+        # One table that rules the target out is enough.
+        return LikelihoodAnswer(RULED_OUT if RULED_OUT in scores else sum(scores), 0.0)
 
 
 def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
@@ -242,8 +269,9 @@ class Null:
 
     Attributes
     ----------
-    cells, chance
-        Where the target is or may be, and the chance of being counted there, shape (n_cells,).
+    cells, log_rates, chance
+        Where the target is or may be, with the logarithms of the rates of others there, and the
+        chance of being counted there, shape (n_cells,).
     place
         Which of the known lines each cell is in, shape (n_cells,).
     known, person_of_line, levels
@@ -253,6 +281,7 @@ class Null:
     release: Release
     lines: Lines
     cells: NDArray[np.int32]
+    log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
     place: NDArray[np.int64]
     known: NDArray[np.int64]
@@ -276,7 +305,8 @@ class Null:
         owner, known = np.divmod(key, n_lines)
         distinct, which = np.unique(known, return_inverse=True)
         levels = Levels(*(part[which] for part in lines.levels(distinct)))
-        return cls(release, lines, cells, chance, place, known, owner, levels)
+        log_rates = lines.rates.log_rates_without(cells, 0 if person is None else person)
+        return cls(release, lines, cells, log_rates, chance, place, known, owner, levels)
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
@@ -330,7 +360,7 @@ class Null:
         # A node of each line, shape (n_draws, n_lines).
         reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
         node = (rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2)
-        log_rates = self.lines.rates.log_rates(cells)
+        log_rates = self.log_rates[order]
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
         others = np.minimum(rng.poisson(rates), facts.most_count - 1)
         inside = np.arange(n_draws) % 2 == 0
@@ -355,9 +385,8 @@ class Null:
         Minus infinity where the target cannot be in.
         """
         symbols = self.release.symbols.reshape(-1)[self.cells]
-        log_rates = self.lines.rates.log_rates(self.cells)
         ratios = kernels.log_ratios_at_nodes(
-            symbols, log_rates, self.place, self.levels.nodes, *of_ratios
+            symbols, self.log_rates, self.place, self.levels.nodes, *of_ratios
         )
         if (self.chance == 1).all():
             return ratios
