@@ -51,7 +51,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands, which raises an error of values for any other."""
+    """A word that `make` understands, which raises a built-in error for any other."""
 
     words: str
     make: Callable[[str], Any]

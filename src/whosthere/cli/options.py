@@ -104,6 +104,8 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
             for name, choice in choices.items():
                 if choice.kind is dict:
                     given[name] = _numbers_by_name(given[name])
+                elif choice.several and choice.kind is int:
+                    given[name] = _numbers(name, given[name])
             command(**given)
 
         return cast("_Command", with_parameters(call, 2, options))
@@ -129,9 +131,18 @@ def _declared(command: _Command, parameters: list[inspect.Parameter]) -> _Comman
 
 
 def _typed(choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
-    if choice.kind is dict:
+    if choice.kind is dict or (choice.several and choice.kind is int):
         return list[str] | None
     return list[choice.kind] | None if choice.several else choice.kind | None  # type: ignore[name-defined]
+
+
+def _numbers(name: str, given: list[str] | None) -> list[int] | None:
+    """Read whole numbers, each by itself or several as in ``1,2,4``."""
+    texts = [text.strip() for several in given or () for text in several.split(",")]
+    for text in texts:
+        if not re.fullmatch("-?[0-9]+", text):
+            raise InputError(f"{text!r} is no whole number (`{name}`)", fix="Write it like 1,2,4")
+    return [int(text) for text in texts] or None
 
 
 def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:

@@ -21,7 +21,7 @@ from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
 from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.rounds import Population, Task
-from whosthere.game.target import TARGET_GAME, TargetRounds
+from whosthere.game.target import ANYTHING, TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[in
 
 
 def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
-    """Return what leaks of one person in the first table of the scheme.
+    """Return what leaks of one person in the finest table of the scheme, which must have one.
 
     With all rows and the marginals only if `whole`.
     """
-    attacked = rounds.tables[0]
+    attacked = rounds.tables[rounds.task.scheme.finest or 0]
     axes = _Axis.both(attacked.traces)
     known = {
-        setting: attacked.knowledge(setting.knowledge)
+        setting: rounds.known(setting.knowledge)[attacked.place]
         for setting in rounds.plan.settings
         if setting.scheme == rounds.task.scheme
     }
@@ -168,12 +168,14 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
     for i in range(RELEASES_TO_LOOK_AT):
         drawn = rounds.test(i)
-        release = drawn.publication.releases[0]
+        release = drawn.publication.releases[attacked.place]
         rates = fit_rates(release)
         # Releases take turns with and without the person, so that each kind is half of them.
         weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)
         for setting, knowledge in known.items():
             cells, terms = terms_by_cell(release, knowledge, rates)
+            if knowledge is ANYTHING:
+                cells, terms = cells[:0], terms[:0]
             for axis in axes:
                 added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
                 leaks[setting, axis] += weight * added

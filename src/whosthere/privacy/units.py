@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.data.epochs import DAYS_A_WEEK
-from whosthere.errors import SpecError
+from whosthere.data.epochs import DAYS_A_WEEK, format_length
+from whosthere.errors import InputError, SpecError
 from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
@@ -64,6 +65,11 @@ class Unit:
         """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
+    def holds_whole(self, other: Unit) -> bool:
+        """Tell whether none of a person's other units lies in two of these."""
+        # What is left over of infinitely many days is no number.
+        return other.days <= self.days and not (other.days and self.days % other.days > 0)
+
     def period(self, epochs: Epochs) -> Ints32 | None:  # noqa: ARG002
         """Return the period of each epoch within which visits are bounded, from 0, if they are."""
         return None
@@ -71,6 +77,19 @@ class Unit:
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
         """Drop visits at random until no unit holds more than its share."""
         return traces
+
+    def within(self, time: timedelta) -> Unit:
+        """Return what is bounded where tables of so much time each follow one another.
+
+        Each table is bounded by itself, so a unit that reaches into the next one is refused.
+        """
+        if self.days and time % timedelta(days=self.days):
+            raise InputError(
+                f"unit={self.name} spans {self.days:g} days, which do not fit into tables of "
+                f"{format_length(time)} each",
+                fix="Publish longer tables (`every`), or protect a shorter unit",
+            )
+        return self
 
     def describe_bound(self) -> str:
         """Say in one public sentence which visits are dropped; empty where none are."""
@@ -201,6 +220,15 @@ class User(_Bounded):
     days = math.inf
     _whose: ClassVar[str] = "person"
 
+    def within(self, time: timedelta) -> Unit:
+        days, rest = divmod(time, timedelta(days=1))
+        if rest or not days:
+            raise InputError(
+                f"unit={self.name} needs tables of whole days, not of {format_length(time)} each",
+                fix="Publish tables of whole days (`every`), or protect single visits",
+            )
+        return UserPeriod(self.max_visits, self.max_regions, days)
+
 
 UNITS: Mapping[str, type[Unit]] = MappingProxyType(
     {unit.name: unit for unit in (Event, UserDay, UserWeek, UserPeriod, User)}
@@ -210,11 +238,12 @@ UNITS: Mapping[str, type[Unit]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(eps, delta) differential privacy for adding or removing one unit."""
+    """(eps, delta) differential privacy for adding or removing one unit; and rho-zCDP, if so."""
 
     eps: float
     delta: float
     unit: Unit
+    rho: float | None = None
 
 
 # What specs say of a unit besides its name: unit=user-day, max_visits=10.
