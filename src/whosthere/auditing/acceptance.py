@@ -115,7 +115,7 @@ def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
         found.policy,
         trusted=control_holds(measured),
         incomplete={setting for setting, people in attacked if people < found.n_targets},
-        knows={str(one.setting): one.knows for one in found.verdicts if one.knows},
+        known={one.setting: {"knows": one.knows} for one in found.verdicts},
         choice=found.choice,
         look=look,
     )
