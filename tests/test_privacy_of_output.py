@@ -165,7 +165,7 @@ def values(city, traces, result, recommendation):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(Knowledge.parse("share(0.5)")),
+        "knowledge of a scene": scene.known(Knowledge.parse("share(0.5)"))[0],
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),

@@ -120,6 +120,9 @@ def audit(
         as ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
+    tables
+        What is published together, such as ``["finest", "epochs=1d: round(to=5)"]``; one table over
+        the regions and epochs of the traces by default. See `whosthere.Block`.
     group_size
         People in a release, one or several numbers.
     attacks
@@ -144,8 +147,8 @@ def audit(
     past_releases, test_from, seed
         See `whosthere.AuditOptions`.
     what_if
-        Whether to try what larger regions and longer epochs would change for the riskiest settings
-        that are not accepted.
+        Whether to try what larger regions, longer epochs or fewer tables would change for the
+        riskiest settings that are not accepted.
     workers
         How many processes to use, one for each processor by default, or the address of a Dask
         scheduler.
@@ -501,7 +504,7 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, group_size, attacks, knowledge, groups, plan
+    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan
         As for `audit`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.

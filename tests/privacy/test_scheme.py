@@ -25,7 +25,7 @@ def test_one_table_is_named_by_its_mechanism():
 
 def test_several_tables_are_all_named():
     scheme = Scheme((TableScheme(RAW), TableScheme(SUPPRESSED, DAYS)), 12)
-    assert str(scheme) == "raw + suppress(k=1) over 24 epochs joined, m=12"
+    assert str(scheme) == "finest: raw + 24 epochs joined: suppress(k=1), m=12"
     assert scheme.mechanisms == (RAW, SUPPRESSED)
 
 

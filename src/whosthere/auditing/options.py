@@ -89,7 +89,7 @@ class Block:
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
-        tables: OneOrMore[WrittenTable | TableScheme | str] = (),
+        tables: OneOrMore[TableScheme | str] = (),
     ) -> None:
         given = (mechanisms, group_size, knowledge, attacks, tables)
         for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
     from whosthere.game.together import Together
-    from whosthere.privacy.scheme import Layout, Scheme
+    from whosthere.privacy.scheme import Layout, Scheme, TableScheme
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,10 @@ class Setting:
 
     def over(self, layout: Layout) -> Setting:
         """Return it with other cells of every table."""
-        tables = tuple(replace(table, layout=layout) for table in self.scheme.tables)
+        return self.with_tables(tuple(replace(one, layout=layout) for one in self.scheme.tables))
+
+    def with_tables(self, tables: tuple[TableScheme, ...]) -> Setting:
+        """Return it with other tables."""
         return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:

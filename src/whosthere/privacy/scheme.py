@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = Literal["people", "visits"]
 WEEK = timedelta(weeks=1)
+FINEST = "finest"
+"""What users call the regions and epochs of the traces."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,11 @@ class Layout:
         parts = np.outer(np.bincount(region)[region], np.bincount(epoch)[epoch])
         return np.asarray(counts[np.ix_(region, epoch)] / parts)
 
+    @property
+    def written(self) -> str:
+        """The layout as users write it."""
+        return str(self) or FINEST
+
     def __str__(self) -> str:
         merged = "" if self.regions is None else f"{max(self.regions) + 1} merged regions"
         joined = f"{self.epochs} epochs joined" if self.epochs > 1 else ""
@@ -139,8 +146,6 @@ class Layout:
         return ", ".join(filter(None, (*cells, self.in_time)))
 
 
-FINEST = "finest"
-"""What users call the regions and epochs of the traces."""
 ORDINARY = Layout()
 """The regions and epochs of the traces."""
 
@@ -156,6 +161,11 @@ class TableScheme:
     def in_words(self) -> str:
         """What is done to the counts, and over which cells, in one short public sentence."""
         return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
+
+    @property
+    def written(self) -> str:
+        """The table as users write it."""
+        return f"{self.layout.written}: {self.mechanism}"
 
     def check(self, epochs: Epochs, most_added: int) -> None:
         """Refuse a unit of privacy that the table cannot express.
@@ -225,10 +235,11 @@ class Scheme:
         """How the tables are made, without the number of people."""
         if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
             return f"{self.mechanisms[0]} over {self._cells(' + ')}"
-        return " + ".join(map(str, self.tables))
+        several = len(self.tables) > 1
+        return " + ".join(one.written if several else str(one) for one in self.tables)
 
     def _cells(self, between: str) -> str:
-        return between.join(str(table.layout) or FINEST for table in self.tables)
+        return between.join(table.layout.written for table in self.tables)
 
     @property
     def in_words(self) -> str:
@@ -236,7 +247,11 @@ class Scheme:
         if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
             cells = self._cells("; ")
             return f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
-        return " and ".join(table.in_words for table in self.tables)
+        if len(self.tables) > 1:
+            return "; ".join(
+                f"{one.layout.written}: {one.mechanism.in_words}" for one in self.tables
+            )
+        return self.tables[0].in_words
 
     def __str__(self) -> str:
         return f"{self.how}, m={self.group_size}"

@@ -80,7 +80,7 @@ class WrittenTable:
 
     def __str__(self) -> str:
         if isinstance(self.cells, Layout):
-            return str(self.cells) or FINEST
+            return self.cells.written
         return ", ".join(f"{key}={value}" for key, value in self.cells) or FINEST
 
 
