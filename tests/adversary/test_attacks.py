@@ -584,6 +584,11 @@ def test_what_is_expected_of_scores_is_never_without_spread():
     assert (one_of_each.mean, one_of_each.deviation) == (1.0, 1.5)
 
 
+def test_an_answer_claims_no_chance_by_itself():
+    answer = Answer(1.5, 1.0)
+    assert answer.posterior(0.3) is answer.p_value is None
+
+
 def test_an_answer_without_calibration_is_measured_from_its_threshold():
     assert Answer(3.0, 1.0).calibrated == 2.0
     assert Answer(3.0, 1.0, 5.0).calibrated == 5.0

@@ -94,18 +94,12 @@ class Known(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KnownVisits(Known):
-    """Some or all visits of the target: each really took place.
-
-    Parameters
-    ----------
-    cells
-        The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32.
-    added
-        What the target adds to the counts of these cells.
-    """
+    """Some or all visits of the target: each really took place."""
 
     cells: NDArray[np.int32]
+    """The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32."""
     added: NDArray[np.int32] | int = 1
+    """What the target adds to the counts of these cells."""
 
     def __post_init__(self) -> None:
         cells = np.unique(np.asarray(self.cells))
@@ -170,20 +164,14 @@ class KnownVisits(Known):
 
 @dataclass(frozen=True, eq=False)
 class KnownRegions(Known):
-    """Places that the target visited, without the times.
-
-    Parameters
-    ----------
-    regions
-        Rows of the regions, most visited first.
-    guess
-        How an attacker makes a trace of them: "greedy" takes every epoch of each region,
-        "random" spreads the mean number of visits evenly over the regions, at epochs drawn
-        from the time marginal.
-    """
+    """Places that the target visited, without the times."""
 
     regions: tuple[int, ...]
+    """Rows of the regions, most visited first."""
     guess: Guess = "greedy"
+    """How an attacker makes a trace of them: "greedy" takes every epoch of each region, "random"
+    spreads the mean number of visits evenly over the regions, at epochs drawn from the time
+    marginal."""
 
     def __post_init__(self) -> None:
         if not self.regions:

@@ -29,7 +29,6 @@ from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
 from whosthere.display import told
-from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
@@ -108,7 +107,7 @@ def judge_scores(
         protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
-        own_groups=plan.game != TARGET_GAME,
+        own_groups=not plan.game.draws_uniformly,
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))

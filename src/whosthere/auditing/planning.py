@@ -18,7 +18,7 @@ from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
-from whosthere.game.target import TARGET_GAME, TargetGame
+from whosthere.game.target import ANYTHING, TargetGame
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -64,6 +64,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         choice=_choice(options, population.tested),
         game=_game(options, traces, contests, reference_size),
     )
+    _check_turnover(plan, traces.n_users - 1 - reference_size)
     return _without_idle(plan, population)
 
 
@@ -73,7 +74,7 @@ def _game(
     """Return the game, with what draws its groups if it is not chance alone; that is tried once."""
     given = options.groups
     if given is None:
-        return TARGET_GAME
+        return TargetGame(turnover=options.turnover)
     if not callable(given):
         return TargetGame(read_clusters(given, traces.users))
     people = np.arange(traces.n_users - 1 - reference_size)
@@ -160,7 +161,8 @@ def _views(
     m, views = setting.scheme.group_size, []
     finest = population.under(setting.scheme.tables[0].layout.in_finest_cells).tested
     rng = generator(plan.seed, "knowledge", target)
-    known = setting.knowledge.of(finest.trace(target), finest.epochs.n, rng)
+    trace = finest.trace(target)
+    known = setting.knowledge.of(trace, finest.epochs.n, rng) if trace.size else ANYTHING
     for table in setting.scheme.tables:
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
@@ -184,7 +186,14 @@ def _views(
 
 def _about_people(plan: Plan, population: Population) -> list[str]:
     said = []
-    if plan.game != TARGET_GAME:
+    game = plan.game
+    if isinstance(game, TargetGame) and game.turnover:
+        said.append(
+            f"From each table to the next, {100 * game.turnover:g} % of the other people are "
+            "replaced; a target is in all tables, or in none. Attacks that learn from groups make "
+            "them of the same people throughout."
+        )
+    if not game.draws_uniformly:
         said.append(
             "The groups are not drawn uniformly (`groups`). Attacks assume that they are, so "
             "others may do better, and nothing is accepted."
@@ -275,6 +284,20 @@ def _check_groups(
         fixes.append(f"leave out {' and '.join(need)} (then up to {without} people)")
     fix = _either(fixes or ["look for larger data"])
     raise GroupError(f"groups of {largest} are too large: {problem}", fix=fix)
+
+
+def _check_turnover(plan: Plan, pool: int) -> None:
+    """Refuse more people who come and go than there are."""
+    game = plan.game
+    people = max(game.people_in(one) for one in plan.schemes) if isinstance(game, TargetGame) else 0
+    left = min(pool, plan.reference_size) if _users_of("past", plan.attacks) else pool
+    if people > left:
+        raise GroupError(
+            f"with those who come and go (`turnover`), a publication holds {people:,} people, and "
+            f"{left:,} are left for it",
+            fix="Give a smaller share (`turnover`), fewer tables (`weeks`) or smaller groups "
+            "(`group_size`)",
+        )
 
 
 def _check_tables(contests: Sequence[Contest], population: Population) -> None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import frozen, own
-from whosthere.data.cells import cell_at, region_and_epoch
+from whosthere.data.cells import cell_at, epoch_of, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
 from whosthere.data.frames import Frame, rows_of_cells, with_cells
@@ -240,6 +240,17 @@ class Traces(Shown):
         rank = np.empty(pairs.size, np.int64)
         rank[order] = np.arange(pairs.size) - np.searchsorted(of_unit, of_unit)
         return self._marked(rank[place] < max_regions, self.cells)
+
+    def present(
+        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.int64]
+    ) -> Traces:
+        """Keep the visits of each user from the period `first` on, before the period `until`.
+
+        Both have the shape (n_users,). `period` is that of each epoch, shape (n_epochs,).
+        """
+        user = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        at = period[epoch_of(self.cells, self.epochs.n)]
+        return self._marked((first[user] <= at) & (at < until[user]), self.cells)
 
     def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
         """Return the visits that are marked, in the given cells."""

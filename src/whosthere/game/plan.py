@@ -68,8 +68,12 @@ class Setting:
     knowledge: Knowledge = All()
 
     def over(self, layout: Layout) -> Setting:
-        """Return it with other cells of every table."""
-        return self.with_tables(tuple(replace(one, layout=layout) for one in self.scheme.tables))
+        """Return it with other cells of every table, over the same time."""
+        tables = (
+            replace(one, layout=replace(layout, times=one.layout.times, every=one.layout.every))
+            for one in self.scheme.tables
+        )
+        return self.with_tables(tuple(tables))
 
     def with_tables(self, tables: tuple[TableScheme, ...]) -> Setting:
         """Return it with other tables."""

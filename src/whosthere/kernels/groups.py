@@ -55,23 +55,14 @@ def publish_groups(
     the last of its people. Both groups of a pair share all random numbers. So they differ at most
     where either the target or the one replaced was.
 
-    Parameters
-    ----------
-    indptr, cells, target
-        Compressed rows of at least m people to choose from; cells of the target, who is none of
-        them, sorted.
-    first, stop
-        The groups to make; the first is a multiple of the number of lanes.
-    lanes
-        Room for the lanes of everybody, shape (n_people, n_lanes), `LINE` bytes for each of them.
-        The type holds the number of all people who visited a cell, the target included.
-    published
-        Shape (n_cells, n_groups); the columns of these groups are filled in.
-    bounds, changed, changes
-        Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
-        `changes` says; filled in. There must be room for target and longest row in each pair.
-    table
-        Which of several tables of the same groups it is: each has noise of its own.
+    There are compressed rows of at least m people to choose from, and the cells of the target, who
+    is none of them, sorted. Groups `first` to `stop` are made; the first is a multiple of the
+    number of lanes, and their columns of `published` are filled in, shape (n_cells, n_groups).
+    `lanes` is room for those of everybody, shape (n_people, n_lanes), `LINE` bytes each, of a type
+    that holds the number of all people who visited a cell, the target included. Pair ``first + i``
+    differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as `changes` says; these
+    are filled in, and must have room for target and longest row in each pair. Of several tables of
+    the same groups, each has noise of its own, by its number (`table`).
     """
     (n_people, n_lanes), n_cells = lanes.shape, published.shape[0]
     paired = bounds.size > 0

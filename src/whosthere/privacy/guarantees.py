@@ -226,9 +226,11 @@ def odds_factor(eps: float) -> float:
 
 def describe_guarantee(mechanism: Mechanism, given: Guarantee) -> str:
     """Say in public words how much a mechanism guarantees."""
-    size = f"eps {format_number(given.eps)}"
+    size = f"eps {format_number(float(f'{given.eps:.4g}'))}"
     if given.delta:
         size += f" and delta {format_number(given.delta)}"
+    if given.rho is not None:
+        size += f" (zero-concentrated with rho {format_number(given.rho)})"
     _, eps, _, more = _stated(mechanism, given)
     sentences = (
         f"This is differential privacy with {size} for adding or removing one {given.unit.name}.",

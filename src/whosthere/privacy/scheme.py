@@ -16,6 +16,7 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import format_length
+from whosthere.display import counted
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ Counts: TypeAlias = Literal["people", "visits"]
 WEEK = timedelta(weeks=1)
 FINEST = "finest"
 """What users call the regions and epochs of the traces."""
+PERIODS = {"1w": "week", "1d": "day", "1h": "hour"}
+"""The names of the usual lengths of time."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,23 @@ class Layout:
         """Return the traces within the time that is published, over their own cells."""
         if self.times is None:
             return traces
-        n, rest = divmod(self.times * self.every, traces.epochs.length)
-        if rest or self.every % traces.epochs.length or not 1 <= n <= traces.epochs.n:
-            problem = f"{traces.epochs} do not hold {self.in_time} from the first on"
-            raise InputError(problem, fix="Ask for less time, or give more data")
-        return traces if n == traces.epochs.n else traces.between(0, n)
+        epochs, length = traces.epochs, format_length(self.every)
+        if self.every % epochs.length:
+            problem = f"a table of {length} does not hold whole epochs of these: {epochs}"
+            fix = f"Give a multiple of {format_length(epochs.length)} (`every`)"
+            raise InputError(problem, fix=fix)
+        most = self.most_times(epochs)
+        if self.times > most:
+            covered = replace(self, times=most).in_time
+            problem = f"the data cover {covered}, and {self.in_time} are asked for (`weeks`)"
+            fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
+            raise InputError(problem, fix=fix)
+        n = self.times * (self.every // epochs.length)
+        return traces if n == epochs.n else traces.between(0, n)
+
+    def most_times(self, epochs: Epochs) -> int:
+        """Return how often a table can be published within some epochs, from the first on."""
+        return epochs.n * epochs.length // self.every
 
     @property
     def in_finest_cells(self) -> Layout:
@@ -118,9 +133,9 @@ class Layout:
         """How much time is published, in words; empty if that is all of it at once."""
         if self.times is None:
             return ""
-        if self.every == WEEK:
-            return f"{self.times} week{'s' if self.times > 1 else ''}"
-        return f"{self.times} x {format_length(self.every)}"
+        name = PERIODS.get(length := format_length(self.every))
+        of = "" if name else f" of {length}"
+        return f"{counted(self.times, name or 'period')}{of}"
 
     def spread(self, counts: NDArray[np.int32], n_epochs: int) -> NDArray[np.float64]:
         """Return counts of the table spread evenly over the traces' own regions and epochs.
@@ -135,15 +150,18 @@ class Layout:
 
     @property
     def written(self) -> str:
-        """The layout as users write it."""
-        return str(self) or FINEST
+        """Which cells it has, as users write it."""
+        return self._cells or FINEST
 
-    def __str__(self) -> str:
+    @property
+    def _cells(self) -> str:
         merged = "" if self.regions is None else f"{max(self.regions) + 1} merged regions"
         joined = f"{self.epochs} epochs joined" if self.epochs > 1 else ""
         visits = "visits counted" if self.counts == "visits" else ""
-        cells = (self.words,) if self.words else (merged, joined, visits)
-        return ", ".join(filter(None, (*cells, self.in_time)))
+        return self.words or ", ".join(filter(None, (merged, joined, visits)))
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self._cells, self.in_time)))
 
 
 ORDINARY = Layout()
@@ -156,6 +174,11 @@ class TableScheme:
 
     mechanism: Mechanism
     layout: Layout = ORDINARY
+
+    def __post_init__(self) -> None:
+        if self.layout.times is not None:
+            within = self.mechanism.within(self.layout.every)
+            object.__setattr__(self, "mechanism", within)
 
     @property
     def in_words(self) -> str:
@@ -233,25 +256,28 @@ class Scheme:
     @property
     def how(self) -> str:
         """How the tables are made, without the number of people."""
-        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
-            return f"{self.mechanisms[0]} over {self._cells(' + ')}"
-        several = len(self.tables) > 1
-        return " + ".join(one.written if several else str(one) for one in self.tables)
-
-    def _cells(self, between: str) -> str:
-        return between.join(table.layout.written for table in self.tables)
+        if len(self.tables) == 1:
+            return str(self.tables[0])
+        if len(set(self.mechanisms)) == 1:
+            cells = " + ".join(one.layout.written for one in self.tables)
+            made = f"{self.mechanisms[0]} over {cells}"
+        else:
+            made = " + ".join(one.written for one in self.tables)
+        in_time = self.tables[0].layout.in_time
+        return f"{made} over {in_time}" if in_time else made
 
     @property
     def in_words(self) -> str:
         """What is done to the counts, in one short public sentence."""
-        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
-            cells = self._cells("; ")
-            return f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
-        if len(self.tables) > 1:
-            return "; ".join(
-                f"{one.layout.written}: {one.mechanism.in_words}" for one in self.tables
-            )
-        return self.tables[0].in_words
+        if len(self.tables) == 1:
+            return self.tables[0].in_words
+        words = ((one.layout.written, one.mechanism.in_words) for one in self.tables)
+        said = "; ".join(f"{cells}: {done}" for cells, done in words)
+        if len(set(self.mechanisms)) == 1:
+            cells = "; ".join(one.layout.written for one in self.tables)
+            said = f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
+        in_time = self.tables[0].layout.in_time
+        return f"{said}, {in_time}" if in_time else said
 
     def __str__(self) -> str:
         return f"{self.how}, m={self.group_size}"

@@ -149,6 +149,15 @@ class Answer:
         """Whether the target cannot be in."""
         return self.score == RULED_OUT
 
+    @property
+    def p_value(self) -> float | None:
+        """Chance of at least this score if the target is out; None if none is claimed."""
+        return None
+
+    def posterior(self, prior: float = 0.5) -> float | None:  # noqa: ARG002
+        """Return the chance of being in, given one before; None if none is claimed."""
+        return None
+
     def explain(self, *, prior: float) -> list[str]:  # noqa: ARG002 - no probability is claimed
         """Return sentences on what the score means, given a probability of being in before."""
         return [
@@ -178,6 +187,19 @@ class FittedAttack(ABC):
         """Score all tables of a publication; more than one needs `Attack.fit_tables`."""
         [release] = releases
         return _returned(Answer, self.score(release), f"{type(self).__name__}.score")
+
+
+class _SaysNothing(FittedAttack):
+    """What is left of any attack on somebody who made no visit in the time that is published."""
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:  # noqa: ARG002
+        return Answer(0.0, 0.0)
+
+
+SAYS_NOTHING = _SaysNothing()
 
 
 class Attack(ABC):
