@@ -70,7 +70,7 @@ class Alike:
         cls, symbols: Ints32, log_rates: Floats, tables: CountTables, time: NDArray[np.integer]
     ) -> Alike:
         """Fit factors to published symbols, given the rates so far, shape (n_regions, n_epochs)."""
-        time = np.unique(time, return_inverse=True)[1].astype(np.int64)
+        time = np.unique(time, return_inverse=True)[1]
         order = np.argsort(time, kind="stable")
         sizes = np.bincount(time)
         place = np.empty_like(time)
@@ -87,7 +87,7 @@ class Alike:
         )
         centre, spread = normal_law(log_chance, _GRID, _LEAST_SPREAD)
         factors = _means(*lines, centre, spread, tables).reshape(shape[:2])
-        return cls(time, place, by_time, rates, tables, centre, spread, factors)
+        return cls(time.astype(np.int64), place, by_time, rates, tables, centre, spread, factors)
 
     def without(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
         """Return by how much logarithms of factors differ if a person's cells are not looked at.
