@@ -1,5 +1,7 @@
 """Several tables as one publication, from the command to the report."""
 
+import json
+
 import pytest
 
 import whosthere as wt
@@ -88,3 +90,96 @@ def test_a_plan_file_and_python_say_the_same(path, tmp_path):
 )
 def test_slips_end_in_one_message(path, refused, options, said):
     assert said in refused("audit", path, *options, *QUICK, "--out", "run")
+
+
+@pytest.fixture(scope="module")
+def districts(path, tmp_path_factory):
+    regions = wt.Traces.load(path).regions.ids
+    made = tmp_path_factory.mktemp("districts") / "districts.csv"
+    rows = [f"{region},{'west' if i < 4 else 'east'}" for i, region in enumerate(regions)]
+    made.write_text("\n".join(["region,group", *rows]))
+    return made
+
+
+@pytest.fixture
+def published(path, districts, folder, whosthere):
+    """Three tables of most people, and what is known of somebody with many visits."""
+    tables = ("finest", "epochs=1d, counts=visits: raw", f"regions={districts}, epochs=1d: raw")
+    options = [word for table in tables for word in ("--table", table)]
+    code, shown, _ = whosthere(
+        "release", path, *options, "-M", "raw", "-m", 80, "--seed", 1, "--out", "out.parquet"
+    )
+    assert code == 0
+    assert "epochs=1d, counts=visits: raw" in shown
+    whosthere("target", path, "--min-visits", 5, "--seed", 4, "--out", "target.csv")
+    return tables
+
+
+def test_tables_are_released_as_files_and_attacked_together(published, path, folder, whosthere):
+    releases = [wt.Release.load(folder / f"out-{i}.parquet") for i in (1, 2, 3)]
+    hours, sums, east = releases
+    assert sums.facts.most_added == 24
+    assert (hours.counts.reshape(len(hours.regions), 2, 24).sum(axis=2) == sums.counts).all()
+    assert east.regions.ids == ("east", "west")
+    files = [f"out-{i}.parquet" for i in (1, 2, 3)]
+    cells = [word for text in published for word in ("--table", text.partition(":")[0])]
+    options = ("--target", "target.csv", "--json")
+    alone = json.loads(whosthere("attack", files[0], *options)[1])
+    both = json.loads(whosthere("attack", *files[:2], *options)[1])
+    code, shown, _ = whosthere("attack", *files, *cells, *options)
+    assert code == 0
+    assert alone["score"] != both["score"] != json.loads(shown)["score"]
+    learned = (*options, "-a", "knock-knock(groups=20, validation=10)", "--reference", path)
+    assert whosthere("attack", *files, *cells, *learned)[0] in {0, 2}
+    answer = wt.attack([folder / one for one in files[:2]], folder / "target.csv")
+    assert answer.score == pytest.approx(both["score"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("out-1.parquet", "out-3.parquet"), "(--table), such as 'regions=districts.csv"),
+        (("out-1.parquet", "out-2.parquet", "--table", "finest"), "cells of 1 tables"),
+        (("out-1.parquet", "out-2.parquet", "--table", "x", "--table", "y"), "(--table)"),
+        (("out-2.parquet", "out-1.parquet", "--table", "finest", "--table", "epochs=1d"), "clear"),
+        (("out-1.parquet", "small.parquet"), "not of the same"),
+        (("out-1.parquet", "out-2.parquet", "--past-in", "out-1.parquet"), "one table"),
+    ],
+)
+def test_releases_that_are_no_publication_are_refused(
+    published, path, folder, whosthere, refused, words, said
+):
+    assert published
+    whosthere("release", path, "-M", "raw", "-m", 40, "--seed", 1, "--out", "small.parquet")
+    assert said in refused("attack", *words, "--target", "target.csv")
+
+
+def test_nothing_is_released_where_a_file_is_there(path, folder, refused):
+    (folder / "out-2.csv").write_text("mine")
+    both = ("--table", "finest: raw", "--table", "epochs=1d: raw")
+    assert "out-2.csv" in refused("release", path, *both, "--out", "out.csv")
+    assert "mechanism" in refused("release", path, "--table", "finest", "--out", "new.csv")
+    assert "mechanism" in refused("release", path, "--out", "new.csv")
+
+
+def test_a_publication_is_released_by_its_audit_alone(path, folder, whosthere, refused):
+    run = ("audit", path, *BOTH, "-M", "raw", *QUICK, "--no-what-if", "--out", "run")
+    assert whosthere(*run)[0] in {0, 1}
+    by = ("-m", 20, "--audit", "run", "--out", "out.parquet")
+    said = refused("release", path, "-M", "raw", *by)
+    assert "did not try raw, m=20, but finest: raw + epochs=1d" in said
+    assert "did not accept finest: raw" in refused("release", path, *BOTH, "-M", "raw", *by)
+
+
+def test_tables_of_another_program_become_one_publication(folder, whosthere, refused):
+    (folder / "hours.csv").write_text(
+        "region,time,count\n"
+        + "".join(f"r{i // 24},2024-01-01T{i % 24:02}:00,{i % 7}\n" for i in range(72))
+    )
+    (folder / "days.csv").write_text("region,time,count\nr0,2024-01-01,5\nr1,2024-01-02,9\n")
+    words = ("import", "hours.csv", "days.csv", "-m", 50, "--tz", "UTC", "--out", "r.parquet")
+    assert "2 tables have 3 mechanisms" in refused(*words, *(("-M", "raw") * 3))
+    code, shown, _ = whosthere(*words, "-M", "raw", "-M", "suppress(k=1)", "--json")
+    assert code == 0
+    assert [one["file"] for one in json.loads(shown)["tables"]] == ["r-1.parquet", "r-2.parquet"]
+    assert str(wt.Release.load("r-2.parquet").mechanism) == "suppress(k=1)"

@@ -6,12 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
-from whosthere.seeds import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,9 +151,8 @@ class Plan:
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
         layouts = [table.layout for scheme in self.schemes for table in scheme.tables]
-        merged = {f"{one}": one.regions for one in layouts if one.regions is not None}
-        made = {text: digest(np.array(regions)) for text, regions in merged.items()}
-        return {str(one): code for one in chosen if (code := own_code(one))} | made
+        merged = {str(one): one.fingerprint for one in layouts if one.fingerprint}
+        return {str(one): code for one in chosen if (code := own_code(one))} | merged
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""

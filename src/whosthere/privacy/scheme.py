@@ -18,12 +18,14 @@ from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import format_length
 from whosthere.display import counted
 from whosthere.errors import InputError
+from whosthere.seeds import digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism
 
 
@@ -147,6 +149,32 @@ class Layout:
         epoch = np.arange(n_epochs) // self.epochs
         parts = np.outer(np.bincount(region)[region], np.bincount(epoch)[epoch])
         return np.asarray(counts[np.ix_(region, epoch)] / parts)
+
+    @classmethod
+    def between(cls, finest: Facts, facts: Facts) -> Layout | None:
+        """Return the layout of a table over the cells of a finer one, None if it is not that.
+
+        Both have the same regions: which of them were merged, no table says.
+        """
+        joined, rest = divmod(facts.epochs.length, finest.epochs.length)
+        if rest or not joined or facts.regions.ids != finest.regions.ids:
+            return None
+        adds_up = facts.most_added > finest.most_added
+        layout = cls(epochs=joined, counts="visits" if adds_up else "people")
+        return layout if layout.makes(facts, finest) else None
+
+    def makes(self, facts: Facts, finest: Facts) -> bool:
+        """Tell whether it leads from the cells of one table to those of another."""
+        regions = finest.regions
+        if self.regions is not None:
+            regions = regions.merged(self.regions, self.names)
+        same = finest.epochs.joined(self.epochs) == facts.epochs
+        return same and regions.ids == facts.regions.ids
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What stands for the regions that are merged, if any are."""
+        return None if self.regions is None else digest(np.array(self.regions))
 
     @property
     def written(self) -> str:
