@@ -704,7 +704,7 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
         facts, known, Auxiliary(example=releases[1]), seed=5
     )
     assert isinstance(each, OnEachRelease)
-    on_example = each.trained_on(releases[1])
+    on_example = each.trained_on([releases[1]])
     for release in releases:
         assert once.score(release) == on_example.score(release)
     assert once.score(releases[1]) == each.score(releases[1])

@@ -302,7 +302,8 @@ class Release:
         try:
             regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
-            facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
+            most_added = int(head.get("most_added", 1))
+            facts = Facts(regions, epochs, int(head["group_size"]), mechanism, most_added)
             given = head.get("guarantee")
             ledger = None if given is None else GuaranteeLedger.from_json(given)
             accepted = head.get("audit")
@@ -316,6 +317,7 @@ class Release:
     def _describe(self) -> dict[str, Any]:
         return {
             "group_size": self.group_size,
+            **({} if self.facts.most_added == 1 else {"most_added": self.facts.most_added}),
             "mechanism": str(self.mechanism),
             **({} if self.mechanism.has_law else {"own_mechanism": True}),
             "description": self.describe(),
