@@ -11,6 +11,7 @@ from pathlib import Path
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.reasons import FOUND, estimate_of, number
 from whosthere.auditing.result import SHOWN, AuditResult, shown
+from whosthere.auditing.series import said_of_series
 from whosthere.auditing.store import NOTE
 from whosthere.auditing.verdict import Verdict
 from whosthere.cli import console
@@ -170,6 +171,7 @@ def _show_first_screen(result: AuditResult) -> None:
             for verdict, name in zip(result.verdicts, short, strict=True)
         ]
     )
+    console.say(*said_of_series(result.series))
     console.say(" ".join(_rests_on(result)), WHAT_FINDS_MEANS)
 
 
