@@ -178,12 +178,15 @@ def read_series(
 def said_of_series(series: Sequence[Series]) -> list[str]:
     """Say for how long each protection lasts, those that last longest first.
 
-    Protections that are rejected at once share a sentence.
+    Protections that do not last at all share a sentence.
     """
-    ordered = sorted(series, key=lambda one: -one.lasts)
-    never = [one for one in ordered if next(iter(one.verdicts.values())).decision == "reject"]
-    if len({(one.every, *one.verdicts) for one in never}) != 1 or len(never) == 1:
-        return [one.in_words for one in ordered]
-    names = listed([one.protection for one in never])
-    together = replace(never[0], protection=names).in_words
-    return [*(one.in_words for one in ordered if one not in never), together]
+    said = [one.in_words for one in sorted(series, key=lambda one: -one.lasts) if one.lasts]
+    never: dict[tuple[object, ...], list[Series]] = {}
+    for one in series:
+        if not one.lasts:
+            first, verdict = next(iter(one.verdicts.items()))
+            never.setdefault((one.every, first, verdict.decision), []).append(one)
+    for alike in never.values():
+        names = listed([one.protection for one in alike])
+        said.append(replace(alike[0], protection=names).in_words)
+    return said

@@ -29,7 +29,12 @@ from whosthere.inference.vocabulary import (
 )
 from whosthere.reporting.report import REPORT
 from whosthere.reporting.words import outcome
-from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED, Candidate, Recommendation
+from whosthere.search.recommendation import (
+    CHOSEN_BECAUSE_IT_PASSED,
+    Candidate,
+    Recommendation,
+    lasts_in_words,
+)
 
 _IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
 WHAT_FINDS_MEANS = (
@@ -294,6 +299,8 @@ def show_recommendation(
             f"Recommended: {chosen.name}. Of the protections that pass, it preserves the "
             "pattern over regions and epochs best. Its numbers are those of the confirmation."
         )
+        if found.published_for:
+            console.say(lasts_in_words(found.published_for))
     console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
 
 

@@ -155,7 +155,8 @@ class TableScheme:
     @property
     def in_words(self) -> str:
         """What is done to the counts, and over which cells, in one short public sentence."""
-        return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
+        over = "" if self.layout == ORDINARY else f", over {self.layout}"
+        return self.mechanism.in_words + over
 
     def __str__(self) -> str:
         return f"{self.mechanism}" + ("" if self.layout == ORDINARY else f" over {self.layout}")

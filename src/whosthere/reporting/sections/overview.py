@@ -20,7 +20,7 @@ from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import KEPT, Cell, Head, Lookup, Table
 from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
-from whosthere.search.recommendation import undominated
+from whosthere.search.recommendation import lasts_in_words, undominated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -377,6 +377,8 @@ def _advice_of_search(found: Recommendation) -> Iterator[str]:
     share = "an unknown share" if kept is None else f"{kept:.0%}"
     error = "an unknown amount" if off is None else f"{off:.0%}"
     yield said["left"].format(share=share, error=error)
+    if found.published_for:
+        yield lasts_in_words(found.published_for)
     if chosen.last_verdict.who is not None:
         yield said["about"].format(who=chosen.last_verdict.who)
 
