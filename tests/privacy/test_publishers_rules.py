@@ -185,6 +185,13 @@ class TestCellKey:
         assert len({next(iter(one)) for one in by_people.values()}) == len(by_people)
         assert any(len([c for c in who if who[c] == set(p)]) > 5 for p in by_people)
 
+    @pytest.mark.parametrize("noise", ["laplace(eps=1)", "discrete-gaussian(rho=1)"])
+    def test_nobodys_keys_cannot_change_what_noise_made_of_an_empty_cell(self, noise):
+        with pytest.raises(SpecError, match="Put cell-key before the noise"):
+            Mechanism.parse(f"{noise} | cell-key(d=2, v=1.05, js=1)")
+        for first in ("random-round(to=3)", "cell-key(d=3, v=2)", "scale(by=2)"):
+            assert Mechanism.parse(f"{first} | cell-key(d=2, v=1.05, js=1) | {noise}").has_law
+
     def test_somebody_alone_draws_once(self):
         mechanism, m = Mechanism.parse("cell-key(d=5, v=3, js=2) | suppress(k=3)"), 100
         draws = own_draws(mechanism.steps, m)
@@ -312,6 +319,10 @@ class TestDiscreteGaussian:
 
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
+
+    def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
+        said = Mechanism.parse("wikimedia").describe_guarantee()
+        assert "with eps 0.7718 and delta 1e-6 (zero-concentrated with rho 0.015)" in said
 
     def test_a_budget_of_zcdp_allows_more_than_the_noise_does(self):
         for rho in (0.01, 0.5, 3.0):

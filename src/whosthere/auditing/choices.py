@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from whosthere.data.clusters import DrawGroup
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.scheme import TableScheme
 
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Iterable[_T]
@@ -46,6 +47,7 @@ class AuditChoices(SearchChoices, total=False):
 
     group_size: OneOrMore[int] | None
     mechanisms: "OneOrMore[Mechanism | str] | None"
+    tables: "OneOrMore[TableScheme | str] | None"
     groups: "DrawGroup | AnyPath | Frame | None"
     scale: str | None
     users: OneOrMore[str] | None

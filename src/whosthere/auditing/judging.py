@@ -44,7 +44,7 @@ from whosthere.inference.vocabulary import (
     UTILITY,
     is_judged,
 )
-from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
+from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -196,10 +196,9 @@ def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
 
     @cache
     def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
-        # What several tables of the same people guarantee together is not known.
-        if len(tables) > 1:
-            return None
-        return guarantee_for_all(tables[0].mechanism, tables[0].layout(everybody), asked)
+        return guarantee_of_tables(
+            [(one.mechanism, one.layout(everybody)) for one in tables], asked
+        )
 
     by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}
     return {name: found for name, found in by_setting.items() if found is not None}

@@ -17,7 +17,8 @@ from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
-from whosthere.privacy.scheme import ORDINARY, WEEK, Layout, Scheme, TableScheme
+from whosthere.privacy.scheme import ORDINARY, WEEK, Scheme, TableScheme
+from whosthere.privacy.table_words import WrittenTable
 from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.clusters import DrawGroup
     from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.traces import Traces
 
 
 class Scale(NamedTuple):
@@ -70,6 +72,10 @@ class Block:
         What is known of the targets.
     attacks
         Who attacks.
+    tables
+        What is published together, such as ``("finest", "epochs=1d: round(to=5)")``; one table over
+        the regions and epochs of the traces by default. A table without a mechanism takes each of
+        the mechanisms in turn.
     weeks
         For how many weeks a table is published, week after week, such as ``(1, 2, 4)``; without
         any, all of the time is published at once.
@@ -79,6 +85,7 @@ class Block:
     group_size: tuple[int, ...]
     knowledge: tuple[Knowledge, ...]
     attacks: tuple[Attack, ...]
+    tables: tuple[WrittenTable, ...]
     weeks: tuple[int, ...]
 
     def __init__(
@@ -87,27 +94,52 @@ class Block:
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+        *,
+        tables: OneOrMore[WrittenTable | TableScheme | str] = (),
         weeks: OneOrMore[int] = (),
     ) -> None:
-        given = (mechanisms, group_size, knowledge, attacks, weeks)
+        given = (mechanisms, group_size, knowledge, attacks, tables, weeks)
         for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
             values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
-            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+            # The same table may be published twice.
+            kept = values if name == "tables" else dict.fromkeys(values)
+            object.__setattr__(self, name, tuple(kept))
 
-    def contests(self, every: timedelta = WEEK) -> Iterator[Contest]:
-        """Return what is measured, in order; `every` is the time of one of several tables."""
+    def contests(self, traces: Traces | None = None, every: timedelta = WEEK) -> Iterator[Contest]:
+        """Return what is measured, in order.
+
+        Traces tell which cells tables have, and `every` which time one of a series of tables has.
+        """
+        closed = bool(self.tables) and all(one.mechanism is not None for one in self.tables)
+        if closed and self.mechanisms:
+            raise InputError(
+                "all tables (`tables`) say what is done to them, so nothing takes a mechanism",
+                fix="Leave the mechanisms (`mechanisms`) out, or one of a table",
+            )
         for name, kind in IN_BLOCKS.items():
-            if kind.example and not getattr(self, name):
+            if kind.example and not (getattr(self, name) or (closed and name == "mechanisms")):
                 fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
-        layouts = [Layout(times=n, every=every) for n in sorted(self.weeks)] or [ORDINARY]
-        chosen = product(self.mechanisms, self.group_size, self.knowledge, layouts)
-        for mechanism, m, knowledge, layout in chosen:
-            scheme = Scheme((TableScheme(mechanism, layout),), m)
-            for one in self.attacks:
-                yield Contest(Setting(scheme, knowledge), one)
+        written = self.tables or (WrittenTable(),)
+        layouts = [one.over(traces) for one in self.tables] or [ORDINARY]
+        for mechanism, m, knowledge, times in product(
+            self.mechanisms or (None,),
+            self.group_size,
+            self.knowledge,
+            sorted(self.weeks) or (None,),
+        ):
+            tables = (
+                TableScheme(
+                    cast("Mechanism", one.mechanism or mechanism),
+                    layout if times is None else replace(layout, times=times, every=every),
+                )
+                for one, layout in zip(written, layouts, strict=True)
+            )
+            scheme = Scheme(tuple(tables), m)
+            for attack in self.attacks:
+                yield Contest(Setting(scheme, knowledge), attack)
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
@@ -141,7 +173,7 @@ def _weeks(given: int) -> int:
 class _InBlocks(NamedTuple):
     """How one of several is read, what it is called, and an example if there must be one."""
 
-    read: Callable[[Any], Mechanism | int | Knowledge | Attack]
+    read: Callable[[Any], Mechanism | int | Knowledge | Attack | WrittenTable]
     words: str
     example: str
 
@@ -152,6 +184,7 @@ IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
         "group_size": _InBlocks(_group_size, "group size", "1000"),
         "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
         "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
+        "tables": _InBlocks(WrittenTable.parse, "table", ""),
         "weeks": _InBlocks(_weeks, "number of weeks", ""),
     }
 )
@@ -295,10 +328,11 @@ class AuditOptions:
             return self.control_releases
         return max(2, self.n_releases // _RELEASES_PER_CONTROL)
 
-    def contests(self) -> tuple[Contest, ...]:
-        """Return what is measured, each once, setting by setting."""
+    def contests(self, traces: Traces | None = None) -> tuple[Contest, ...]:
+        """Return what is measured, each once, setting by setting; see `Block.contests`."""
         refuse_two_of_a_name(one for block in self.blocks for one in block.mechanisms)
-        wanted = dict.fromkeys(one for block in self.blocks for one in block.contests(self.every))
+        chosen = (one for block in self.blocks for one in block.contests(traces, self.every))
+        wanted = dict.fromkeys(chosen)
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]
         if twice:

@@ -39,14 +39,14 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
 
     Attacks that do not apply in a setting are left out of it; the plan's cautions say which.
     """
-    contests = options.contests()
     first_epoch = _first_epoch(options, traces)
     population = Population.of(traces, first_epoch)
+    contests = options.contests(population.tested)
     attacks = tuple(dict.fromkeys(one.attack for one in contests))
     reference_size = _reference_size(options, attacks, traces)
     _check_groups(contests, attacks, options, reference_size, traces)
     _check_past(attacks, options, population, first_epoch)
-    _check_functions(contests, population)
+    _check_tables(contests, population)
     plan = Plan(
         contests=contests,
         targets=_targets(options, population.tested),
@@ -159,6 +159,10 @@ def _views(
     Blank releases stand for those that the game will make, and the first people for the reference.
     """
     m, views = setting.scheme.group_size, []
+    finest = population.under(setting.scheme.tables[0].layout.in_finest_cells).tested
+    rng = generator(plan.seed, "knowledge", target)
+    trace = finest.trace(target)
+    known = setting.knowledge.of(trace, finest.epochs.n, rng) if trace.size else ANYTHING
     for table in setting.scheme.tables:
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
@@ -175,10 +179,8 @@ def _views(
             everybody=traces,
             older=blank,
         )
-        rng = generator(plan.seed, "knowledge", target)
-        trace = traces.trace(target)
-        known = setting.knowledge.of(trace, traces.epochs.n, rng) if trace.size else ANYTHING
-        views.append(View(facts, known, auxiliary, table.layout))
+        here = known.over(table.layout.all_at_once, finest)
+        views.append(View(facts, here, auxiliary, table.layout))
     return views
 
 
@@ -298,9 +300,15 @@ def _check_turnover(plan: Plan, pool: int) -> None:
         )
 
 
-def _check_functions(contests: Sequence[Contest], population: Population) -> None:
-    """Try mechanisms of a user's own on the first people, so that a slip is found at once."""
+def _check_tables(contests: Sequence[Contest], population: Population) -> None:
+    """Refuse units that a table cannot express, and slips in mechanisms of a user's own.
+
+    These are tried on the first people.
+    """
     for scheme in dict.fromkeys(one.setting.scheme for one in contests):
+        for table in scheme.tables:
+            most_added = population.under(table.layout).tested.most_added
+            table.check(table.layout.covered(population.tested).epochs, most_added)
         if not scheme.has_law:
             rng, rows = generator(0, "try"), np.arange(scheme.group_size)
             for table in scheme.tables:

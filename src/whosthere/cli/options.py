@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -45,9 +45,7 @@ def described(command: _Command) -> _Command:
                 about["help"] += " Can be repeated."
             annotation = Annotated[annotation, _info(one.name, about)]
         parameters.append(one.replace(annotation=annotation))
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
+    return _declared(command, parameters)
 
 
 def _info(name: str, about: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as typer has it
@@ -93,6 +91,13 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
         for name, choice in choices_of(declared).items()
     }
 
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
+        )
+        for name, choice in choices.items()
+    ]
+
     def with_choices(command: _Command) -> _Command:
         @wraps(command)
         def call(**given: Any) -> None:  # noqa: ANN401 - whatever typer read
@@ -103,20 +108,26 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
                     given[name] = _numbers(name, given[name])
             command(**given)
 
-        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
-        # The help shows the groups of options in the order of their first ones.
-        parameters[2:2] = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
-            )
-            for name, choice in choices.items()
-        ]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {one.name: one.annotation for one in parameters}
-        return cast("_Command", call)
+        return cast("_Command", with_parameters(call, 2, options))
 
     return with_choices
+
+
+def with_parameters(command: _Command, place: int, more: Iterable[inspect.Parameter]) -> _Command:
+    """Declare further options of a command, from a place on, for its last parameter.
+
+    The help shows the groups of options in the order of their first ones.
+    """
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
+    parameters[place:place] = more
+    return _declared(command, parameters)
+
+
+def _declared(command: _Command, parameters: list[inspect.Parameter]) -> _Command:
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 def _typed(choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter

@@ -408,19 +408,21 @@ class Group:
     """People chosen from traces, the given rows of everybody, in an order of their own.
 
     An audit draws groups by the thousand, of which mostly the counts are asked for. They are
-    counted where they stand; ids and traces of their own are made for who asks.
+    counted where they stand; ids and traces of their own are made for who asks. `keys` has the
+    secret number of each, where several tables share them.
     """
 
     everybody: Traces
     rows: NDArray[np.int64]
+    keys: NDArray[np.integer] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(self.everybody.checked(self.rows), np.int64))
 
     @classmethod
-    def all_of(cls, everybody: Traces) -> Self:
+    def all_of(cls, everybody: Traces, keys: NDArray[np.integer] | None = None) -> Self:
         """Choose everybody, in the order of the traces."""
-        return cls(everybody, own(np.arange(everybody.n_users), np.int64))
+        return cls(everybody, own(np.arange(everybody.n_users), np.int64), keys)
 
     @property
     def n_users(self) -> int:

@@ -6,9 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
+from whosthere.seeds import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,11 +145,14 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge and the game."""
+        """Fingerprints of what a user wrote: attacks, mechanisms, knowledge, regions, the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
-        return {str(one): code for one in chosen if (code := own_code(one))}
+        layouts = [table.layout for scheme in self.schemes for table in scheme.tables]
+        merged = {f"{one}": one.regions for one in layouts if one.regions is not None}
+        made = {text: digest(np.array(regions)) for text, regions in merged.items()}
+        return {str(one): code for one in chosen if (code := own_code(one))} | made
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""

@@ -26,6 +26,7 @@ from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.publish import Publication, Stays, publish_table
 from whosthere.seeds import derived_seed, generator
@@ -223,11 +224,13 @@ class TargetRounds(Rounds):
             noise = self.rng(f"{role} noise", *scheme.key, i)
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
-        made = []
+        made, keys = [], None
+        if len(self.tables) > 1 and noise is not rng:
+            # The same people have the same keys in all tables.
+            keys = people_keys(rows.size, self.rng(f"{role} keys", *scheme.key, i))
         for table in self.tables:
             traces = table.traces if window is None else table.people.past[window]
-            group = Group(traces, own(rows, np.int64))
-            how = table.mechanism
+            group, how = Group(traces, own(rows, np.int64), keys), table.mechanism
             made.append(publish_table(group, how, bounding=bounding, noise=noise, stays=stays))
         return Publication(tuple(made))
 
@@ -245,9 +248,22 @@ class TargetRounds(Rounds):
         return Player(contest, fit(None))
 
     @cached_property
-    def _known(self) -> Callable[[Knowledge], list[Known]]:
-        """What is known of the target over each table, by rule, and the same for all attacks."""
-        return cache(lambda rule: [table.knowledge(rule) for table in self.tables])
+    def known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of the target over each table, by rule, and the same for all attacks.
+
+        It is drawn once, over the regions and epochs of the traces.
+        """
+        return cache(self._known)
+
+    def _known(self, rule: Knowledge) -> list[Known]:
+        # All tables cover the same time.
+        finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
+        trace = finest.trace(self.target)
+        if not trace.size:
+            return [ANYTHING for _ in self.tables]
+        drawn = rule.of(trace, finest.epochs.n, self.rng("knowledge"))
+        known = drawn.weighed(trace, finest.added(self.target))
+        return [known.over(table.layout.all_at_once, finest) for table in self.tables]
 
     def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
         """Fit an attack to the target, and to a round if it has something of that."""
@@ -258,7 +274,7 @@ class TargetRounds(Rounds):
         seed = derived_seed(self.plan.seed, "attack", self.target, *key)
         views = [
             View(table.facts, known, table.auxiliary(attack.uses, drawn), table.layout)
-            for table, known in zip(self.tables, self._known(rule), strict=True)
+            for table, known in zip(self.tables, self.known(rule), strict=True)
         ]
         if not any(table.traces.trace(self.target).size for table in self.tables):
             attack.check_tables(views)
@@ -316,15 +332,6 @@ class TargetTable:
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
-
-    def knowledge(self, rule: Knowledge) -> Known:
-        """Return what the attacker knows of the target."""
-        target, rng = self.rounds.target, self.rounds.rng("knowledge")
-        trace = self.traces.trace(target)
-        if not trace.size:
-            return ANYTHING
-        known = rule.of(trace, self.traces.epochs.n, rng)
-        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str], drawn: GameRound | None = None) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other.

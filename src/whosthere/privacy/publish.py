@@ -159,7 +159,7 @@ def publish_table(
         group = Group(stays.within(group.everybody), group.rows)
     counted = group
     if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+        counted = Group.all_of(mechanism.bound(group.traces, bounding), group.keys)
     counts = counted.counts()
     facts = Facts.of(group.everybody, m, mechanism)
     drawn = mechanism.draw_for(counted, counts.shape, noise)

@@ -5,10 +5,10 @@ A layout says which cells a table has, and which of them each visit counts in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
 
+Counts: TypeAlias = Literal["people", "visits"]
 WEEK = timedelta(weeks=1)
 PERIODS = {"1w": "week", "1d": "day", "1h": "hour"}
 """The names of the usual lengths of time."""
@@ -43,12 +44,16 @@ class Layout:
     """The new number of each region, from 0 without gaps; None leaves the regions as they are."""
     epochs: int = 1
     """How many epochs become one."""
-    counts: Literal["people", "visits"] = "people"
+    counts: Counts = "people"
     """A person is counted once in a cell, or once for every visit, so that totals add up."""
     times: int | None = None
     """How often it is published, from the first epoch on; None if it covers all epochs at once."""
     every: timedelta = WEEK
     """How much time each of these covers."""
+    names: tuple[str, ...] | None = None
+    """Ids of the new regions; by default those of their parts, joined."""
+    words: str = field(default="", compare=False)
+    """How a user writes regions, epochs and what is counted."""
 
     def __call__(self, traces: Traces) -> Traces:
         """Return the same people over the cells of the table.
@@ -57,13 +62,13 @@ class Layout:
         nothing else.
         """
         traces = self.covered(traces)
-        if self._is_finest:
+        if self.is_finest:
             return traces
         epochs = traces.epochs.joined(self.epochs)
         region, epoch = region_and_epoch(traces.cells, traces.epochs.n)
         regions, merged = traces.regions, 1
         if self.regions is not None:
-            regions = regions.merged(self.regions)
+            regions = regions.merged(self.regions, self.names)
             merged = int(np.bincount(self.regions).max())
             region = np.array(self.regions, dtype=np.int32)[region]
         cells = cell_at(region, epoch // self.epochs, epochs.n).astype(np.int32, copy=False)
@@ -73,18 +78,20 @@ class Layout:
             indptr, distinct = kernels.group_by_row(person, cells, traces.n_users)
             return replace(made, indptr=own(indptr, np.int64), cells=own(distinct, np.int32))
         key = person.astype(np.int64) * made.n_cells + cells
-        visited, visits = np.unique(key, return_counts=True)
+        visited, place = np.unique(key, return_inverse=True)
+        visits = np.bincount(place, traces.weights, visited.size)
         starts = np.searchsorted(visited, np.arange(traces.n_users + 1) * np.int64(made.n_cells))
         return replace(
             made,
             indptr=own(starts, np.int64),
             cells=own(visited % made.n_cells, np.int32),
             weights=own(visits, np.int32),
-            most_added=self.epochs * merged,
+            most_added=self.epochs * merged * traces.most_added,
         )
 
     @cached_property
-    def _is_finest(self) -> bool:
+    def is_finest(self) -> bool:
+        """Whether it has the regions and epochs of the traces."""
         return self.regions is None and self.epochs == 1
 
     def covered(self, traces: Traces) -> Traces:
@@ -110,6 +117,16 @@ class Layout:
         return epochs.n * epochs.length // self.every
 
     @property
+    def in_finest_cells(self) -> Layout:
+        """The same time over the regions and epochs of the traces."""
+        return Layout(times=self.times, every=self.every)
+
+    @property
+    def all_at_once(self) -> Layout:
+        """The same cells of traces that are cut to the time already."""
+        return replace(self, times=None, every=WEEK)
+
+    @property
     def in_time(self) -> str:
         """How much time is published, in words; empty if that is all of it at once."""
         if self.times is None:
@@ -133,9 +150,12 @@ class Layout:
         merged = "" if self.regions is None else f"{max(self.regions) + 1} merged regions"
         joined = f"{self.epochs} epochs joined" if self.epochs > 1 else ""
         visits = "visits counted" if self.counts == "visits" else ""
-        return ", ".join(filter(None, (merged, joined, visits, self.in_time)))
+        cells = (self.words,) if self.words else (merged, joined, visits)
+        return ", ".join(filter(None, (*cells, self.in_time)))
 
 
+FINEST = "finest"
+"""What users call the regions and epochs of the traces."""
 ORDINARY = Layout()
 """The regions and epochs of the traces."""
 
@@ -157,6 +177,30 @@ class TableScheme:
         """What is done to the counts, and over which cells, in one short public sentence."""
         over = "" if self.layout == ORDINARY else f", over {self.layout}"
         return self.mechanism.in_words + over
+
+    def check(self, epochs: Epochs, most_added: int) -> None:
+        """Refuse a unit of privacy that the table cannot express.
+
+        The table is made of these epochs, and a person adds so much to a cell at most.
+        """
+        joined = np.arange(epochs.n) // self.layout.epochs
+        for unit in self.mechanism.units:
+            period = unit.period(epochs)
+            if period is not None and (np.diff(period)[np.diff(joined) == 0] > 0).any():
+                length = format_length(self.layout.epochs * epochs.length)
+                raise InputError(
+                    f"{self.mechanism} bounds each {unit.name}, and some epochs of {length} hold "
+                    "parts of several (`tables`)",
+                    fix="Use shorter epochs that end with the day, or another unit",
+                )
+        for step in self.mechanism.steps:
+            given = step.guarantee
+            if most_added > 1 and given and given.delta and given.unit.bounds_visits:
+                raise InputError(
+                    f"the noise of {step} is for visits to different cells, and here a cell takes "
+                    "several of one person (`tables`)",
+                    fix="Use Laplace noise, or unit=event, or count people",
+                )
 
     def __str__(self) -> str:
         return f"{self.mechanism}" + ("" if self.layout == ORDINARY else f" over {self.layout}")
@@ -180,6 +224,11 @@ class Scheme:
         return tuple(table.mechanism for table in self.tables)
 
     @property
+    def finest(self) -> int | None:
+        """The place of the first table over the regions and epochs of the traces, if any is."""
+        return next((i for i, one in enumerate(self.tables) if one.layout.is_finest), None)
+
+    @property
     def has_law(self) -> bool:
         """Whether the chances of all published counts are known."""
         return all(mechanism.has_law for mechanism in self.mechanisms)
@@ -195,11 +244,19 @@ class Scheme:
     @property
     def how(self) -> str:
         """How the tables are made, without the number of people."""
+        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
+            return f"{self.mechanisms[0]} over {self._cells(' + ')}"
         return " + ".join(map(str, self.tables))
+
+    def _cells(self, between: str) -> str:
+        return between.join(str(table.layout) or FINEST for table in self.tables)
 
     @property
     def in_words(self) -> str:
         """What is done to the counts, in one short public sentence."""
+        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
+            cells = self._cells("; ")
+            return f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
         return " and ".join(table.in_words for table in self.tables)
 
     def __str__(self) -> str:

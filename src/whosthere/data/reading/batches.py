@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.columns import are_rounded, degrees_of
+from whosthere.data.reading.columns import ROUNDED, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
@@ -120,7 +120,8 @@ class Rejects:
         """Note ids that a program wrote as numbers, and that have lost digits in this way."""
         if ids.dtype == pl.String:
             reason = f"with a {role} id that was rounded"
-            self.add(role, are_rounded(ids).fill_null(value=False), reason, _ROUNDED, fix=_ID_FIX)
+            rounded = ids.str.contains(ROUNDED).fill_null(value=False)
+            self.add(role, rounded, reason, _ROUNDED, fix=_ID_FIX)
 
     def add_times(self, moments: Moments, times: TimeReader) -> None:
         """Note times that could not be understood, or not be used."""

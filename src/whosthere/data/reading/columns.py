@@ -43,11 +43,12 @@ THOUSANDS = (",", ".", " ", "'")
 # Floats are exact up to 2^53; hashes in hexadecimal may have an e, but neither a point nor a plus.
 _EXACT_IN_32_BITS = 1 << 24
 _WHOLE_WITH_DECIMALS = r"^(\s*[+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*(\s*)$"
-# Also as a part of an id that several columns make.
-_ROUNDED = (
+ROUNDED = (
     r"(?:^|-)\s*[+-]?(?:\d+(?:[.,]\d*)?[eE]\+\d{1,3}|\d+[.,]\d*[eE]-?\d{1,3}"
     r"|(?:\d{17,}|[09]\d{15})[.,]0*)\s*(?:-|$)"
 )
+"""Ids that a program wrote as numbers with too few digits, also as a part of an id of several
+columns: many people would be one."""
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
@@ -374,11 +375,6 @@ def plain_ids(ids: pl.Series) -> pl.Series:
     if not texts.str.contains(r"[.,']").any():
         return texts
     return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1$2"))
-
-
-def are_rounded(ids: pl.Series) -> pl.Series:
-    """Tell which ids a program wrote as numbers with too few digits: many people would be one."""
-    return ids.str.contains(_ROUNDED)
 
 
 def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
