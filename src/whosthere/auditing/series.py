@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whosthere.auditing.reasons import estimate_of, listed, number
 from whosthere.data.epochs import Epochs, format_length, parse_length
 from whosthere.inference.vocabulary import METRICS, is_judged
-from whosthere.privacy.scheme import ORDINARY, PERIODS, Layout
+from whosthere.privacy.scheme import PERIODS, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,10 +131,7 @@ def series_of_setting(setting: Setting, epochs: Epochs) -> dict[str, Any]:
     layout = setting.scheme.tables[0].layout
     if layout.times is None:
         return {}
-    tables = tuple(
-        replace(one, layout=replace(one.layout, times=None, every=ORDINARY.every))
-        for one in setting.scheme.tables
-    )
+    tables = tuple(replace(one, layout=one.layout.all_at_once) for one in setting.scheme.tables)
     at_once = replace(setting, scheme=replace(setting.scheme, tables=tables))
     return {
         "weeks": layout.times,
