@@ -53,7 +53,7 @@ def test_a_series_is_the_beginning_of_a_longer_one(traces, turnover):
 
 
 def test_what_the_data_do_not_cover_is_refused_with_how_much_they_do(traces):
-    with pytest.raises(InputError, match=r"cover 3 days, and 4 days are asked for .*3 or less"):
+    with pytest.raises(InputError, match=r"cover 3 days, less than the 4 days asked .*3 or less"):
         plan_of(traces, weeks=(1, 4))
     with pytest.raises(InputError, match="cover 0 weeks"):
         plan_of(traces, every="1w")

@@ -106,7 +106,7 @@ class Layout:
         most = self.most_times(epochs)
         if self.times > most:
             covered = replace(self, times=most).in_time
-            problem = f"the data cover {covered}, and {self.in_time} are asked for (`weeks`)"
+            problem = f"the data cover {covered}, less than the {self.in_time} asked for (`weeks`)"
             fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
             raise InputError(problem, fix=fix)
         n = self.times * (self.every // epochs.length)
