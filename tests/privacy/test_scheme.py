@@ -71,7 +71,7 @@ def test_what_is_published_again_covers_the_time_so_far(traces):
     assert (two_days(traces).counts() == traces.counts()[:, :48]).all()
     assert str(two_days) == "2 days"
     assert str(Layout(times=4)) == "4 weeks"
-    with pytest.raises(InputError, match="cover 0 weeks, and 1,000 weeks are asked for"):
+    with pytest.raises(InputError, match="cover 0 weeks, less than the 1,000 weeks asked for"):
         Layout(times=1000)(traces)
 
 

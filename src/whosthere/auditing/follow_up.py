@@ -12,6 +12,7 @@ audit again repeats nothing.
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -111,19 +112,23 @@ class FollowUp:
     """What follows the scores, and what it needs to know of the traces in the tested time.
 
     `others` are the people to look at besides each target of the plan, `hidden` the regions and
-    hours of which no share of visits is told.
+    hours of which no share of visits is told. Where a table is published again and again, only the
+    `longest` time is looked at: beside a shorter one it would tell what few people did in between.
     """
 
     others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
     hidden: Mapping[str, Bools]
+    longest: Layout
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
         """Choose whom to look at."""
-        others, hidden = others_to_look_at(plan, tested), rarely_visited(tested)
-        return cls(others, tested.regions, tested.epochs, hidden)
+        times = [one.tables[0].layout.in_finest_cells for one in plan.schemes]
+        longest = max(times, key=lambda one: one.times or math.inf)
+        others, hidden = others_to_look_at(plan, tested), rarely_visited(longest(tested))
+        return cls(others, tested.regions, tested.epochs, hidden, longest)
 
     def n_people(self, plan: Plan) -> int:
         """Return how many people are looked at: the targets, and the others."""
@@ -147,7 +152,9 @@ class FollowUp:
         with_law = tuple(
             one
             for one in job.plan.contests
-            if one.setting.scheme.has_law and one.setting.scheme.finest is not None
+            if one.setting.scheme.has_law
+            and one.setting.scheme.finest is not None
+            and one.setting.scheme.tables[0].layout.in_finest_cells == self.longest
         )
         plan = replace(job.plan, contests=with_law)
         tasks = TARGET_GAME.tasks(plan)

@@ -110,7 +110,7 @@ class Layout:
         most = self.most_times(epochs)
         if self.times > most:
             covered = replace(self, times=most).in_time
-            problem = f"the data cover {covered}, and {self.in_time} are asked for (`weeks`)"
+            problem = f"the data cover {covered}, less than the {self.in_time} asked for (`weeks`)"
             fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
             raise InputError(problem, fix=fix)
         n = self.times * (self.every // epochs.length)
@@ -211,7 +211,8 @@ class TableScheme:
     @property
     def in_words(self) -> str:
         """What is done to the counts, and over which cells, in one short public sentence."""
-        return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
+        over = "" if self.layout == ORDINARY else f", over {self.layout}"
+        return self.mechanism.in_words + over
 
     @property
     def written(self) -> str:
