@@ -56,6 +56,9 @@ class Known(ABC):
     is for the knowledge to say. Habits are passed as a function, as most knowledge needs none.
     """
 
+    added: NDArray[np.int32] | int = 1
+    """What the target adds to the counts of the believed trace."""
+
     @property
     @abstractmethod
     def certain(self) -> NDArray[np.int32]:
