@@ -16,10 +16,14 @@ traces() { # NAME, then what `whosthere ingest` takes
   done
 }
 
-study() { # NAME, then the sizes of groups
-  for epoch in 1h 1d; do
-    whosthere audit "$out/$1-$epoch.parquet" --plan "$here/plans/practice.toml" --no-what-if \
-      $(printf -- '-m %s ' "${@:2}") --out "$out/$1-$epoch"
+audit() { # NAME of the folder, TRACES, PLAN, then further options; a failed one does not stop the rest
+  whosthere audit "$out/$2.parquet" --plan "$here/plans/$3.toml" --no-what-if --workers 1 \
+    "${@:4}" --out "$out/$1" || echo "$1 did not end well" >&2
+}
+
+study() { # NAME, TARGETS, then the sizes of groups
+  for epoch in 1d 1h; do
+    audit "$1-$epoch" "$1-$epoch" practice --targets "$2" $(printf -- '-m %s ' "${@:3}")
   done
 }
 
@@ -31,7 +35,8 @@ traces mibici "$data/mibici_2016_jan_apr.parquet" --region-column station \
   --timezone America/Mexico_City --from 2016-03-01 --to 2016-04-01
 traces tdrive "$data/tdrive_beijing_thinned.parquet" --grid 22x23 --timezone Asia/Shanghai
 
-study mibici 1000 2500
-study milan-like 1000 4000
-study tdrive 1000 8000
-study cdr-like 1000 8000
+study milan-like 42 1000 4000
+audit milan-like-trained milan-like-1h practice-trained
+study mibici 42 1000 2500
+study tdrive 24 1000 8000
+study cdr-like 24 1000 8000

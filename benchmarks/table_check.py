@@ -40,6 +40,7 @@ def main() -> None:
     options.add_argument("-m", type=int, default=1000)
     options.add_argument("--releases", type=int, default=8)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--protection", action="append", help="instead of all")
     options.add_argument("--out", type=Path)
     given = options.parse_args()
     rows = []
@@ -48,7 +49,7 @@ def main() -> None:
     for one in given.data:
         name, path = one.split("=", 1)
         traces = wt.Traces.load(path)
-        for protection in PROTECTIONS:
+        for protection in given.protection or PROTECTIONS:
             found = compare(traces, protection, given.m, given.releases, given.seed)
             rows += [(name, protection, str(band), *values) for band, *values in found]
             said = {band: f"{truth:.3f} / {estimate:.3f}" for band, truth, estimate, _ in found}

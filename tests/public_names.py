@@ -200,14 +200,16 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         wt.attacks.LikelihoodRatioReference(),
         wt.attacks.LogLikelihood(),
         wt.attacks.ContradictionRule(),
+        wt.attacks.JointDecoding(),
         Sum(),
     ]
     past = [wt.attacks.PastRelease(release, target_in=True)]
     known = wt.knowledge.read_target("target.csv", release.regions, release.epochs)
     wt.knowledge.write_target(known, "again.csv", release.regions, release.epochs)
+    chance: float | None = wt.attack(release, known, seed=1).posterior(prior=0.5)
     answer = wt.attack(release, known, attacks[0], reference=traces, past=past)
     if isinstance(answer, wt.attacks.LikelihoodAnswer):
-        print(answer.posterior(prior=0.5))
+        print(chance, answer.posterior(prior=0.5))
     kind: wt.attacks.Value = wt.attacks.WHOLE
     print(kind.words)
     checked: wt.results.TableCheck = wt.check(release, visits="8-12")

@@ -91,6 +91,35 @@ def test_a_band_that_the_table_is_too_small_for_is_named(people):
     assert "35 to 50 visits" in checked.notes[0]
 
 
+def table(counts):
+    """Return a table of regions over hours as a frame."""
+    rows = [
+        {"region": f"r{i}", "time": f"2024-05-01 {hour:02}:00Z", "count": int(count)}
+        for i, row in enumerate(counts)
+        for hour, count in enumerate(row)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_nothing_is_said_of_more_visits_than_there_are_cells_with_people():
+    """Nobody could be drawn who makes as many, and fewer visits are found less."""
+    counts = np.zeros((40, 3))
+    counts[0] = 4000
+    with pytest.raises(wt.InputError, match=r"too few of its 120 cells.* 20 of them"):
+        wt.check(table(counts), "raw", visits=20)
+
+
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=4)", "laplace(eps=1)"])
+def test_nothing_is_said_of_a_table_that_shows_no_count(spec):
+    with pytest.raises(wt.InputError, match="no count is shown"):
+        wt.check(table(np.zeros((40, 12))), spec, visits=2)
+
+
+def test_a_number_of_visits_given_twice_is_looked_at_once(people):
+    release = wt.publish(people, "suppress(k=1)", group_size=500, seed=1).release
+    assert len(check_table(release, [VISITS, VISITS]).findings) == 2
+
+
 @pytest.mark.parametrize("given", ["0", "5-3", "x", "1-2-3", "-4"])
 def test_what_is_no_number_of_visits_is_refused(given):
     with pytest.raises(wt.InputError, match="visits"):

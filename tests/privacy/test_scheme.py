@@ -69,7 +69,7 @@ def test_a_table_of_visits_adds_up_and_one_of_people_does_not(traces):
 def test_what_is_published_again_covers_the_time_so_far(traces):
     two_days = Layout(times=2, every=timedelta(days=1))
     assert (two_days(traces).counts() == traces.counts()[:, :48]).all()
-    assert str(two_days) == "2 x 1d"
+    assert str(two_days) == "2 days"
     assert str(Layout(times=4)) == "4 weeks"
-    with pytest.raises(InputError, match="do not hold 1000 weeks"):
+    with pytest.raises(InputError, match="cover 0 weeks, and 1,000 weeks are asked for"):
         Layout(times=1000)(traces)

@@ -60,27 +60,19 @@ _LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Tables of one mechanism, by the rate that is assumed for a cell.
-
-    Attributes
-    ----------
-    completed
-        What counts are completed to, shape (n_rates, n_bins).
-    precision
-        One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
-        tables the squared deviation is the rate and the `noise` of `scales`.
-    weight
-        Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
-        nearly 0 where next to nothing is published.
-    scales
-        How kernels read the tables. Symbols without a bin are taken as they are, less `shift`.
-    """
+    """Tables of one mechanism, by the rate that is assumed for a cell."""
 
     tables: CountTables
     completed: Floats32
+    """What counts are completed to, shape (n_rates, n_bins)."""
     precision: Floats
+    """One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
+    tables the squared deviation is the rate and the `noise` of `scales`."""
     weight: Floats
+    """Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
+    nearly 0 where next to nothing is published."""
     scales: Scales
+    """How kernels read the tables. Symbols without a bin are taken as they are, less `shift`."""
 
     def deviations(self, log_rates: Floats) -> Floats:
         """Return the deviation of cells of the given rates, same shape."""
@@ -116,7 +108,7 @@ class Completion:
         return kernels.relative_deviations(*base, self.precision, self.scales)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def completion(mechanism: Mechanism, m: int) -> Completion:
     """Make the tables of a mechanism for groups of m people, once."""
     tables = count_tables(mechanism, m)

@@ -44,45 +44,32 @@ _LEAST_CHANCE = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class CountTables:
-    """Tables of one mechanism, by the rate of the others in a cell.
-
-    Attributes
-    ----------
-    first, step
-        Logarithm of the first rate, and the distance of the logarithms.
-    mean, variance
-        Of the published count in people, shape (n_rates,); `empty_mean` and so on with nobody in
-        the cell.
-    information
-        Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
-        published as they are, one by the rate.
-    bin_of_symbol
-        Bin of each published symbol from 0; the last bin holds all further ones.
-    log_ratio
-        Log of how much likelier a symbol of a bin is with one person more, shape
-        (n_rates, n_bins); minus infinity where that person cannot be there.
-    log_chance
-        Log of the chance of one symbol of a bin where nobody more is there, same shape.
-    per_person
-        What a published count is multiplied by to be one of people.
-    draws
-        Where somebody alone in several cells draws once: the log chance of each draw, and
-        `log_ratio` given it, shape (n_bins, n_rates).
-    """
+    """Tables of one mechanism, by the rate of the others in a cell."""
 
     first: float
     step: float
+    """Logarithm of the first rate, and the distance of the logarithms."""
     mean: Floats
     variance: Floats
     empty_mean: float
     empty_variance: float
+    """Mean and variance of a published count in people, shape (n_rates,), and in empty cells."""
     information: Floats
+    """Of a published count about the rate (Fisher's), shape (n_rates,): for counts that are
+    published as they are, one by the rate."""
     bin_of_symbol: Ints32
+    """Bin of each published symbol from 0; the last bin holds all further ones."""
     log_ratio: Floats
+    """Log of how much likelier a symbol of a bin is with one person more, shape (n_rates, n_bins);
+    minus infinity where that person cannot be there."""
     log_chance: Floats
+    """Log of the chance of one symbol of a bin where nobody more is there, same shape."""
     alphabet: Alphabet
     per_person: float
+    """What a published count is multiplied by to be one of people."""
     draws: tuple[tuple[float, Floats], ...]
+    """Where somebody alone in several cells draws once: the log chance of each draw, and
+    `log_ratio` given it, shape (n_bins, n_rates)."""
 
     def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
@@ -167,7 +154,7 @@ def filled(release: Release) -> NDArray[np.int32 | np.float64]:
     return counts if slope == 1 else counts / slope
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     """Make the tables of a mechanism for groups of m people, once.
 

@@ -93,7 +93,7 @@ class Lines:
             grid - fitted[:, None],
             *tables.of_chances,
         )
-        return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
+        return cls(by_line, rates, tables, axis, *normal_law(log_chance, grid))
 
     def place(self, cells: NDArray[np.integer]) -> tuple[Ints64, Ints64]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
@@ -111,19 +111,7 @@ class Lines:
             symbols[hidden] = -1
         log_rates = self._log_rates_of(lines)
         expected = self.centre + self.spread**2 - self._fitted(lines)
-        known = self.tables.information_on_levels(symbols, log_rates)
-        deviation = 1 / np.sqrt(known + self.spread**-2)
-        middle = expected * (deviation / self.spread) ** 2
-        for width in (_FAR, _NEAR):
-            nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
-            log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *self.tables.of_chances)
-            log_weight -= ((nodes - expected[:, None]) / self.spread) ** 2 / 2
-            log_weight -= log_sums(log_weight)[:, None]
-            weight = np.exp(log_weight)
-            middle = (weight * nodes).sum(axis=1)
-            seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
-            deviation = np.maximum(seen, _NARROWEST * deviation)
-        return Levels(nodes, log_weight)
+        return posterior(symbols, log_rates, expected, self.spread, self.tables)
 
     def _symbols_of(self, lines: Ints64) -> Ints32:
         """Return the symbols of lines, -1 where there is no cell, shape (n_lines, n_cells)."""
@@ -136,6 +124,28 @@ class Lines:
     def _fitted(self, lines: Ints64) -> Floats:
         """Return the fitted levels of lines, by which the law of levels is told."""
         return self.rates.factors(self.axis)[lines]
+
+
+def posterior(
+    symbols: Ints32, log_rates: Floats, expected: Floats, spread: float, tables: CountTables
+) -> Levels:
+    """Return the law of levels given published symbols, which have a row for each line.
+
+    Before these are seen, the logarithm of a level is normal, with an expectation for each line.
+    """
+    known = tables.information_on_levels(symbols, log_rates)
+    deviation = 1 / np.sqrt(known + spread**-2)
+    middle = expected * (deviation / spread) ** 2
+    for width in (_FAR, _NEAR):
+        nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
+        log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *tables.of_chances)
+        log_weight -= ((nodes - expected[:, None]) / spread) ** 2 / 2
+        log_weight -= log_sums(log_weight)[:, None]
+        weight = np.exp(log_weight)
+        middle = (weight * nodes).sum(axis=1)
+        seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
+        deviation = np.maximum(seen, _NARROWEST * deviation)
+    return Levels(nodes, log_weight)
 
 
 def log_sums(logs: Floats) -> Floats:
@@ -153,7 +163,9 @@ def log_sums(logs: Floats) -> Floats:
     return np.asarray(np.where(np.isfinite(found), found, top[:, 0]))
 
 
-def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
+def normal_law(
+    log_chance: Floats, grid: Floats, least_spread: float = _LEAST_SPREAD
+) -> tuple[float, float]:
     """Return the mean and deviation of normal levels that make counts most likely.
 
     Their chances are given for each line at each level of a grid, shape (n_lines, n_levels).
@@ -169,7 +181,7 @@ def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
         mean = float(found @ grid)
         deviation = math.sqrt(float(found @ (grid - mean) ** 2))
         moved = abs(mean - centre) + abs(deviation - spread)
-        centre, spread = mean, min(max(deviation, _LEAST_SPREAD), _MOST_SPREAD)
+        centre, spread = mean, min(max(deviation, least_spread), _MOST_SPREAD)
         if moved < _TOLERANCE:
             break
     return centre, spread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from whosthere.adversary.components import Completion, completion, find_componen
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.flow_rates import Expected, fit_places, with_components
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
+from whosthere.adversary.weekly import Alike, fit_weekly
 from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.flows import Pairs
@@ -42,7 +43,8 @@ class Rates:
 
     `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
     n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
-    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
+    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from. All
+    of it is multiplied by the factors of hours of the week, if there are any.
     """
 
     rows: Floats
@@ -51,6 +53,7 @@ class Rates:
     left: Floats32
     right: Floats32
     completion: Completion
+    weekly: tuple[Alike, ...] = ()
 
     @property
     def n_components(self) -> int:
@@ -63,10 +66,22 @@ class Rates:
         base = self.rows[region] + self.columns[epoch]
         if self.shape.size > 1:
             base = base + self.shape[region, epoch]
-        if not self.n_components:
-            return np.asarray(base)
-        extra = (self.left[region] * self.right[epoch]).sum(axis=1)
-        return self._with_components(base, extra)
+        if self.n_components:
+            extra = (self.left[region] * self.right[epoch]).sum(axis=1)
+            base = self._with_components(base, extra)
+        for alike in self.weekly:
+            base = base + alike.log_factors[region, alike.time[epoch]]
+        return np.asarray(base)
+
+    def log_rates_without(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
+        """Return `log_rates` with factors of hours of the week that do not know a person's counts.
+
+        `person` says whose each cell is, numbered from 0.
+        """
+        found = self.log_rates(cells)
+        for alike in self.weekly:
+            found = found + alike.without(cells, person)
+        return found
 
     def factors(self, axis: int) -> Floats:
         """Return the logarithms of the factors of regions (0) or of epochs (1)."""
@@ -79,9 +94,14 @@ class Rates:
         base = own[lines, None] + along
         if shape.size > 1:
             base = base + shape[lines]
-        if not self.n_components:
-            return np.asarray(base)
-        return self._with_components(base, left[lines] @ right.T)
+        if self.n_components:
+            base = self._with_components(base, left[lines] @ right.T)
+        for alike in self.weekly:
+            if axis == 0:
+                base = base + alike.log_factors[lines][:, alike.time]
+            else:
+                base = base + alike.log_factors.T[alike.time[lines]]
+        return np.asarray(base)
 
     def dense(self) -> Floats:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
@@ -93,7 +113,7 @@ class Rates:
 
     @property
     def _is_plain(self) -> bool:
-        return self.shape.size == 1 and not self.n_components
+        return self.shape.size == 1 and not self.n_components and not self.weekly
 
     def total(self) -> float:
         """Return how many visits to expect in all."""
@@ -113,8 +133,9 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     A cell's base rate is a factor of its region times one of its epoch (times `shape`, given as
     logarithms). The factors are those at which the mechanism is expected to publish the sums
     that it did publish. Where the sums are mostly noise they are drawn together first. With
-    `low_rank`, as many components are added as stand out of the noise of single cells. Flows have
-    factors of origins, destinations and epochs, and components of origins by destinations.
+    `low_rank`, as many components are added as stand out of the noise of single cells, and factors
+    of hours of the week where two weeks or more are published. Flows have factors of origins,
+    destinations and epochs, and components of origins by destinations.
     """
     tables = count_tables(release.mechanism, release.facts.most_count)
     completed = completion(release.mechanism, release.facts.most_count)
@@ -135,7 +156,11 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    return Rates(*base, *find_components(symbols, base, completed, rounds), completed)
+    found = Rates(*base, *find_components(symbols, base, completed, rounds), completed)
+    if not low_rank:
+        return found
+    log_rates = found.log_rates_of_lines(slice(None), 0)
+    return replace(found, weekly=fit_weekly(symbols, log_rates, tables, release.epochs))
 
 
 def _fit_flows(

@@ -133,8 +133,13 @@ class FollowUp:
         leaks, marginals = folder.read_results("leaks"), folder.read_results("marginals")
         if leaks is not None and marginals is not None:
             return {"regions": regions, "leaks": leaks, "marginals": marginals}
-        # The part where the likelihood ratio, which finds leaks, applies.
-        with_law = tuple(one for one in job.plan.contests if one.setting.scheme.has_law)
+        # The part where the likelihood ratio, which finds leaks, applies, and regions are those
+        # of the traces.
+        with_law = tuple(
+            one
+            for one in job.plan.contests
+            if one.setting.scheme.has_law and one.setting.scheme.finest is not None
+        )
         plan = replace(job.plan, contests=with_law)
         tasks = TARGET_GAME.tasks(plan)
         if not tasks:

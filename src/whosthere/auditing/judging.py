@@ -29,7 +29,6 @@ from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
 from whosthere.display import told
-from whosthere.game.target import TARGET_GAME
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
@@ -45,7 +44,7 @@ from whosthere.inference.vocabulary import (
     UTILITY,
     is_judged,
 )
-from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all
+from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -108,7 +107,7 @@ def judge_scores(
         protections={str(one): one.scheme.in_words for one in plan.settings},
         choice=plan.choice,
         without_law={str(one) for one in plan.settings if not one.scheme.has_law},
-        own_groups=plan.game != TARGET_GAME,
+        own_groups=not plan.game.draws_uniformly,
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
@@ -197,10 +196,9 @@ def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
 
     @cache
     def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
-        # What several tables of the same people guarantee together is not known.
-        if len(tables) > 1:
-            return None
-        return guarantee_for_all(tables[0].mechanism, tables[0].layout(everybody), asked)
+        return guarantee_of_tables(
+            [(one.mechanism, one.layout(everybody)) for one in tables], asked
+        )
 
     by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}
     return {name: found for name, found in by_setting.items() if found is not None}

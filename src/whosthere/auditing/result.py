@@ -37,53 +37,38 @@ class AuditResult:
 
     Settings and attacks are texts here, so that an audit of somebody's own attacks can be read
     without their code.
-
-    Attributes
-    ----------
-    manifest
-        What was planned, on which data, and by which software, as a JSON object.
-    findings
-        Every metric of every attack in every setting.
-    policy
-        The limits that were judged by.
-    verdicts
-        One for each setting, by the policy.
-    trusted
-        Whether the control shows no signal, as it must; None where there was no control.
-    failed_tasks
-        How many tasks could not be done; the findings rest on the others.
-    scores
-        One row for each test release that an attack scored; the columns are described in
-        `whosthere.inference.scores`. Targets are rows of the traces.
-    targets
-        The AUC of every attack on every target. Here and in `scores`, `mechanism`, `group_size`
-        and `knowledge` say what the setting consists of.
-    folder
-        Where all of it is kept; None if it was kept nowhere.
-    regions
-        The regions that leaks and marginals are about: index, id, and position
-        and outline where these are known.
-    leaks, marginals
-        Where and when people are found, and what an attacker sees of where and when people are;
-        the columns are described in `whosthere.game.leaks`. Empty where it was not measured, or a
-        part of it failed.
-    what_if
-        What larger regions and longer epochs would change for the riskiest settings.
     """
 
     manifest: Mapping[str, Any]
+    """What was planned, on which data, and by which software, as a JSON object."""
     findings: tuple[Finding, ...]
+    """Every metric of every attack in every setting."""
     policy: Policy
+    """The limits that were judged by."""
     verdicts: tuple[Verdict, ...]
+    """One for each setting, by the policy."""
     trusted: bool | None
+    """Whether the control shows no signal, as it must; None where there was no control."""
     failed_tasks: int
+    """How many tasks could not be done; the findings rest on the others."""
     scores: pl.DataFrame
+    """One row for each test release that an attack scored; the columns are described in
+    `whosthere.inference.scores`. Targets are rows of the traces."""
     targets: pl.DataFrame
+    """The AUC of every attack on every target. Here and in `scores`, `mechanism`, `group_size` and
+    `knowledge` say what the setting consists of."""
     folder: Path | None = None
+    """Where all of it is kept; None if it was kept nowhere."""
     regions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REGIONS))
+    """The regions that leaks and marginals are about: index, id, and position and outline where
+    these are known."""
     leaks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LEAKS))
+    """Where and when people are found; `whosthere.game.leaks` describes the columns. Empty where it
+    was not measured, or a part of it failed."""
     marginals: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARGINALS))
+    """What an attacker sees of where and when people are, likewise."""
     what_if: tuple[WhatIf, ...] = ()
+    """What larger regions and longer epochs would change for the riskiest settings."""
 
     @property
     def name(self) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from whosthere.cli import console
-from whosthere.cli.options import with_options
+from whosthere.cli.options import with_options, with_parameters
 from whosthere.display import counted
 from whosthere.errors import GroupError, InputError
 
@@ -141,18 +141,8 @@ def _reading(
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of reading a table, in place of its last parameter."""
-
-    @wraps(command)
-    def call(**given: Any) -> None:  # noqa: ANN401 - whatever typer read
-        command(**given)
-
-    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
-    # The help shows the groups of options in the order of their first ones.
-    parameters[4:4] = inspect.signature(_reading, eval_str=True).parameters.values()
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
-    return call
+    options = inspect.signature(_reading, eval_str=True).parameters.values()
+    return with_parameters(command, 4, options)
 
 
 @reads_tables

@@ -85,20 +85,27 @@ class Pairs(Regions):
         pair = number[self.origins] * (number.max() + 1) + number[self.destinations]
         return tuple(np.unique(pair, return_inverse=True)[1].tolist())
 
+    def names(self, new: ArrayLike, of_places: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the pairs that `joined` makes, given those of the larger places."""
+        number = np.asarray(new, dtype=np.int64)
+        _, first = np.unique(self.joined(number), return_index=True)
+        ends = number[self.origins[first]].tolist(), number[self.destinations[first]].tolist()
+        return tuple(f"{of_places[a]}{BETWEEN}{of_places[b]}" for a, b in zip(*ends, strict=True))
+
     def in_groups_of(self, k: int) -> tuple[int, ...]:
         """Return for `merged` the new number of each pair if k neighbouring places become one."""
         return self.joined(self.places.in_groups_of(k))
 
-    def merged(self, new: ArrayLike) -> Regions:
+    def merged(self, new: ArrayLike, names: tuple[str, ...] | None = None) -> Regions:
         """Return larger regions: pairs of larger places, where pairs were merged by their ends.
 
         Places belong together where pairs that begin (or end) at them became one. Pairs that were
-        merged in another way become regions without ends.
+        merged in another way become regions without ends. Names are those of pairs.
         """
         from scipy.sparse import coo_array  # noqa: PLC0415 - slow to import
         from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - slow to import
 
-        plain = super().merged(new)
+        plain = super().merged(new, names)
         number, n = np.asarray(new, dtype=np.int64), len(self.places)
         _, first = np.unique(number, return_index=True)
         here = np.concatenate([self.origins, self.destinations])
@@ -108,9 +115,15 @@ class Pairs(Regions):
         ends = place[self.origins] * (place.max() + 1) + place[self.destinations]
         if np.unique(ends).size < first.size or (ends != ends[first[number]]).any():
             return plain
-        return Pairs(
-            self.places.merged(place), place[self.origins[first]], place[self.destinations[first]]
-        )
+        begin, end = place[self.origins[first]], place[self.destinations[first]]
+        called = None
+        if names is not None:
+            ends_of = [name.split(BETWEEN, 1) for name in names]
+            by_place = dict(zip(begin.tolist(), (one[0] for one in ends_of), strict=True))
+            by_place |= dict(zip(end.tolist(), (one[-1] for one in ends_of), strict=True))
+            ids = self.places.merged(place).ids
+            called = tuple(by_place.get(i, ids[i]) for i in range(len(ids)))
+        return Pairs(self.places.merged(place, called), begin, end)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the pairs in plain values; all pairs are not listed."""

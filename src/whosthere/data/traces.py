@@ -18,7 +18,7 @@ import polars as pl
 
 from whosthere import kernels
 from whosthere.arrays import frozen, own
-from whosthere.data.cells import cell_at, region_and_epoch
+from whosthere.data.cells import cell_at, epoch_of, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
 from whosthere.data.flows import regions_from_json
@@ -256,6 +256,17 @@ class Traces(Shown):
         rank[order] = np.arange(pairs.size) - np.searchsorted(of_unit, of_unit)
         return self._marked(rank[place] < max_regions, self.cells)
 
+    def present(
+        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.int64]
+    ) -> Traces:
+        """Keep the visits of each user from the period `first` on, before the period `until`.
+
+        Both have the shape (n_users,). `period` is that of each epoch, shape (n_epochs,).
+        """
+        user = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        at = period[epoch_of(self.cells, self.epochs.n)]
+        return self._marked((first[user] <= at) & (at < until[user]), self.cells)
+
     def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
         """Return the visits that are marked, in the given cells."""
         indptr, kept = kernels.take_marked(self.indptr, cells, keep)
@@ -439,19 +450,21 @@ class Group:
     """People chosen from traces, the given rows of everybody, in an order of their own.
 
     An audit draws groups by the thousand, of which mostly the counts are asked for. They are
-    counted where they stand; ids and traces of their own are made for who asks.
+    counted where they stand; ids and traces of their own are made for who asks. `keys` has the
+    secret number of each, where several tables share them.
     """
 
     everybody: Traces
     rows: NDArray[np.int64]
+    keys: NDArray[np.integer] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(self.everybody.checked(self.rows), np.int64))
 
     @classmethod
-    def all_of(cls, everybody: Traces) -> Self:
+    def all_of(cls, everybody: Traces, keys: NDArray[np.integer] | None = None) -> Self:
         """Choose everybody, in the order of the traces."""
-        return cls(everybody, own(np.arange(everybody.n_users), np.int64))
+        return cls(everybody, own(np.arange(everybody.n_users), np.int64), keys)
 
     @property
     def n_users(self) -> int:

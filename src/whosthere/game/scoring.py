@@ -174,8 +174,9 @@ def _left_to_publish(
     published: Ints32 | Floats = table.release.people
     truth = table.truth
     if layout != ORDINARY:
-        covered = population.under(replace(ORDINARY, times=layout.times, every=layout.every)).tested
+        covered = population.under(layout.in_finest_cells).tested
         published = layout.spread(table.release.people, covered.epochs.n)
+        covered = covered if table.stays is None else table.stays.within(covered)
         truth = covered.counts(table.group.rows)
     found = utility(published, truth)
     return {

@@ -1,3 +1,4 @@
+from .beliefs import log_ratios_of_visitors as log_ratios_of_visitors
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,

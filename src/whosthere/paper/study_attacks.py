@@ -17,17 +17,18 @@ from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
 from whosthere.adversary.attacks.trained import Untuned, sampler_over
 from whosthere.adversary.classifiers import L1, classifier, moments
-from whosthere.adversary.groups import GroupSampler
+from whosthere.adversary.groups import FeaturesOfTables, GroupSampler
 from whosthere.adversary.knowledge import Known, KnownRegions, Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_mean
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.cells import region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.trained import Tables
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.privacy.facts import Facts
@@ -83,10 +84,11 @@ class _AsCoded(TrainedAttack):
         """Take the name of the usual attack, which it is with nothing chosen."""
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+        self, references: Sequence[Traces], tables: Tables, rng: np.random.Generator
     ) -> Untuned:
         if not self.leak and self.noise == "fresh":
-            return super().learn(reference, facts, knowledge, rng)
+            return super().learn(references, tables, rng)
+        [reference], [(facts, knowledge, _)] = references, tables
         sampler = sampler_over(reference, facts, knowledge, rng)
         if self.noise == "reused":
             parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
@@ -98,7 +100,7 @@ class _AsCoded(TrainedAttack):
         pooled = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
         decision = classifier(pooled).fit(features.matrix(lessons.counts), lessons.labels)
         symbols = trial.counts.dense()[:, features.cells(decision.cells)]
-        return Untuned.of(decision, features, symbols, trial.labels)
+        return Untuned.of(decision, FeaturesOfTables((features,)), [symbols], trial.labels)
 
 
 @dataclass(frozen=True, kw_only=True)

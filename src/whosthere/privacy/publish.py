@@ -21,12 +21,41 @@ from whosthere.seeds import generator
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import polars as pl
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Noise
     from whosthere.privacy.release import Audited
+
+
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """Who is counted when, where people come and go from one table of a series to the next.
+
+    `rows` are all who are ever counted. Each is from the table number `first` on, before `until`,
+    shape (n_people,) each; a table covers the time `every`.
+    """
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.int64]
+    until: NDArray[np.int64]
+    every: timedelta
+
+    def within(self, traces: Traces) -> Traces:
+        """Return traces without the visits that these people made while they were not counted."""
+        length, n = traces.epochs.length, traces.epochs.n
+        table = np.arange(n) * int(length.total_seconds()) // int(self.every.total_seconds())
+        first, until = np.zeros(traces.n_users, np.int64), np.full(traces.n_users, n)
+        first[self.rows], until[self.rows] = self.first, self.until
+        return traces.present(first, until, table)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many people are counted in each table, shape (n_tables,)."""
+        tables = np.arange(self.until.max())[:, None]
+        return np.asarray(((self.first <= tables) & (tables < self.until)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +71,8 @@ class PublishedTable:
     """True counts of these visits, shape (n_regions, n_epochs)."""
     noise: Noise = ()
     """The random numbers that were used."""
+    stays: Stays | None = None
+    """Who is counted when, if not everybody all the time; the group has these visits alone."""
 
     @cached_property
     def truth(self) -> NDArray[np.int32]:
@@ -114,6 +145,7 @@ def publish_table(
     bounding: np.random.Generator,
     noise: np.random.Generator | None,
     ledger: GuaranteeLedger | None = None,
+    stays: Stays | None = None,
 ) -> PublishedTable:
     """Bound what each person contributes to a table, count, and protect.
 
@@ -121,15 +153,19 @@ def publish_table(
     nobody can predict it. Trials have no ledger of guarantees: they are made by the thousand, and
     prove nothing of a release that is really published.
     """
+    m = group.n_users
+    if stays is not None:
+        m = int(stays.sizes()[0])
+        group = Group(stays.within(group.everybody), group.rows)
     counted = group
     if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+        counted = Group.all_of(mechanism.bound(group.traces, bounding), group.keys)
     counts = counted.counts()
-    facts = Facts.of(group.everybody, group.n_users, mechanism)
+    facts = Facts.of(group.everybody, m, mechanism)
     drawn = mechanism.draw_for(counted, counts.shape, noise)
     published = mechanism.publish(counts, drawn, facts.most_count)
     release = Release(own(published, np.int32), facts, ledger)
-    return PublishedTable(release, group, counted, counts, drawn)
+    return PublishedTable(release, group, counted, counts, drawn, stays)
 
 
 def publish(
@@ -148,22 +184,9 @@ def publish(
     Which visits bounding drops is drawn by an ordinary generator that starts from 256 such bits;
     no guarantee rests on that.
 
-    Parameters
-    ----------
-    traces
-        Everybody who might be chosen.
-    mechanism
-        What is done to the counts, or its spec.
-    group_size
-        How many people to choose; all of them by default.
-    group
-        Whom to publish instead: different rows of the traces.
-    seed
-        The same seed gives the same release, which is then a trial without any guarantee:
-        whoever tries seeds until one fits the counts can take the noise away again. Give none
-        for anything that is really published.
-    audited
-        By which audit this was accepted, if by any.
+    The same seed gives the same release, which is then a trial without any guarantee: whoever tries
+    seeds until one fits the counts can take the noise away again. `audited` is by which audit this
+    was accepted, if by any; `whosthere.publish` says what else is given.
     """
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"

@@ -10,6 +10,7 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.privacy.scheme import Layout
+from whosthere.privacy.table_words import WrittenTable
 
 RIDES = pl.DataFrame(
     {
@@ -207,6 +208,9 @@ def test_both_ends_are_merged():
     apart = Pairs(Regions(["a", "b"])).merged([0, 0, 1, 2])
     assert not isinstance(apart, Pairs)
     assert apart.ids[0] == "a > a+a > b"
+    named = pairs.merged(pairs.joined([0, 1, 0]), pairs.names([0, 1, 0], ("north", "south")))
+    assert named.ids == ("north > north", "north > south", "south > north", "south > south")
+    assert named.places.ids == ("north", "south")
     near = Pairs(Regions(list("abcd"), [0.0, 0.001, 1.0, 1.001], [45.0] * 4))
     assert near.merged(near.in_groups_of(2)).places.ids == ("a+b", "c+d")
 
@@ -219,6 +223,15 @@ def test_coarser_tables_add_trips_up():
     assert coarse.counts().sum() == traces.counts().sum() == 5
     assert coarse.added(0).tolist() == [3]
     assert coarse.most_added == 3
+
+
+def test_a_table_of_districts_merges_both_ends(tmp_path):
+    traces = wt.read_records(RIDES, flows="trips")
+    districts = tmp_path / "districts.csv"
+    districts.write_text("region,group\nA,inner\nB,inner\nC,outer\n")
+    layout = WrittenTable.parse(f"regions={districts}").over(traces)
+    assert layout(traces).regions.places.ids == ("inner", "outer")
+    assert layout(traces).counts().sum(axis=1).tolist() == [4, 0, 1, 0]
 
 
 @pytest.mark.parametrize("bad", [([0], [0, 1]), ([0], [3]), ([-1], [0])])

@@ -273,8 +273,9 @@ class Null:
 
     Attributes
     ----------
-    cells, chance
-        Where the target is or may be, and the chance of being counted there, shape (n_cells,).
+    cells, log_rates, chance
+        Where the target is or may be, with the logarithms of the rates of others there, and the
+        chance of being counted there, shape (n_cells,).
     place
         Which of the known lines each cell is in, shape (n_cells,).
     known, person_of_line, levels
@@ -284,6 +285,7 @@ class Null:
     release: Release
     lines: Lines
     cells: NDArray[np.int32]
+    log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
     place: NDArray[np.int64]
     known: NDArray[np.int64]
@@ -307,7 +309,8 @@ class Null:
         owner, known = np.divmod(key, n_lines)
         distinct, which = np.unique(known, return_inverse=True)
         levels = Levels(*(part[which] for part in lines.levels(distinct)))
-        return cls(release, lines, cells, chance, place, known, owner, levels)
+        log_rates = lines.rates.log_rates_without(cells, 0 if person is None else person)
+        return cls(release, lines, cells, log_rates, chance, place, known, owner, levels)
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
@@ -361,7 +364,7 @@ class Null:
         # A node of each line, shape (n_draws, n_lines).
         reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
         node = (rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2)
-        log_rates = self.lines.rates.log_rates(cells)
+        log_rates = self.log_rates[order]
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
         others = np.minimum(rng.poisson(rates), facts.most_count - 1)
         inside = np.arange(n_draws) % 2 == 0
@@ -386,9 +389,8 @@ class Null:
         Minus infinity where the target cannot be in.
         """
         symbols = self.release.symbols.reshape(-1)[self.cells]
-        log_rates = self.lines.rates.log_rates(self.cells)
         ratios = kernels.log_ratios_at_nodes(
-            symbols, log_rates, self.place, self.levels.nodes, *of_ratios
+            symbols, self.log_rates, self.place, self.levels.nodes, *of_ratios
         )
         if (self.chance == 1).all():
             return ratios

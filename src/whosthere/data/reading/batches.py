@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.columns import are_rounded, degrees_of
+from whosthere.data.reading.columns import ROUNDED, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
@@ -118,7 +118,8 @@ class Rejects:
         """Note ids that a program wrote as numbers, and that have lost digits in this way."""
         if ids.dtype == pl.String:
             reason = f"with a {role} id that was rounded"
-            self.add(role, are_rounded(ids).fill_null(value=False), reason, _ROUNDED, fix=_ID_FIX)
+            rounded = ids.str.contains(ROUNDED).fill_null(value=False)
+            self.add(role, rounded, reason, _ROUNDED, fix=_ID_FIX)
 
     def add_times(self, moments: Moments, times: TimeReader) -> None:
         """Note times that could not be understood, or not be used."""
@@ -145,27 +146,19 @@ def _complaint(value: object, problem: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Checked records that follow one another in a file.
-
-    Attributes
-    ----------
-    records
-        Columns user (who, as the file has it; missing where users were left out), micros (when,
-        in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
-    first_row
-        Index in the file of the batch's first row.
-    bad, invalid
-        Which rows of the file were left out, and how many by reason.
-    resolved
-        How many local times of a clock change were read, by problem.
-    """
+    """Checked records that follow one another in a file."""
 
     source: Source
     records: pl.DataFrame
+    """Columns user (who, as the file has it; missing where users were left out), micros (when, in
+    microseconds since 1970 UTC), and lon and lat (degrees) or region (where)."""
     first_row: int
+    """Index in the file of the batch's first row."""
     bad: NDArray[np.bool_]
     invalid: Counter[str]
+    """Which rows of the file were left out, and how many by reason."""
     resolved: Counter[str]
+    """How many local times of a clock change were read, by problem."""
 
     def __len__(self) -> int:
         return self.records.height

@@ -43,11 +43,12 @@ THOUSANDS = (",", ".", " ", "'")
 # Floats are exact up to 2^53; hashes in hexadecimal may have an e, but neither a point nor a plus.
 _EXACT_IN_32_BITS = 1 << 24
 _WHOLE_WITH_DECIMALS = r"^(\s*[+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*(\s*)$"
-# Also as a part of an id that several columns make.
-_ROUNDED = (
+ROUNDED = (
     r"(?:^|-)\s*[+-]?(?:\d+(?:[.,]\d*)?[eE]\+\d{1,3}|\d+[.,]\d*[eE]-?\d{1,3}"
     r"|(?:\d{17,}|[09]\d{15})[.,]0*)\s*(?:-|$)"
 )
+"""Ids that a program wrote as numbers with too few digits, also as a part of an id of several
+columns: many people would be one."""
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
@@ -201,22 +202,15 @@ _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How each role is read from the columns of one table.
-
-    Attributes
-    ----------
-    names
-        The columns of each role as messages name them, several joined by ``+``.
-    exprs
-        Expressions over the columns of the table, each under the name of its role.
-    times
-        The first times of the table, where these were asked for and are no datetimes.
-    """
+    """How each role is read from the columns of one table."""
 
     source: Source
     names: dict[str, str]
+    """The columns of each role as messages name them, several joined by ``+``."""
     exprs: dict[str, pl.Expr]
+    """Expressions over the columns of the table, each under the name of its role."""
     times: pl.Series | None = None
+    """The first times of the table, where these were asked for and are no datetimes."""
 
     @property
     def chosen(self) -> list[pl.Expr]:
@@ -392,11 +386,6 @@ def plain_ids(ids: pl.Series) -> pl.Series:
     if not texts.str.contains(r"[.,']").any():
         return texts
     return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1$2"))
-
-
-def are_rounded(ids: pl.Series) -> pl.Series:
-    """Tell which ids a program wrote as numbers with too few digits: many people would be one."""
-    return ids.str.contains(_ROUNDED)
 
 
 def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:

@@ -50,21 +50,6 @@ class Gathering:
 
     The last of the epochs may reach past the time window. Records in a region that is not known
     are refused unless `drop`.
-
-    Attributes
-    ----------
-    users
-        Everybody who was seen, kept or not.
-    records
-        How many records had each `Fate`.
-    invalid, resolved, n_unknown
-        Rows that were not valid, and local times of a clock change that were read, by reason;
-        records in a region that is not known.
-    at_zero
-        Records in some region at longitude 0 and latitude 0.
-    furthest, balance
-        By user: the last `Fate` of a record, and records of the time window inside the regions
-        less those outside.
     """
 
     what: ClassVar[str] = "visit"
@@ -74,14 +59,22 @@ class Gathering:
     window: Window
     box: Box
     users: Labels
+    """Everybody who was seen, kept or not."""
     drop: bool
     records: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Fate), np.int64))
+    """How many records had each `Fate`."""
     invalid: Counter[str] = field(default_factory=Counter)
+    """Rows that were not valid, by reason."""
     resolved: Counter[str] = field(default_factory=Counter)
+    """Local times of a clock change that were read, by problem."""
     n_unknown: int = 0
+    """Records in a region that is not known."""
     at_zero: int = 0
+    """Records in some region at longitude 0 and latitude 0."""
     furthest: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    """The last `Fate` of a record, by user."""
     balance: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Records of the time window inside the regions less those outside, by user."""
     visits: Visits = field(default_factory=Visits)
 
     @property
