@@ -49,7 +49,10 @@ class Layout:
     epochs: int = 1
     """How many epochs become one."""
     counts: Counts = "people"
-    """A person is counted once in a cell, or once for every visit, so that totals add up."""
+    """A person is counted once in a cell, or once for every visit, so that totals add up.
+
+    Trips are always added up: a person who made one again counts again.
+    """
     times: int | None = None
     """How often it is published, from the first epoch on; None if it covers all epochs at once."""
     every: timedelta = WEEK
@@ -76,21 +79,23 @@ class Layout:
             merged = int(np.bincount(self.regions).max())
             region = np.array(self.regions, dtype=np.int32)[region]
         cells = cell_at(region, epoch // self.epochs, epochs.n).astype(np.int32, copy=False)
-        person = np.repeat(np.arange(traces.n_users, dtype=np.int32), traces.visits_per_user())
+        person = np.repeat(np.arange(traces.n_users, dtype=np.int32), np.diff(traces.indptr))
         made = replace(traces, regions=regions, epochs=epochs)
-        if self.counts == "people":
+        if self.counts == "people" and traces.weights is None:
             indptr, distinct = kernels.group_by_row(person, cells, traces.n_users)
             return replace(made, indptr=own(indptr, np.int64), cells=own(distinct, np.int32))
         key = person.astype(np.int64) * made.n_cells + cells
         visited, place = np.unique(key, return_inverse=True)
         visits = np.bincount(place, traces.weights, visited.size)
+        # What trips add up to is not limited by the number of cells.
+        most = self.epochs * merged if traces.weights is None else int(visits.max(initial=1))
         starts = np.searchsorted(visited, np.arange(traces.n_users + 1) * np.int64(made.n_cells))
         return replace(
             made,
             indptr=own(starts, np.int64),
             cells=own(visited % made.n_cells, np.int32),
             weights=own(visits, np.int32),
-            most_added=self.epochs * merged * traces.most_added,
+            most_added=most,
         )
 
     @cached_property

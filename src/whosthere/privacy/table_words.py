@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from whosthere.data.epochs import format_length, parse_length
+from whosthere.data.flows import Pairs
 from whosthere.data.reading.tables import read_pairs
 from whosthere.errors import EmptyError, InputError, RecordsError, SpecError, quote, suggestion
 from whosthere.privacy.mechanism import Mechanism
@@ -149,8 +150,12 @@ def merged_regions(text: str, regions: Regions) -> tuple[tuple[int, ...], tuple[
     """Return the new number of each region, and the names of the new ones if they have some.
 
     A number says how many neighbours become one. Anything else is a file that says which group each
-    region belongs to.
+    region belongs to. Of flows, these are the regions at both ends.
     """
+    if isinstance(regions, Pairs):
+        of_places, named = merged_regions(text, regions.places)
+        names_of_pairs = None if named is None else regions.names(of_places, named)
+        return regions.joined(of_places), names_of_pairs
     if text.isascii() and text.isdigit():
         return regions.in_groups_of(int(text)), None
     path = Path(text)
