@@ -325,6 +325,13 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
             chosen.check(facts, knowledge, auxiliary)
 
 
+class _OfOneTable(Attack):
+    name = "mine"
+
+    def fit(self, facts, knowledge, auxiliary, *, seed):
+        raise NotImplementedError
+
+
 def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, target, reference):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
@@ -332,7 +339,8 @@ def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, ta
     for chosen in (LikelihoodRatioReference(), _attack(KnockKnock)):
         alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
         assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
-    for ask in (KnockKnock().check_tables, partial(KnockKnock().fit_tables, seed=3)):
+    own = _OfOneTable()
+    for ask in (own.check_tables, partial(own.fit_tables, seed=3)):
         with pytest.raises(NotApplicableError, match="one table"):
             ask([view, view])
 
@@ -576,6 +584,11 @@ def test_what_is_expected_of_scores_is_never_without_spread():
     assert (one_of_each.mean, one_of_each.deviation) == (1.0, 1.5)
 
 
+def test_an_answer_claims_no_chance_by_itself():
+    answer = Answer(1.5, 1.0)
+    assert answer.posterior(0.3) is answer.p_value is None
+
+
 def test_an_answer_without_calibration_is_measured_from_its_threshold():
     assert Answer(3.0, 1.0).calibrated == 2.0
     assert Answer(3.0, 1.0, 5.0).calibrated == 5.0
@@ -691,7 +704,7 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
         facts, known, Auxiliary(example=releases[1]), seed=5
     )
     assert isinstance(each, OnEachRelease)
-    on_example = each.trained_on(releases[1])
+    on_example = each.trained_on([releases[1]])
     for release in releases:
         assert once.score(release) == on_example.score(release)
     assert once.score(releases[1]) == each.score(releases[1])

@@ -291,7 +291,7 @@ class TestTables:
         assert Mechanism((Ptable(path),)).pmf([1, 2], 1, 9).tolist() == [0.25, 0.75]
 
     def test_a_release_is_not_read_with_another_table(self, ptable, tmp_path):
-        people = simulate("milan-like", seed=5, users=60, regions=9, days=1).traces()
+        people = simulate("milan-like", seed=5, users=200, regions=9, days=1).traces()
         made = publish(
             people, mechanism=Mechanism((Ptable(ptable),)), group_size=40, seed=1
         ).release

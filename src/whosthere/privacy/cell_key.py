@@ -4,8 +4,8 @@ Each person has a secret key. The keys of the people in a cell, added up, decide
 count's row is taken. So nothing is learnt from asking for the same cell twice, and somebody who is
 alone in thirty cells draws once, and not thirty times.
 
-Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication: an attacker
-knows none of them.
+Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication, once for all
+of its tables: an attacker knows none of them.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ class Changes(NamedTuple):
         return np.where(wide < n, wide, n - self.again + (wide - n) % self.again)
 
 
+def people_keys(n: int, rng: np.random.Generator | None) -> NDArray[np.integer]:
+    """Draw the secret keys of n people; without a generator, securely."""
+    return fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+
+
 class KeyedTable(ChanceTable):
     """A step whose chances are drawn by the keys of the people in a cell."""
 
@@ -89,8 +94,7 @@ class KeyedTable(ChanceTable):
     def draw_for(
         self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
     ) -> Draw:
-        n = people.n_users
-        keys = fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+        keys = people_keys(people.n_users, rng) if people.keys is None else people.keys
         at, sizes = people.visits()
         cells = people.everybody.cells[at]
         sums = np.bincount(cells, np.repeat(keys.astype(np.float64), sizes), math.prod(shape))

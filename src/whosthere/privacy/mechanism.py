@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -83,18 +84,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 """The rules of presets.toml by name."""
 
 
-def _of_step(kind: type[Step]) -> Kind:
-    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
-        return (kind(**fields),)
-
-    return replace(Kind.of(kind), make=make)
-
-
 MECHANISMS = Catalogue(
     "mechanism",
     {
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
-        **{kind.name: _of_step(kind) for kind in STEPS},
+        **{
+            kind.name: replace(Kind.of(kind), make=lambda kind=kind, **fields: (kind(**fields),))
+            for kind in STEPS
+        },
         **{
             name: Kind(
                 lambda preset=preset: Mechanism.parse(preset.spec).steps,
@@ -185,6 +182,18 @@ class Mechanism:
         """The distinct units that steps protect, in order."""
         found = (step.unit for step in self.steps if step.unit is not None)
         return tuple(dict.fromkeys(found))
+
+    def within(self, time: timedelta) -> Mechanism:
+        """Return what it does to one long table that is published in parts of so much time each.
+
+        What is bounded by person is bounded in each part by itself.
+        """
+        bounded = {step: step.unit.within(time) for step in self.steps if step.unit is not None}
+        steps = (
+            replace(cast("Any", step), unit=bounded[step]) if step in bounded else step
+            for step in self.steps
+        )
+        return Mechanism(tuple(steps))
 
     @property
     def bounds_visits(self) -> bool:
