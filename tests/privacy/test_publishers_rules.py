@@ -18,6 +18,7 @@ from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.exact_sampling import discrete_normal
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.possible import impossible
 from whosthere.privacy.probability import own_draws
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release
@@ -289,6 +290,10 @@ class TestTables:
         path = tmp_path / "table.csv"
         path.write_text("i;v;p\n0;0;1\n1;0;0,25\n1;1;0,75\n\n")
         assert Mechanism((Ptable(path),)).pmf([1, 2], 1, 9).tolist() == [0.25, 0.75]
+
+    def test_large_scaled_counts_are_possible(self):
+        values, mechanism = np.array([5130, 5131], np.int32), Mechanism.parse("scale(by=5.13)")
+        assert impossible(values, mechanism, 2000).tolist() == [5131]
 
     def test_a_release_is_not_read_with_another_table(self, ptable, tmp_path):
         people = simulate("milan-like", seed=5, users=200, regions=9, days=1).traces()
