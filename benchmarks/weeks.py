@@ -138,7 +138,7 @@ def draw(results: Path, path: Path) -> None:
                               ms=2.5, lw=1.2, label=label)  # fmt: skip
             if "user-day" in mechanism:
                 upper.plot(own["weeks"], own["guaranteed"], ":", color=colour, lw=1.2,
-                           label="its guarantee")  # fmt: skip
+                           label="guarantee of eps 1 for each day")  # fmt: skip
         for axes in (upper, lower):
             axes.set(xscale="log", xticks=sorted(set(rows.filter(data=name)["weeks"])))
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")

@@ -33,6 +33,8 @@ def data() -> wt.Traces:
         wt.regions.RegionIds(regions),
         wt.regions.ThroughAntennas(regions, wt.regions.Polygons(Path("areas.geojson"))),
     ]
+    pairs: wt.Regions = wt.regions.Pairs(regions)
+    print(len(pairs))
     source = wt.Query("SELECT * FROM records", "sqlite:///records.db")
     traces = wt.read_records(source, regions=ways[0], min_visits=2, user_column="who")
     frame: wt.ArrowFrame = traces.to_frame()
