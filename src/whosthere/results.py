@@ -26,7 +26,7 @@ from whosthere.privacy.mechanism import Member as Member
 from whosthere.privacy.publish import Publication as Publication, PublishedTable as PublishedTable
 from whosthere.privacy.release import Audited as Audited
 from whosthere.privacy.step import Alphabet as Alphabet
-from whosthere.privacy.scheme import Layout as Layout
+from whosthere.privacy.scheme import Layout as Layout, TableScheme as TableScheme
 from whosthere.privacy.tables import Imported as Imported
 from whosthere.privacy.trade_off import TradeOff as TradeOff
 from whosthere.privacy.units import Guarantee as Guarantee

@@ -320,6 +320,26 @@ class TestDiscreteGaussian:
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
 
+    def test_a_unit_spends_rho_and_several_units_add_up(self):
+        noise = DiscreteGaussian(0.2, unit=UserDay(4))
+        for units in (1, 2, 5):
+            assert noise.trade_off(4 * units).rho == pytest.approx(0.2 * units)
+
+    def test_the_bound_holds_for_noise_in_several_cells(self):
+        """The exact delta of three cells that differ by one, by all losses together."""
+        noise = DiscreteGaussian(0.3)
+        z = np.arange(-16, 17)
+        law = np.exp(noise.log_between(z, z))
+        loss = (2 * z - 1) / (2 * noise.scale**2)
+        shifted = np.exp(noise.log_between(z - 1, z - 1))
+        losses = (loss[:, None, None] + loss[:, None] + loss).ravel()
+        chances = np.einsum("i,j,k->ijk", shifted, shifted, shifted).ravel()
+        assert np.log(shifted[1:] / law[1:]) == pytest.approx(loss[1:])
+        for eps in (0.5, 1.5, 3.0):
+            exact = (chances * np.maximum(-np.expm1(eps - losses), 0)).sum()
+            (bound,) = noise.trade_off(3).delta_at(np.array([eps]))
+            assert exact <= bound < 4 * exact
+
     def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
         said = Mechanism.parse("wikimedia").describe_guarantee()
         assert "with eps 0.7718 and delta 1e-6 (zero-concentrated with rho 0.015)" in said

@@ -100,8 +100,8 @@ class TestOptions:
             tables=["finest", "epochs=1d: round(to=5)"],
         )
         assert [str(one.setting) for one in both.contests(traces)] == [
-            "raw + round(to=5) over epochs=1d, m=10",
-            "suppress(k=1) + round(to=5) over epochs=1d, m=10",
+            "finest: raw + epochs=1d: round(to=5), m=10",
+            "finest: suppress(k=1) + epochs=1d: round(to=5), m=10",
         ]
         assert [str(one.setting) for one in block.contests(traces)] == [
             "raw, m=10",

@@ -93,7 +93,7 @@ class Lines:
             grid - fitted[:, None],
             *tables.of_chances,
         )
-        return cls(by_line, rates, tables, axis, *normal_law(log_chance, grid))
+        return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
 
     def place(self, cells: NDArray[np.integer]) -> tuple[Ints64, Ints64]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
@@ -163,9 +163,7 @@ def log_sums(logs: Floats) -> Floats:
     return np.asarray(np.where(np.isfinite(found), found, top[:, 0]))
 
 
-def normal_law(
-    log_chance: Floats, grid: Floats, least_spread: float = _LEAST_SPREAD
-) -> tuple[float, float]:
+def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
     """Return the mean and deviation of normal levels that make counts most likely.
 
     Their chances are given for each line at each level of a grid, shape (n_lines, n_levels).
@@ -181,7 +179,7 @@ def normal_law(
         mean = float(found @ grid)
         deviation = math.sqrt(float(found @ (grid - mean) ** 2))
         moved = abs(mean - centre) + abs(deviation - spread)
-        centre, spread = mean, min(max(deviation, least_spread), _MOST_SPREAD)
+        centre, spread = mean, min(max(deviation, _LEAST_SPREAD), _MOST_SPREAD)
         if moved < _TOLERANCE:
             break
     return centre, spread

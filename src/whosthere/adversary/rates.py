@@ -43,8 +43,9 @@ class Rates:
 
     `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
     n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
-    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from. All
-    of it is multiplied by the factors of hours of the week, if there are any.
+    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
+    `weekly` are factors of hours of the week, which single cells are multiplied by where two weeks
+    or more are published.
     """
 
     rows: Floats
@@ -66,21 +67,25 @@ class Rates:
         base = self.rows[region] + self.columns[epoch]
         if self.shape.size > 1:
             base = base + self.shape[region, epoch]
-        if self.n_components:
-            extra = (self.left[region] * self.right[epoch]).sum(axis=1)
-            base = self._with_components(base, extra)
-        for alike in self.weekly:
-            base = base + alike.log_factors[region, alike.time[epoch]]
-        return np.asarray(base)
+        if not self.n_components:
+            return np.asarray(base)
+        extra = (self.left[region] * self.right[epoch]).sum(axis=1)
+        return self._with_components(base, extra)
 
-    def log_rates_without(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
-        """Return `log_rates` with factors of hours of the week that do not know a person's counts.
+    def log_rates_by_hour(self, cells: NDArray[np.integer]) -> Floats:
+        """Return logarithms of rates with the factors of hours of the week."""
+        region, epoch = region_and_epoch(cells, self.columns.size)
+        by_hour = (alike.log_factors[region, alike.time[epoch]] for alike in self.weekly)
+        return np.asarray(sum(by_hour, start=self.log_rates(cells)))
+
+    def log_rates_for(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
+        """Return the same with factors that do not know the counts at a person's own cells.
 
         `person` says whose each cell is, numbered from 0.
         """
         found = self.log_rates(cells)
         for alike in self.weekly:
-            found = found + alike.without(cells, person)
+            found = found + alike.log_factors_for(cells, person)
         return found
 
     def factors(self, axis: int) -> Floats:
@@ -94,14 +99,9 @@ class Rates:
         base = own[lines, None] + along
         if shape.size > 1:
             base = base + shape[lines]
-        if self.n_components:
-            base = self._with_components(base, left[lines] @ right.T)
-        for alike in self.weekly:
-            if axis == 0:
-                base = base + alike.log_factors[lines][:, alike.time]
-            else:
-                base = base + alike.log_factors.T[alike.time[lines]]
-        return np.asarray(base)
+        if not self.n_components:
+            return np.asarray(base)
+        return self._with_components(base, left[lines] @ right.T)
 
     def dense(self) -> Floats:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
@@ -113,7 +113,7 @@ class Rates:
 
     @property
     def _is_plain(self) -> bool:
-        return self.shape.size == 1 and not self.n_components and not self.weekly
+        return self.shape.size == 1 and not self.n_components
 
     def total(self) -> float:
         """Return how many visits to expect in all."""

@@ -95,7 +95,7 @@ class Block:
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
         *,
-        tables: OneOrMore[WrittenTable | TableScheme | str] = (),
+        tables: OneOrMore[TableScheme | str] = (),
         weeks: OneOrMore[int] = (),
     ) -> None:
         given = (mechanisms, group_size, knowledge, attacks, tables, weeks)

@@ -21,11 +21,12 @@ from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import FINEST, ORDINARY, Counts, Layout, TableScheme
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
+    from whosthere.privacy.release import Release
 
 _KEYS = ("regions", "epochs", "counts")
 _LIKE = "Write it like finest, or 'epochs=1d: suppress(k=5)', or 'regions=districts.csv, epochs=1d'"
@@ -64,8 +65,8 @@ class WrittenTable:
         words = cells if isinstance(cells, Layout) else _words(cells)
         return cls(words, None if mechanism is None else Mechanism.parse(mechanism))
 
-    def over(self, traces: Traces | None) -> Layout:
-        """Return the cells of the table over the cells of traces."""
+    def over(self, traces: Traces | Release | None) -> Layout:
+        """Return the cells of the table over the cells of traces, or of a finer table."""
         if isinstance(self.cells, Layout):
             return self.cells
         given, layout = dict(self.cells), ORDINARY
@@ -81,8 +82,29 @@ class WrittenTable:
 
     def __str__(self) -> str:
         if isinstance(self.cells, Layout):
-            return str(self.cells) or FINEST
+            return self.cells.written
         return ", ".join(f"{key}={value}" for key, value in self.cells) or FINEST
+
+
+def tables_of(
+    tables: Sequence[TableScheme | str], mechanism: Mechanism | str | None, traces: Traces
+) -> tuple[TableScheme, ...]:
+    """Return the tables of one publication; a mechanism is for those that have none."""
+    given = None if mechanism is None else Mechanism.parse(mechanism)
+    written = [WrittenTable.parse(one) for one in tables] or [WrittenTable()]
+    is_open = [one.mechanism is None for one in written]
+    if given is None and any(is_open):
+        fix = "Give one (`mechanism`), such as 'suppress(k=1)'"
+        raise InputError("it is not said what is done to the counts", fix=fix)
+    if given is not None and not any(is_open):
+        fix = "Leave the mechanism (`mechanism`) out"
+        raise InputError("all tables (`tables`) say what is done to them", fix=fix)
+    made = tuple(
+        TableScheme(cast("Mechanism", one.mechanism or given), one.over(traces)) for one in written
+    )
+    for table in made:
+        table.check(traces.epochs, table.layout(traces).most_added)
+    return made
 
 
 def _words(text: str) -> tuple[tuple[str, str], ...]:

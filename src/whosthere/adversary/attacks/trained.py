@@ -273,7 +273,7 @@ def sampler_over(
     know of the target is guessed from the reference.
     """
     bounded = facts.mechanism.bound(reference, rng)
-    cells = knowledge.believed_trace(lambda: _habits(reference), rng)
+    cells = knowledge.believed_trace(lambda: habits(reference), rng)
     weights = None
     if reference.weights is not None:
         weights = np.broadcast_to(np.asarray(knowledge.added, np.int32), cells.shape)
@@ -284,7 +284,8 @@ def sampler_over(
     return GroupSampler(bounded, target.cells, facts.group_size, facts.mechanism, target.added(0))
 
 
-def _habits(reference: Traces) -> Habits:
+def habits(reference: Traces) -> Habits:
+    """Return when and how often the people of a reference are seen."""
     n = reference.epochs.n
     visits = np.bincount(epoch_of(reference.cells, n), minlength=n).astype(np.float64)
     time = visits / visits.sum() if visits.any() else np.full(n, 1.0 / n)
