@@ -29,7 +29,15 @@ NOISE = "laplace(eps=0.5, unit=event)"
 CUT = 50.0
 
 
-def scores(layouts, people, rows, asked, spec, rng):
+def scores(
+    layouts: list,
+    people: list,
+    rows: np.ndarray,
+    asked: np.ndarray,
+    *,
+    spec: str,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Publish some people, and return scores of others by table, and of the tables together."""
     mechanism = Mechanism.parse(spec)
     made = [
@@ -54,7 +62,7 @@ def scores(layouts, people, rows, asked, spec, rng):
     return np.clip(np.array(found), -CUT, CUT)
 
 
-def measures(labels, values):
+def measures(labels: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     """Return AUC and TPR at 1 % FPR over everybody."""
     false, true, _ = roc_curve(labels, values)
     return roc_auc_score(labels, values), true[false <= 0.01].max()
@@ -84,7 +92,7 @@ def main() -> None:
             inside = np.isin(eligible, rows)
             asked = [rng.permutation(eligible[one])[: options.people] for one in (inside, ~inside)]
             labels = np.repeat([1, 0], [one.size for one in asked])
-            found = scores(layouts, people, rows, np.concatenate(asked), spec, rng)
+            found = scores(layouts, people, rows, np.concatenate(asked), spec=spec, rng=rng)
             by_draw.append([measures(labels, column) for column in found.T])
         means = np.mean(by_draw, axis=0)
         more = np.array(by_draw)[:, 3] - np.array(by_draw)[:, 2]
