@@ -35,8 +35,8 @@ def imported(whosthere):
 
 
 def command(table, *options, mechanism="raw"):
-    return ("import", table, "-m", 5_000, "-M", mechanism, "--tz", "Europe/Rome", "-o", "new.parquet",
-            *options)  # fmt: skip
+    given = ("-m", 5_000, "-M", mechanism, "--tz", "Europe/Rome", "-o", "new.parquet")
+    return ("import", table, *given, *options)
 
 
 def check(release, counts=COUNTS, length=timedelta(hours=1)):
