@@ -350,8 +350,8 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
     for unit in facts.mechanism.units:
         period = unit.period(facts.epochs)
         if period is not None:
-            cells_in_period = len(facts.regions) * np.bincount(period)
-            found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
+            most_made = len(facts.regions) * np.bincount(period) * facts.most_added
+            found |= unit.most_visits < most_made[period[epoch_of(cells, facts.epochs.n)]]
             found |= unit.max_regions is not None and unit.max_regions < len(facts.regions)
     return found
 
