@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whosthere.adversary.knowledge import may_be_dropped
+from whosthere.adversary.knowledge import chance_of_being_counted, may_be_dropped
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
@@ -187,6 +187,14 @@ class TestSums:
             laid = replace(layout, counts=counts)(traces)
             facts = Facts.of(laid, 10, mechanism)
             assert may_be_dropped(np.array([0, 1], np.int32), facts).all() == dropped
+
+    def test_all_visits_to_a_cell_compete_for_the_bound(self, traces):
+        """Of 3 and 7 visits on one day, 5 are counted: each of the 10 with chance 1/2."""
+        laid = Layout(epochs=24, counts="visits")(traces)
+        mechanism = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=5)")
+        facts, cells = Facts.of(laid, 10, mechanism), np.array([0, 3], np.int32)
+        found = chance_of_being_counted(cells, facts, added=np.array([3, 7], np.int32))
+        assert found == pytest.approx([0.5, 0.5])
 
 
 class TestGuarantees:
