@@ -258,8 +258,8 @@ def nulls_of_everybody(
         ends = people.indptr[first : first + _BLOCK + 1]
         visited = people.cells[ends[0] : ends[-1]]
         person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-        chance = chance_of_being_counted(visited, release.facts, person)
         added = people.weights if people.weights is None else people.weights[ends[0] : ends[-1]]
+        chance = chance_of_being_counted(visited, release.facts, person, added=added)
         yield ends.size - 1, Null.of(release, lines, visited, chance, person, added=added)
 
 
@@ -278,7 +278,7 @@ def _null(release: Release, knowledge: Known, rates: Rates) -> Null:
     if not knowledge.certain.size:
         # Whole regions are known, and nothing about epochs.
         return Null.of(release, _lines(release, rates, 0), cells, chance)
-    chance = chance * chance_of_being_counted(cells, release.facts)
+    chance = chance * chance_of_being_counted(cells, release.facts, added=knowledge.added)
     return Null.of(release, _lines(release, rates), cells, chance, added=knowledge.added)
 
 
