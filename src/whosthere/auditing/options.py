@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
@@ -274,8 +275,8 @@ class AuditOptions:
                 raise InputError(
                     f"the number of releases{whose} must be even and at least 2, got {n}"
                 )
-        if not 0 <= self.turnover < 1:
-            problem = f"a share of {self.turnover:g} cannot change (`turnover`)"
+        if not (isinstance(self.turnover, Real) and 0 <= self.turnover < 1):
+            problem = f"a share of {self.turnover} cannot change (`turnover`)"
             raise InputError(problem, fix="Give a share from 0 to less than 1, such as 0.1")
         if self.turnover and self.groups is not None:
             problem = "groups of your own (`groups`) stay the same, and some are to change"
