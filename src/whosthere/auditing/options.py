@@ -6,9 +6,10 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
-from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+
+import numpy as np
 
 from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import Knowledge
@@ -275,7 +276,8 @@ class AuditOptions:
                 raise InputError(
                     f"the number of releases{whose} must be even and at least 2, got {n}"
                 )
-        if not (isinstance(self.turnover, Real) and 0 <= self.turnover < 1):
+        share: object = self.turnover
+        if not (isinstance(share, float | int | np.number) and 0 <= share < 1):
             problem = f"a share of {self.turnover} cannot change (`turnover`)"
             raise InputError(problem, fix="Give a share from 0 to less than 1, such as 0.1")
         if self.turnover and self.groups is not None:
