@@ -58,6 +58,8 @@ def city(model: wt.CityModel | str = "milan-like") -> wt.Traces:
 def publish(traces: wt.Traces) -> wt.Release:
     made: wt.results.Publication = wt.publish(traces, "laplace(eps=1)", group_size=100, seed=1)
     table: wt.results.PublishedTable = made.only
+    stays: wt.results.Stays | None = table.stays
+    assert stays is None
     group: wt.results.Group = table.group
     kept: wt.results.Utility = wt.utility(made.release.counts, made.truth)
     print(group.n_users, kept.visits_kept)

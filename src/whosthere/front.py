@@ -133,6 +133,10 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    weeks, every, turnover
+        For how many weeks the table is published every week, such as ``[1, 2, 4]``, each number by
+        itself; another time than a week for one table, such as ``"1d"``; and which share of the
+        other people is replaced from each table to the next.
     groups
         How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
@@ -232,6 +236,8 @@ def recommend(
     out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
+    weeks, every, turnover
+        As for `audit`, with one number of weeks, which what is recommended lasts.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
         As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
@@ -559,7 +565,7 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan
+    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan, weeks, every, turnover
         As for `audit`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.

@@ -24,7 +24,11 @@ from whosthere.privacy.guarantees import (
     GuaranteeLedger as GuaranteeLedger,
 )
 from whosthere.privacy.mechanism import Member as Member
-from whosthere.privacy.publish import Publication as Publication, PublishedTable as PublishedTable
+from whosthere.privacy.publish import (
+    Publication as Publication,
+    PublishedTable as PublishedTable,
+    Stays as Stays,
+)
 from whosthere.privacy.release import Audited as Audited
 from whosthere.privacy.step import Alphabet as Alphabet
 from whosthere.privacy.scheme import Layout as Layout, TableScheme as TableScheme

@@ -67,7 +67,9 @@ def test_what_is_about_a_series_needs_one(wrong):
         AuditOptions.of(mechanisms="raw", group_size=10, **wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"weeks": 0}, {"weeks": 1.5}, {"turnover": 1}])
+@pytest.mark.parametrize(
+    "wrong", [{"weeks": 0}, {"weeks": 1.5}, {"turnover": 1}, {"turnover": "0.1"}, {"every": 7}]
+)
 def test_impossible_numbers_are_refused(wrong):
     given = {"mechanisms": "raw", "group_size": 10, "weeks": 1} | wrong
     with pytest.raises(InputError):

@@ -64,7 +64,7 @@ def test_plan_files_have_them_by_block(whosthere, folder):
         (("--weeks", "0"), "(--weeks)"),
         (("--weeks", "1", "--every", "soon"), "'soon' is not a length of time"),
         (("--every", "1d"), "--every is about tables"),
-        (("--weeks", "1", "--turnover", "2"), "a share of 2 cannot change (--turnover)"),
+        (("--weeks", "1", "--turnover", "2"), "a share of 2.0 cannot change (--turnover)"),
         (
             ("-m", "50", "--weeks", "3", "--every", "1d", "--turnover", ".9"),
             "Give a smaller share (--turn",

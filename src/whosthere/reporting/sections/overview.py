@@ -77,7 +77,10 @@ class Overview(NamedTuple):
 
 
 class OverTime(NamedTuple):
-    """How risk grows where a table is published again and again, and where limits are crossed."""
+    """How risk grows where a table is published again and again, and where limits are crossed.
+
+    `pictures` are by their captions.
+    """
 
     pictures: dict[str, TimeChart]
     table: Table
@@ -110,7 +113,8 @@ def _over_time(series: Sequence[Series], policy: Policy) -> OverTime | None:
             low = 0.4 if metric == "auc" and (least or 0.0) >= 0.4 else 0.0
             high = max(1.0, *(dot.high or dot.estimate or 0.0 for dot in dots))
             time = f"{' or '.join(sorted(every))}s published"
-            pictures[metric] = TimeChart(title, words, time, courses, limit, low, high)
+            caption = f"{words}: the share of people found" if metric == FOUND else words
+            pictures[caption] = TimeChart(title, words, time, courses, limit, low, high)
     heads = (
         Head("protection", numeric=False),
         Head("can be published for"),
