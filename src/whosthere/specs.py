@@ -51,7 +51,7 @@ class Value(ABC):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands, which raises an error of values for any other."""
+    """A word that `make` understands, which raises a built-in error for any other."""
 
     words: str
     make: Callable[[str], Any]
@@ -124,10 +124,6 @@ def format_number(value: float) -> str:
     return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))
 
 
-def _is_yes(word: str) -> bool:
-    return bool(("no", "yes").index(word))
-
-
 def whole(value: object, name: str) -> int:
     """Return a whole number of any kind as an int, or refuse what is none."""
     # Python counts True as an integer; here it is a slip.
@@ -168,7 +164,11 @@ def check_positive(value: object, name: str, *, below: float = math.inf) -> floa
 
 WHOLE = Text("a whole number", int)
 NUMBER = Text("a number", float, format_number)
-YES_NO: Value = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
+YES_NO: Value = Text(
+    "yes or no",
+    lambda word: bool(("no", "yes").index(word)),
+    lambda value: "yes" if value else "no",
+)
 POSITIVE: Value = replace(NUMBER, check=check_positive)
 CHANCE: Value = replace(NUMBER, check=partial(check_positive, below=1))
 

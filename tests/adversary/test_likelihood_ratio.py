@@ -469,3 +469,16 @@ def test_scaled_counts_say_the_same_beyond_the_tables():
     counts, log_rates = np.array([4900, 5000, 5200], np.int32), np.log([5000.0] * 3)
     expected = plain.log_ratio_of(counts, log_rates)
     assert scaled.log_ratio_of(5 * counts, log_rates) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("after", ["", " | suppress(k=4000, shown=mark)"])
+def test_counts_that_are_scaled_up_far_need_no_table_of_all_numbers(after):
+    tables = count_tables(Mechanism.parse(f"scale(by=1000){after}"), 60)
+    plain = count_tables(Mechanism.parse("raw" + after.replace("000", "")), 60)
+    assert tables.log_ratio.shape[1] < 10_000
+    counts, log_rates = np.array([5, 7, 12], np.int32), np.log([8.0] * 3)
+    expected, found = (
+        one.log_ratio_of(one.alphabet.symbols(by * counts), log_rates)
+        for one, by in ((plain, 1), (tables, 1000))
+    )
+    assert found == pytest.approx(expected)

@@ -36,7 +36,8 @@ _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
 _FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
-# Published values are put together where the noise is so wide that neighbours hardly differ.
+# Published values are put together where the noise is so wide that neighbours hardly differ, or
+# where counts are scaled up so far that most numbers are never published.
 _BINS_PER_SCALE = 64
 # Chances that are smaller are taken for this one: a cell alone decides nothing about its line.
 _LEAST_CHANCE = 1e-300
@@ -219,14 +220,15 @@ def _log_ratio(within: Floats, without: Floats) -> Floats:
     return np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
 
 
-def moved_down(mechanism: Mechanism, m: int) -> int:
-    """Return how far a map takes any count down that is worth a rate of its own."""
-    moved = 0
+def moved_down(mechanism: Mechanism, m: int) -> float:
+    """Return how far a map takes any count down that is worth a rate of its own, in people."""
+    moved, slope = 0.0, 1.0
     for step, within in placed(mechanism.steps, m)[0]:
         if not step.is_random:
             counts = np.arange(min(within.highest, int(_FURTHEST_RATE)) + 1, dtype=np.int32)
             shown = np.maximum(step.publish(counts, NO_DRAW, within), 0)
-            moved = max(moved, int((counts - shown).max()))
+            moved = max(moved, float((counts - shown / step.slope).max()) / slope)
+        slope *= step.slope
     return moved
 
 
@@ -234,7 +236,7 @@ def _bin_edges(mechanism: Mechanism, most: int, m: int) -> Ints64:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
     steps, (lowest, _) = placed(mechanism.steps, m)
     landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, Span(0, most))
-    widest = max((step.scale for step in mechanism.steps), default=0.0)
+    widest = max([mechanism.slope, *(step.scale for step in mechanism.steps)])
     width = max(1, int(widest / _BINS_PER_SCALE))
     end = landing.highest + 1
     return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)

@@ -18,13 +18,16 @@ from whosthere.arrays import frozen
 from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.display import counted
 from whosthere.errors import InputError, SpecError, suggestion
+from whosthere.privacy.scheme import ORDINARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
+    from whosthere.privacy.scheme import Layout
 
     GetHabits: TypeAlias = Callable[[], "Habits"]
 
@@ -84,21 +87,19 @@ class Known(ABC):
         """Return the same with what the target adds to the counts of its trace, where known."""
         return self
 
+    @abstractmethod
+    def over(self, layout: Layout, traces: Traces) -> Known:
+        """Return the same over the cells of a table, laid out from the cells of traces."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownVisits(Known):
-    """Some or all visits of the target: each really took place.
-
-    Parameters
-    ----------
-    cells
-        The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32.
-    added
-        What the target adds to the counts of these cells.
-    """
+    """Some or all visits of the target: each really took place."""
 
     cells: NDArray[np.int32]
+    """The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32."""
     added: NDArray[np.int32] | int = 1
+    """What the target adds to the counts of these cells."""
 
     def __post_init__(self) -> None:
         cells = np.unique(np.asarray(self.cells))
@@ -145,23 +146,32 @@ class KnownVisits(Known):
             return self
         return replace(self, added=added[np.searchsorted(trace, self.cells)])
 
+    def over(self, layout: Layout, traces: Traces) -> Known:
+        if layout == ORDINARY:
+            return self
+        weights = None if isinstance(self.added, int) else self.added
+        alone = replace(
+            traces,
+            users=("",),
+            indptr=np.array([0, self.cells.size]),
+            cells=self.cells,
+            weights=weights,
+            friends=None,
+        )
+        laid = layout(alone)
+        return KnownVisits(laid.cells, laid.added(0))
+
 
 @dataclass(frozen=True, eq=False)
 class KnownRegions(Known):
-    """Places that the target visited, without the times.
-
-    Parameters
-    ----------
-    regions
-        Rows of the regions, most visited first.
-    guess
-        How an attacker makes a trace of them: "greedy" takes every epoch of each region,
-        "random" spreads the mean number of visits evenly over the regions, at epochs drawn
-        from the time marginal.
-    """
+    """Places that the target visited, without the times."""
 
     regions: tuple[int, ...]
+    """Rows of the regions, most visited first."""
     guess: Guess = "greedy"
+    """How an attacker makes a trace of them: "greedy" takes every epoch of each region, "random"
+    spreads the mean number of visits evenly over the regions, at epochs drawn from the time
+    marginal."""
 
     def __post_init__(self) -> None:
         if not self.regions:
@@ -205,6 +215,12 @@ class KnownRegions(Known):
 
     def lies_within(self, facts: Facts) -> bool:
         return max(self.regions) < len(facts.regions)
+
+    def over(self, layout: Layout, traces: Traces) -> Known:  # noqa: ARG002
+        if layout.regions is None:
+            return self
+        merged = dict.fromkeys(layout.regions[region] for region in self.regions)
+        return replace(self, regions=tuple(merged))
 
     def _all_cells(self, n_epochs: int) -> NDArray[np.int32]:
         """Return every epoch of each region, region by region."""

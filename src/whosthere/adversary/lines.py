@@ -106,12 +106,24 @@ class Lines:
 
         Counts of `hidden` cells are not looked at: which of the lines each is in, and where.
         """
-        symbols = np.array(self.symbols[lines], np.int32, order="C")
+        symbols = self._symbols_of(lines)
         if hidden is not None:
             symbols[hidden] = -1
-        log_rates = self.rates.log_rates_of_lines(lines, self.axis)
-        expected = self.centre + self.spread**2 - self.rates.factors(self.axis)[lines]
+        log_rates = self._log_rates_of(lines)
+        expected = self.centre + self.spread**2 - self._fitted(lines)
         return posterior(symbols, log_rates, expected, self.spread, self.tables)
+
+    def _symbols_of(self, lines: Ints64) -> Ints32:
+        """Return the symbols of lines, -1 where there is no cell, shape (n_lines, n_cells)."""
+        return np.array(self.symbols[lines], np.int32, order="C")
+
+    def _log_rates_of(self, lines: Ints64) -> Floats:
+        """Return the logarithms of fitted rates, same shape."""
+        return self.rates.log_rates_of_lines(lines, self.axis)
+
+    def _fitted(self, lines: Ints64) -> Floats:
+        """Return the fitted levels of lines, by which the law of levels is told."""
+        return self.rates.factors(self.axis)[lines]
 
 
 def posterior(

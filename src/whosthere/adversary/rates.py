@@ -11,10 +11,12 @@ from scipy.special import log_ndtr
 from whosthere import kernels
 from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
+from whosthere.adversary.flow_rates import Expected, fit_places, with_components
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.adversary.weekly import Alike, fit_weekly
 from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
+from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,9 +134,14 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     logarithms). The factors are those at which the mechanism is expected to publish the sums
     that it did publish. Where the sums are mostly noise they are drawn together first. With
     `low_rank`, as many components are added as stand out of the noise of single cells, and factors
-    of hours of the week where two weeks or more are published.
+    of hours of the week where two weeks or more are published. Flows have factors of origins,
+    destinations and epochs, and components of origins by destinations.
     """
     tables = count_tables(release.mechanism, release.facts.most_count)
+    completed = completion(release.mechanism, release.facts.most_count)
+    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
+    if isinstance(release.regions, Pairs) and shape.size == 1:
+        return _fit_flows(release, release.regions, tables, completed, rounds)
     symbols, counts = release.symbols, filled(release)
     by_row, by_column = (
         _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
@@ -149,13 +156,30 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    completed = completion(release.mechanism, release.facts.most_count)
-    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
     found = Rates(*base, *find_components(symbols, base, completed, rounds), completed)
     if not low_rank:
         return found
     log_rates = found.log_rates_of_lines(slice(None), 0)
     return replace(found, weekly=fit_weekly(symbols, log_rates, tables, release.epochs))
+
+
+def _fit_flows(
+    release: Release, pairs: Pairs, tables: CountTables, completed: Completion, rounds: int
+) -> Rates:
+    counts, n, n_epochs = filled(release), len(pairs.places), release.epochs.n
+    by_pair = counts.sum(axis=1)
+    sums = []
+    for end in (pairs.origins, pairs.destinations):
+        # Pairs that are not published count as empty.
+        absent = (n - np.bincount(end, minlength=n)) * n_epochs * tables.empty_mean
+        sums.append(_excess(np.bincount(end, by_pair, n) + absent, n * n_epochs, tables))
+    sums.append(_excess(counts.sum(axis=0), len(pairs), tables))
+    by_origin, by_destination, by_epoch = (one * (sums[0].sum() / one.sum()) for one in sums)
+    expected = Expected(tables.first, tables.step, tables.mean - tables.empty_mean)
+    rows, columns = fit_places(pairs, (by_origin, by_destination, by_epoch), expected)
+    rows = with_components(pairs, release.symbols, (rows, columns), completed, rounds)
+    left, right = (np.zeros((size, 0), np.float32) for size in counts.shape)
+    return Rates(rows, columns, FLAT, left, right, completed)
 
 
 def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> Floats:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
     from whosthere.game.together import Together
-    from whosthere.privacy.scheme import Layout, Scheme
+    from whosthere.privacy.scheme import Layout, Scheme, TableScheme
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,15 @@ class Setting:
     knowledge: Knowledge = All()
 
     def over(self, layout: Layout) -> Setting:
-        """Return it with other cells of every table."""
-        tables = tuple(replace(table, layout=layout) for table in self.scheme.tables)
+        """Return it with other cells of every table, over the same time."""
+        tables = (
+            replace(one, layout=replace(layout, times=one.layout.times, every=one.layout.every))
+            for one in self.scheme.tables
+        )
+        return self.with_tables(tuple(tables))
+
+    def with_tables(self, tables: tuple[TableScheme, ...]) -> Setting:
+        """Return it with other tables."""
         return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:
@@ -139,11 +146,13 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge and the game."""
+        """Fingerprints of what a user wrote: attacks, mechanisms, knowledge, regions, the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
-        return {str(one): code for one in chosen if (code := own_code(one))}
+        layouts = [table.layout for scheme in self.schemes for table in scheme.tables]
+        merged = {str(one): one.fingerprint for one in layouts if one.fingerprint}
+        return {str(one): code for one in chosen if (code := own_code(one))} | merged
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""

@@ -4,8 +4,8 @@ Each person has a secret key. The keys of the people in a cell, added up, decide
 count's row is taken. So nothing is learnt from asking for the same cell twice, and somebody who is
 alone in thirty cells draws once, and not thirty times.
 
-Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication: an attacker
-knows none of them.
+Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication, once for all
+of its tables: an attacker knows none of them.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ class Changes(NamedTuple):
         return np.where(wide < n, wide, n - self.again + (wide - n) % self.again)
 
 
+def people_keys(n: int, rng: np.random.Generator | None) -> NDArray[np.integer]:
+    """Draw the secret keys of n people; without a generator, securely."""
+    return fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+
+
 class KeyedTable(ChanceTable):
     """A step whose chances are drawn by the keys of the people in a cell."""
 
@@ -89,8 +94,7 @@ class KeyedTable(ChanceTable):
     def draw_for(
         self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
     ) -> Draw:
-        n = people.n_users
-        keys = fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+        keys = people_keys(people.n_users, rng) if people.keys is None else people.keys
         at, sizes = people.visits()
         cells = people.everybody.cells[at]
         sums = np.bincount(cells, np.repeat(keys.astype(np.float64), sizes), math.prod(shape))
@@ -193,6 +197,11 @@ class TableFile:
     digest: str
 
     @classmethod
+    def of(cls, written: str | os.PathLike[str]) -> TableFile:
+        """Return what a step was given, read if it was not."""
+        return written if isinstance(written, TableFile) else cls.read(written)
+
+    @classmethod
     def read(cls, path: str | os.PathLike[str]) -> TableFile:
         """Read a table as the R package ptable or the Python package cell_key_perturbation has it.
 
@@ -267,10 +276,6 @@ def _changes(rows: pl.DataFrame, path: str | os.PathLike[str]) -> Changes:
     return Changes(least, own(table, np.float64))
 
 
-def _table_file(written: str | os.PathLike[str]) -> TableFile:
-    return written if isinstance(written, TableFile) else TableFile.read(written)
-
-
 @dataclass(frozen=True)
 class Ptable(KeyedTable):
     """Counts change by a table that a publisher has made.
@@ -279,7 +284,7 @@ class Ptable(KeyedTable):
     """
 
     file: str | os.PathLike[str] = parameter(
-        Spelled("a file of changes", _table_file), "the table, a CSV file", bare=True
+        Spelled("a file of changes", TableFile.of), "the table, a CSV file", bare=True
     )
     again: int = parameter(at_least(1), "how many rows serve counts beyond the last one", default=1)
 
@@ -289,13 +294,13 @@ class Ptable(KeyedTable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "file", _table_file(self.file))
+        object.__setattr__(self, "file", TableFile.of(self.file))
         if self.again >= len(self.changes.chances):
             raise SpecError(f"the table has too few rows to repeat {self.again} of them")
 
     @property
     def changes(self) -> Changes:
-        return _table_file(self.file).changes._replace(again=self.again)
+        return TableFile.of(self.file).changes._replace(again=self.again)
 
     def describe(self) -> str:
         return (

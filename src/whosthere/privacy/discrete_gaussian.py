@@ -8,7 +8,7 @@ Steinke, 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +19,7 @@ from scipy.special import log_ndtr
 from whosthere.privacy.exact_sampling import Randomness, discrete_normal
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
 from whosthere.privacy.trade_off import Concentrated
-from whosthere.privacy.units import Unit, unit_parameter
+from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class DiscreteGaussian(PrivateNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return replace(super().guarantee, rho=self.rho)
 
     @property
     def scale(self) -> float:

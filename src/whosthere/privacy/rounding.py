@@ -239,8 +239,7 @@ class RandomRound(_ToMultiples, ChanceTable):
         return np.diff((0.0, *self.up, 1.0))[::-1]
 
     def _rounded_down(self, sums: Counts, within: Span) -> Counts:
-        rounded: Counts = np.clip(sums - sums % self.to, *within)
-        return rounded
+        return np.asarray(np.clip(sums - sums % self.to, *within))
 
     def describe(self) -> str:
         how = (
@@ -262,10 +261,6 @@ def _read_bands(text: str) -> Bands:
     return tuple((int(least), int(to)) for least, to in pairs)
 
 
-def _write_bands(bands: Bands) -> str:
-    return ":".join(f"{least}/{to}" for least, to in bands)
-
-
 @dataclass(frozen=True)
 class RoundBySize(Map):
     """Counts become the nearest multiple of a number that grows with them, m at most.
@@ -275,7 +270,11 @@ class RoundBySize(Map):
     """
 
     bands: Bands = parameter(
-        Text("bands such as 15/10:100/50", _read_bands, _write_bands),
+        Text(
+            "bands such as 15/10:100/50",
+            _read_bands,
+            lambda bands: ":".join(f"{least}/{to}" for least, to in bands),
+        ),
         "from which count on to round to what, such as 15/10:100/50",
     )
     name: ClassVar[str] = "round-by-size"
@@ -299,8 +298,7 @@ class RoundBySize(Map):
         leasts, multiples = np.array(((0, 1), *self.bands), np.int64).T
         to = multiples[np.searchsorted(leasts, values, side="right") - 1]
         # Whole numbers this small, and their halves, are exact.
-        rounded: Counts = np.clip(np.rint(values / to) * to, *within).astype(np.int32)
-        return rounded
+        return np.asarray(np.clip(np.rint(values / to) * to, *within), np.int32)
 
     def describe(self) -> str:
         said = ", ".join(f"from {least:,} on to {to:,}" for least, to in self.bands)

@@ -30,8 +30,7 @@ class Scale(Map):
                 f"{self} takes counts of {within.highest:,} beyond {MOST_COUNT:,}",
                 fix="Scale by less, or count fewer people",
             )
-        scaled: Counts = np.floor(values * self.by + 0.5).astype(np.int32)
-        return scaled
+        return np.asarray(np.floor(values * self.by + 0.5), np.int32)
 
     def span(self, within: Span) -> Span:
         return self.lands(within, within)

@@ -149,6 +149,15 @@ class Answer:
         """Whether the target cannot be in."""
         return self.score == RULED_OUT
 
+    @property
+    def p_value(self) -> float | None:
+        """Chance of at least this score if the target is out; None if none is claimed."""
+        return None
+
+    def posterior(self, prior: float = 0.5) -> float | None:  # noqa: ARG002
+        """Return the chance of being in, given one before; None if none is claimed."""
+        return None
+
     def explain(self, *, prior: float) -> list[str]:  # noqa: ARG002 - no probability is claimed
         """Return sentences on what the score means, given a probability of being in before."""
         return [
@@ -178,6 +187,19 @@ class FittedAttack(ABC):
         """Score all tables of a publication; more than one needs `Attack.fit_tables`."""
         [release] = releases
         return _returned(Answer, self.score(release), f"{type(self).__name__}.score")
+
+
+class _SaysNothing(FittedAttack):
+    """What is left of any attack on somebody who made no visit in the time that is published."""
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:  # noqa: ARG002
+        return Answer(0.0, 0.0)
+
+
+SAYS_NOTHING = _SaysNothing()
 
 
 class Attack(ABC):
@@ -340,6 +362,27 @@ class Attack(ABC):
         self.check_tables(views)
         fitted = self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
         return _returned(FittedAttack, fitted, f"{type(self).__name__}.fit")
+
+
+class AttackOnTables(Attack):
+    """An attack that sees all tables of a publication together."""
+
+    @abstractmethod
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Prepare for one target and for publications of tables that `check_tables` has passed."""
+
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
+    ) -> FittedAttack:
+        return self.fit_views([View(facts, knowledge, auxiliary)], seed=seed)
+
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        self.check_tables(views)
+        return self.fit_views(views, seed=seed)
 
 
 def _returned(kind: type, found: _T, function: str) -> _T:

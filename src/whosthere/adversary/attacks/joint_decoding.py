@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.special import expit
@@ -86,8 +86,7 @@ class JointDecoding(Attack):
         *,
         seed: int,  # noqa: ARG002 - nothing is drawn
     ) -> FittedAttack:
-        everybody, own = auxiliary.everybody, knowledge.certain
-        assert everybody is not None  # noqa: S101 - `check` has seen it
+        everybody, own = cast("Traces", auxiliary.everybody), knowledge.certain
         n = everybody.n_users
         person = np.repeat(np.arange(n + 1), np.append(everybody.visits_per_user(), own.size))
         return _Decoder(facts, Visitors.of(facts, np.append(everybody.cells, own), person, n + 1))

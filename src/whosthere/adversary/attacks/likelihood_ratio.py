@@ -19,10 +19,12 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.flow_rates import FlowLines
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
 from whosthere.adversary.lines import Levels, Lines, log_sums
 from whosthere.adversary.nested import Chain, chains
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
+from whosthere.data.flows import Pairs
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
@@ -263,6 +265,8 @@ def nulls_of_everybody(
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
     tables = count_tables(release.mechanism, release.facts.most_count)
+    if isinstance(release.regions, Pairs) and axis is None and rates.shape.size == 1:
+        return FlowLines.of_pairs(release.regions, release.symbols, rates, tables)
     return Lines.of(release.symbols, rates, tables, axis)
 
 

@@ -127,8 +127,7 @@ def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Re
 
     def locate(places: pl.DataFrame) -> NDArray[np.int32]:
         row = places["region"].cast(pl.String).cast(rows, strict=False).to_physical()
-        found: NDArray[np.int32] = region[row.cast(pl.Int32).fill_null(-1).to_numpy()]
-        return found
+        return np.asarray(region[row.cast(pl.Int32).fill_null(-1).to_numpy()])
 
     return Locator(locate, regions)
 

@@ -84,9 +84,9 @@ class QuerySource(Source):
     sql: str
     is_server: bool = False
 
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with _asking():
-            for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
+            for batch in self._cursor().execute(self.sql).to_arrow_reader(BATCH_ROWS):
                 yield pl.DataFrame(batch).select(chosen)
 
     def head(self, n: int) -> pl.DataFrame:

@@ -110,8 +110,8 @@ class Source(ABC):
         return f"{self.path}, {self.row_word} {index + self.first_row:,}"
 
     @abstractmethod
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Read expressions over the columns, in order, about `rows` rows at a time.
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
+        """Read expressions over the columns, in order, about `BATCH_ROWS` rows at a time.
 
         A batch may have the column `RAGGED` besides.
         """
@@ -146,12 +146,12 @@ class FrameSource(Source):
 
     frame: pl.LazyFrame
 
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with readable(self.path):
             yield from (
                 self.frame.with_columns(self.literals)
                 .select(chosen)
-                .collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+                .collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming")
             )
 
     def head(self, n: int) -> pl.DataFrame:
