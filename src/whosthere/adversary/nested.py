@@ -93,8 +93,8 @@ def _adds_up(view: View) -> bool:
 
 def _can_be_joined(view: View) -> bool:
     """Tell whether counts are those of the visits that are known, and cells draw independently."""
-    facts = view.facts
-    bounded, by_people = facts.mechanism.bounds_visits, own_draws(facts.mechanism.steps, 1)
+    steps, most = view.facts.mechanism.steps, view.facts.most_count
+    bounded, by_people = view.facts.mechanism.bounds_visits, own_draws(steps, most)
     return bool(view.knowledge.certain.size) and not bounded and not by_people
 
 
