@@ -3,6 +3,7 @@
 from whosthere.auditing.follow_up import MeanOverTargets as MeanOverTargets, WhatIf as WhatIf
 from whosthere.auditing.policy import Floor as Floor, Limit as Limit
 from whosthere.auditing.result import AuditResult as AuditResult
+from whosthere.auditing.series import Series as Series
 from whosthere.auditing.verdict import Verdict as Verdict
 from whosthere.data.cities import City as City
 from whosthere.data.city.people import Residents as Residents

@@ -18,8 +18,10 @@ from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.exact_sampling import discrete_normal
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.possible import impossible
 from whosthere.privacy.probability import own_draws
 from whosthere.privacy.publish import publish
+from whosthere.privacy.release import Release
 from whosthere.privacy.rounding import RandomRound, RoundBySize
 from whosthere.privacy.step import WITHHELD, Span
 from whosthere.privacy.trade_off import Concentrated, NormalShift
@@ -288,6 +290,21 @@ class TestTables:
         path = tmp_path / "table.csv"
         path.write_text("i;v;p\n0;0;1\n1;0;0,25\n1;1;0,75\n\n")
         assert Mechanism((Ptable(path),)).pmf([1, 2], 1, 9).tolist() == [0.25, 0.75]
+
+    def test_large_scaled_counts_are_possible(self):
+        values, mechanism = np.array([5130, 5131], np.int32), Mechanism.parse("scale(by=5.13)")
+        assert impossible(values, mechanism, 2000).tolist() == [5131]
+
+    def test_a_release_is_not_read_with_another_table(self, ptable, tmp_path):
+        people = simulate("milan-like", seed=5, users=200, regions=9, days=1).traces()
+        made = publish(
+            people, mechanism=Mechanism((Ptable(ptable),)), group_size=40, seed=1
+        ).release
+        made.save(tmp_path / "made.parquet")
+        assert Release.load(tmp_path / "made.parquet").mechanism == made.mechanism
+        ptable.write_text("i,v,p\n1,0,1\n")
+        with pytest.raises(FileError, match="another table of changes"):
+            Release.load(tmp_path / "made.parquet")
 
     def test_a_missing_file_is_named(self):
         with pytest.raises(SpecError, match=r"Gone\.csv"):

@@ -152,7 +152,7 @@ class Chain:
         log_rates = finest.lines.rates.log_rates_by_hour(leaves[0])
         place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
         visited = np.array([place[cell] for cell in own[0].tolist()])
-        log_rates[visited] = finest.log_rates
+        log_rates[visited] = finest.log_rates + finest.log_levels_without()
         sums, which = np.unique(leaves[coarse], return_inverse=True)
         wanted = nulls[coarse].lines.rates.log_rates_by_hour(sums)
         theirs = np.isin(nulls[coarse].cells, sums)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whosthere.auditing.reasons import estimate_of, listed, number
 from whosthere.data.epochs import Epochs, format_length, parse_length
-from whosthere.inference.vocabulary import METRICS, is_judged
+from whosthere.inference.vocabulary import GUARANTEE, METRICS, is_judged
 from whosthere.privacy.scheme import PERIODS, Layout
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Series:
     verdicts
         By how often the table is published, from the least.
     findings
-        What real attacks reached, in the settings of these verdicts.
+        What attacks reached, and what is guaranteed, in the settings of these verdicts.
     """
 
     protection: str
@@ -55,13 +55,22 @@ class Series:
 
     def risk(self, metric: str) -> dict[int, Finding]:
         """Return the largest value that any attack reached, by how often the table is published."""
-        found = {}
-        for times, verdict in self.verdicts.items():
-            own = [one for one in self.findings if one.setting == verdict.setting]
-            known = [one for one in own if one.metric == metric and one.estimate is not None]
-            if known:
-                found[times] = max(known, key=estimate_of)
-        return found
+        by_times = ((times, self._known(times, metric)) for times in self.verdicts)
+        judged = ((times, [one for one in own if is_judged(one.attack)]) for times, own in by_times)
+        return {times: max(own, key=estimate_of) for times, own in judged if own}
+
+    def guaranteed(self, metric: str) -> dict[int, float]:
+        """Return what no attack exceeds by differential privacy, whose budgets add up over time."""
+        return {
+            times: estimate_of(one)
+            for times in self.verdicts
+            for one in self._known(times, metric)
+            if one.attack == GUARANTEE
+        }
+
+    def _known(self, times: int, metric: str) -> list[Finding]:
+        own = (one for one in self.findings if one.setting == self.verdicts[times].setting)
+        return [one for one in own if one.metric == metric and one.estimate is not None]
 
     def crossed(self, limit: Limit) -> int | None:
         """Return after how many tables an estimate is first above a limit; None if never."""
@@ -148,7 +157,7 @@ def series_of(
 ) -> tuple[Series, ...]:
     """Return the series of an audit, given the settings of its manifest."""
     judged = {one.setting: one for one in verdicts}
-    real = tuple(one for one in findings if one.holds is None and is_judged(one.attack))
+    real = tuple(one for one in findings if one.holds is None)
     found = []
     for (protection, every, covered), names in read_series(settings).items():
         by_times = {n: judged[name] for n, name in sorted(names.items()) if name in judged}

@@ -173,16 +173,29 @@ class Traces(Shown):
             return self._visitors - self._counted(others)
         return self._counted(chosen)
 
-    def sums(self, values: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
-        """Add up values by cell over the visits of each of the users in `rows`, shape (n_rows,).
+    @cached_property
+    def heaviest(self) -> int:
+        """The most that somebody really adds to a cell."""
+        return 1 if self.weights is None else int(self.weights.max(initial=1))
 
-        Values have the shape (n_cells,) and may be minus infinity.
+    @cached_property
+    def by_weight(self) -> NDArray[np.int32]:
+        """Where each visit stands among numbers by what is added, from 1 on, and by cell."""
+        return (
+            self.cells if self.weights is None else self.cells + (self.weights - 1) * self.n_cells
+        )
+
+    def sums(self, values: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
+        """Add up values over the visits of each of the users in `rows`, shape (n_rows,).
+
+        Values are given by what is added and by cell, shape (heaviest * n_cells,), and may be minus
+        infinity.
         """
         chosen, is_chosen = self.checked(rows), np.zeros(self.n_users, np.bool_)
         is_chosen[chosen] = True
         # Visits are read several times as fast in the order of memory.
         ordered, by_row = np.flatnonzero(is_chosen), np.empty(self.n_users)
-        by_row[ordered] = kernels.sum_cells(self.indptr, self.cells, ordered, values)
+        by_row[ordered] = kernels.sum_cells(self.indptr, self.by_weight, ordered, values)
         return np.asarray(by_row[chosen])
 
     def select(self, rows: ArrayLike) -> Traces:

@@ -304,6 +304,8 @@ class Release:
         try:
             regions, epochs = regions_from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
+            if mechanism.tables != head.get("tables", []):
+                raise InputError(f"{mechanism} has another table of changes than it had then")
             most_added = int(head.get("most_added", 1))
             facts = Facts(regions, epochs, int(head["group_size"]), mechanism, most_added)
             given = head.get("guarantee")
@@ -322,6 +324,7 @@ class Release:
             **({} if self.facts.most_added == 1 else {"most_added": self.facts.most_added}),
             "mechanism": str(self.mechanism),
             **({} if self.mechanism.has_law else {"own_mechanism": True}),
+            **({"tables": tables} if (tables := self.mechanism.tables) else {}),
             "description": self.describe(),
             "guarantee": None if self.ledger is None else self.ledger.to_json(),
             "audit": None if self.audited is None else asdict(self.audited),

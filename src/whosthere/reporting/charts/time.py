@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from whosthere.inference.vocabulary import GUARANTEE
 from whosthere.reporting.charts import svg
-from whosthere.reporting.charts.risk import Dot, numbered_keys
+from whosthere.reporting.charts.risk import BOUNDS, Dot, numbered_keys
 from whosthere.reporting.charts.svg import WIDTH, Chart, Field, Key, Linear, Logarithmic, plot
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Course(NamedTuple):
-    """The risk under one protection, by how often its table is published."""
+    """The risk under one protection by how often its table is published, and what bounds it."""
 
     name: str
     risk: Mapping[int, Finding]
+    guaranteed: Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,10 @@ class TimeChart(Chart):
 
     def draw(self) -> Markup:
         keys = numbered_keys([one.name for one in self.courses])
-        limit = [] if self.limit is None else [Key(f"limit of the policy: {self.limit:g}", "limit")]
-        field = Field(230, 44, WIDTH - 14, (*keys.values(), *limit))
+        lines = [] if self.limit is None else [Key(f"limit of the policy: {self.limit:g}", "limit")]
+        if any(one.guaranteed for one in self.courses):
+            lines.append(BOUNDS[GUARANTEE])
+        field = Field(230, 44, WIDTH - 14, (*keys.values(), *lines))
         tried = tuple(sorted({times for one in self.courses for times in one.risk}))
         x = Times(tried[0], tried[-1], field.left + 12, field.right - 14, tried)
         y = Linear(self.low, self.high, field.bottom - 8, field.top + 10)
@@ -64,6 +68,10 @@ class TimeChart(Chart):
             key = keys[one.name]
             places = [(x(times), y(found.estimate or 0.0)) for times, found in one.risk.items()]
             marks.append(svg.path(places, key.class_))
+            bound = [(x(times), y(value)) for times, value in one.guaranteed.items()]
+            if bound:
+                line = svg.path(bound, GUARANTEE)
+                marks.append(svg.group(line, title=f"{GUARANTEE} of {one.name}"))
             for times, found in one.risk.items():
 
                 def place(value: float, at: float = float(times)) -> tuple[float, float]:

@@ -96,7 +96,10 @@ def _over_time(series: Sequence[Series], policy: Policy) -> OverTime | None:
     limits = {limit.metric: limit for limit in policy.limits}
     pictures = {}
     for metric in dict.fromkeys(("auc", FOUND, *limits)):
-        courses = tuple(Course(shortened(one.protection), one.risk(metric)) for one in series)
+        courses = tuple(
+            Course(shortened(one.protection), one.risk(metric), one.guaranteed(metric))
+            for one in series
+        )
         courses = tuple(one for one in courses if one.risk)
         if courses:
             limit = limits[metric].most if metric in limits else None
