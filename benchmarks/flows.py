@@ -158,12 +158,14 @@ def main() -> None:
         pl.DataFrame(certainty(hours, given.releases)).write_csv(sys.stdout, float_precision=4)
         return
     who = np.flatnonzero(hours.visits_per_user() >= 20)
+    first_one = True
     for table in given.table or TABLES:
         first, n, joined = TABLES[table]
         traces = Layout(epochs=joined)(hours.between(first, n))
         for spec in PROTECTIONS:
             rows = pl.DataFrame(measured(table, spec, traces, who, given.releases))
-            rows.write_csv(sys.stdout, include_header=False, float_precision=4)
+            rows.write_csv(sys.stdout, include_header=first_one, float_precision=4)
+            first_one = False
             sys.stdout.flush()
 
 
