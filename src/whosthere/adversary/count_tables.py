@@ -190,7 +190,7 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
             given = np.append(np.exp(draw.log_withheld()), given)
         by_draw = np.maximum(within + others[:, :1] * (given - chances[1]), 0.0)
         draws.append((draw.log_chance, own(_log_ratio(by_draw, without).T, np.float64)))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # One person more is a step of a Poisson law: the derivative of the chances by the rate is
         # what that person adds to them.
         information = np.where(without > 0, (within - without) ** 2 / without, 0.0).sum(axis=1)
