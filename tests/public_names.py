@@ -248,7 +248,9 @@ def study(traces: wt.Traces, model: wt.attacks.Model) -> float:
 
 def audit(traces: wt.Traces) -> wt.results.AuditResult:
     """Audits, and all that their results hold."""
-    block = wt.Block("suppress(k=1)", 500, knowledge=wt.knowledge.Share(0.5), attacks=Sum())
+    days = wt.results.TableScheme(wt.mechanisms.Mechanism(), wt.results.Layout(epochs=24))
+    known = wt.knowledge.Share(0.5)
+    block = wt.Block("suppress(k=1)", 500, known, attacks=Sum(), tables=["finest", days])
     plan = wt.AuditOptions(blocks=(block,), targets=10)
     policy = wt.Policy("ours", {"auc": 0.6})
     limits: tuple[wt.results.Limit, ...] = policy.limits
